@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { createSeal, digest } from "./seal.ts";
+
+describe("seal", () => {
+  it("gives back what it sealed", () => {
+    const seal = createSeal();
+    const payload = { run: 1, answers: ["é", null, { deep: true }] };
+    expect(seal.open(seal.seal(payload, 1000))).toEqual(payload);
+    expect(seal.open(seal.seal({}, 1000))).toEqual({});
+  });
+
+  it("writes base64url only, and never the same token twice", () => {
+    const seal = createSeal("a key");
+    const tokens = Array.from({ length: 50 }, () => seal.seal({ n: 1 }, 1000));
+    expect(new Set(tokens).size).toBe(50);
+    for (const token of tokens) expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
+  });
+
+  it("hides what it sealed", () => {
+    const token = createSeal().seal({ secret: "mockingbird" }, 1000);
+    expect(Buffer.from(token, "base64url").toString("latin1")).not.toContain("mockingbird");
+  });
+
+  it("refuses a token with any byte flipped", () => {
+    const seal = createSeal();
+    const bytes = Buffer.from(seal.seal({ a: "b" }, 1000), "base64url");
+    for (let at = 0; at < bytes.length; at++) {
+      for (const bit of [1, 0x80]) {
+        const altered = Buffer.from(bytes);
+        altered[at] = altered[at]! ^ bit;
+        expect(seal.open(altered.toString("base64url")), `byte ${at}`).toBeUndefined();
+      }
+    }
+  });
+
+  it("refuses a token with any letter changed, cut or added", () => {
+    const seal = createSeal();
+    // Three lengths, so that the last letter carries all, some and few unused bits.
+    for (const payload of [{ a: "b" }, { a: "bb" }, { a: "bbb" }]) {
+      const token = seal.seal(payload, 1000);
+      for (let at = 0; at < token.length; at++) {
+        const other = token[at] === "A" ? "B" : "A";
+        expect(seal.open(token.slice(0, at) + other + token.slice(at + 1))).toBeUndefined();
+        expect(seal.open(token.slice(0, at))).toBeUndefined();
+        expect(seal.open(token.slice(0, at) + "!" + token.slice(at))).toBeUndefined();
+      }
+      for (const tail of ["=", " ", "A", "-TAMPERED"]) expect(seal.open(token + tail)).toBeUndefined();
+    }
+    expect(seal.open("")).toBeUndefined();
+  });
+
+  it("refuses an expired token, by the clock it was given", () => {
+    let now = 1_000;
+    const seal = createSeal("k", { now: () => now });
+    const token = seal.seal({ a: 1 }, 500);
+    now = 1_499;
+    expect(seal.open(token)).toEqual({ a: 1 });
+    now = 1_500;
+    expect(seal.open(token)).toBeUndefined();
+  });
+
+  it("opens with an equal key and with no other", () => {
+    const token = createSeal("one").seal({ a: 1 }, 1000);
+    expect(createSeal("one").open(token)).toEqual({ a: 1 });
+    expect(createSeal(new TextEncoder().encode("one")).open(token)).toEqual({ a: 1 });
+    expect(createSeal("two").open(token)).toBeUndefined();
+    expect(createSeal().open(token)).toBeUndefined();
+  });
+
+  it("has a fingerprint that follows the key", () => {
+    expect(createSeal("one").id).toBe(createSeal("one").id);
+    expect(createSeal("one").id).not.toBe(createSeal("two").id);
+    expect(createSeal().id).not.toBe(createSeal().id);
+    expect(createSeal("one").id).toMatch(/^[A-Za-z0-9_-]{8}$/);
+  });
+
+  it("keeps its own copy of a key, and wants one", () => {
+    const key = new Uint8Array(32).fill(7);
+    const seal = createSeal(key);
+    key.fill(0);
+    expect(seal.id).toBe(createSeal(new Uint8Array(32).fill(7)).id);
+    expect(() => createSeal("")).toThrow("must not be empty");
+    expect(() => createSeal(new Uint8Array())).toThrow("must not be empty");
+  });
+});
+
+describe("digest", () => {
+  it("is one for one value, whatever the order of keys", () => {
+    expect(digest({ a: 1, b: { c: [1, 2], d: undefined } })).toBe(digest({ b: { c: [1, 2] }, a: 1 }));
+    const others = [{}, [], null, 1, "1", { a: 1 }, { a: "1" }, { a: [1] }, { a: { 0: 1 } }, [1, 2], [[1], 2], ["1,2"]];
+    expect(new Set(others.map(digest)).size).toBe(others.length);
+  });
+});

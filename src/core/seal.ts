@@ -1,0 +1,98 @@
+// Small things that we hand to a caller and want back unread and unaltered: a JSON object goes in, an
+// opaque token comes out, and only the holder of the key can open it again before it expires.
+// AES-256-GCM, so a token can neither be read nor changed. What a token is bound to (a principal, a
+// method, a digest of the arguments) is for its maker to put in and to compare: nothing here knows of MCP.
+// node:crypto is loaded at the first use, because most programs import this package and never seal.
+
+export interface Seal {
+  /** A short public fingerprint of the key: equal keys have equal ones, and it tells nothing of the key. */
+  readonly id: string;
+  seal(payload: object, ttlMs: number): string;
+  /** Undefined where the token was forged or altered, was sealed with another key, or has expired. */
+  open(token: string): object | undefined;
+}
+
+export interface SealOptions {
+  /** Milliseconds of any clock that the sealer and the opener share. */
+  readonly now?: () => number;
+}
+
+type Crypto = typeof import("node:crypto");
+
+const FORM = 1;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+let loaded: Crypto | undefined;
+function crypto(): Crypto {
+  return (loaded ??= process.getBuiltinModule("node:crypto"));
+}
+
+/** Without a key each process (more exactly: each seal) has its own random one. */
+export function createSeal(key?: Uint8Array | string, options: SealOptions = {}): Seal {
+  if (key?.length === 0) throw new TypeError("A seal key must not be empty");
+  return new AesSeal(key, options.now ?? Date.now);
+}
+
+class AesSeal implements Seal {
+  readonly #given: Uint8Array | string | undefined;
+  readonly #now: () => number;
+  #derived: Uint8Array | undefined;
+  #id: string | undefined;
+
+  constructor(key: Uint8Array | string | undefined, now: () => number) {
+    this.#given = typeof key === "object" ? Uint8Array.from(key) : key;
+    this.#now = now;
+  }
+
+  get id(): string {
+    return (this.#id ??= Buffer.from(derive(this.#key(), "fingerprint", 6)).toString("base64url"));
+  }
+
+  #key(): Uint8Array {
+    return (this.#derived ??= derive(this.#given ?? crypto().randomBytes(32), "key", 32));
+  }
+
+  seal(payload: object, ttlMs: number): string {
+    const iv = crypto().randomBytes(IV_BYTES);
+    const cipher = crypto().createCipheriv("aes-256-gcm", this.#key(), iv);
+    const plain = JSON.stringify({ until: this.#now() + ttlMs, payload });
+    const parts = [Buffer.of(FORM), iv, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
+    return Buffer.concat(parts).toString("base64url");
+  }
+
+  open(token: string): object | undefined {
+    const bytes = Buffer.from(token, "base64url");
+    // Node reads past foreign letters and unused bits; only the one spelling that we wrote is ours.
+    if (bytes.toString("base64url") !== token) return undefined;
+    if (bytes.length <= 1 + IV_BYTES + TAG_BYTES || bytes[0] !== FORM) return undefined;
+    const iv = bytes.subarray(1, 1 + IV_BYTES);
+    const decipher = crypto().createDecipheriv("aes-256-gcm", this.#key(), iv, { authTagLength: TAG_BYTES });
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+    let plain: string;
+    try {
+      plain = decipher.update(bytes.subarray(1 + IV_BYTES, -TAG_BYTES), undefined, "utf8") + decipher.final("utf8");
+    } catch {
+      return undefined;
+    }
+    const { until, payload } = JSON.parse(plain) as { until: number; payload: object };
+    return this.#now() < until ? payload : undefined;
+  }
+}
+
+function derive(secret: Uint8Array | string, purpose: string, length: number): Uint8Array {
+  return new Uint8Array(crypto().hkdfSync("sha256", secret, "catenary", `seal ${purpose}`, length));
+}
+
+/** One short text for one JSON value, whatever the order of its keys. */
+export function digest(value: unknown): string {
+  return crypto().createHash("sha256").update(canonical(value)).digest("base64url");
+}
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  fields.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
+}

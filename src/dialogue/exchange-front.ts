@@ -1,0 +1,155 @@
+// Our side toward an exchange-style caller: each request brings its revision, identity, capabilities and
+// log level in `_meta`, and nothing is kept between requests but the runs that wait for an answer (see
+// rounds). It checks `_meta`, makes the context, and tags what belongs to a subscription with its id.
+
+import type { Caller, LogLevel } from "../core/context.ts";
+import { LOG_LEVELS } from "../core/context.ts";
+import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import type { ErrorBody, RequestMessage } from "../jsonrpc/message.ts";
+import { checkParams, isObject } from "../protocol/check.ts";
+import { invalidParams, methodNotFound, type Profile } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import type { Json, Revision } from "../protocol/revision.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import type { Inbound } from "../transport/transport.ts";
+import { checkAsk } from "./asks.ts";
+import { errorBody } from "./faults.ts";
+import type { Flight } from "./in-flight.ts";
+import type { Call, Rounds } from "./rounds.ts";
+import { unsupported } from "./session-front.ts";
+
+export interface ExchangeFrontOptions {
+  /** Exchange-style revisions that may be spoken, oldest first. */
+  readonly revisions: readonly Revision[];
+  readonly profile: Profile;
+}
+
+/** What a listen stream may carry besides its acknowledgement. */
+const CHANGES = new Set([
+  "notifications/subscriptions/acknowledged",
+  "notifications/tools/list_changed",
+  "notifications/prompts/list_changed",
+  "notifications/resources/list_changed",
+  "notifications/resources/updated",
+]);
+
+/** Whether a request is meant to stand by itself: it carries one of the keys that only such requests have. */
+export function isExchange({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
+  const meta = params?._meta;
+  if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
+  // Without the keys these two mean nothing in a session either; here the answer says what is missing.
+  return method === "server/discover" || method === "subscriptions/listen";
+}
+
+export class ExchangeFront {
+  readonly #handler: Handler;
+  readonly #rounds: Rounds;
+  readonly #options: ExchangeFrontOptions;
+
+  constructor(handler: Handler, rounds: Rounds, options: ExchangeFrontOptions) {
+    this.#handler = handler;
+    this.#rounds = rounds;
+    this.#options = options;
+  }
+
+  async answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<Result> {
+    const { method } = message;
+    const params = (message.params ?? {}) as Params;
+    const { revision, call } = this.#call(params, inbound, flight);
+    if (!revision.requests.has(method)) throw methodNotFound(method);
+    checkParams(method, params);
+    const request: Request = { method, params: revision.lift.request(method, params) };
+    if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
+    const result = await this.#rounds.handle(request, call, this.#handler);
+    const lowered = revision.lower.result(method, result);
+    if (method === "server/discover") {
+      return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
+    }
+    if (lowered.resultType === "input_required") checkQuestions(lowered, call.caller.capabilities);
+    return lowered;
+  }
+
+  fault(error: unknown, message: RequestMessage): ErrorBody {
+    return errorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST, this.#options.profile);
+  }
+
+  #call(params: Params, inbound: Inbound, flight: Flight): { revision: Revision; call: Call } {
+    const meta = params._meta;
+    const name = isObject(meta) ? meta[META.revision] : undefined;
+    const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
+    if (!isObject(meta) || typeof name !== "string" || !isObject(capabilities)) {
+      const missing = [typeof name === "string" ? [] : META.revision, isObject(capabilities) ? [] : META.clientCapabilities];
+      throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, { missing: missing.flat() });
+    }
+    const revision = this.#options.revisions.find((candidate) => candidate.name === name);
+    if (revision === undefined) throw unsupported(name, this.#options.revisions);
+    const info = meta[META.clientInfo];
+    const level = meta[META.logLevel];
+    if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
+      throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
+    }
+    const caller: Caller = {
+      ...inbound.caller,
+      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
+      capabilities: revision.lift.clientCapabilities(capabilities),
+    };
+    const token = meta["progressToken"];
+    const logLevel = level as LogLevel | undefined;
+    const least = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
+    const notify = (notification: Notification): void => {
+      if (flight.done || flight.cancelled) return;
+      const { method } = notification;
+      if (method === "notifications/progress") {
+        if (token === undefined) return;
+        notification = { method, params: { ...notification.params, progressToken: token } };
+      } else if (method !== "notifications/message" || LOG_LEVELS.indexOf(notification.params?.["level"] as LogLevel) < least) {
+        return;
+      }
+      this.#send(notification, revision, inbound);
+    };
+    return { revision, call: { revision: name, caller, logLevel, flight, notify } };
+  }
+
+  async #listen(message: RequestMessage, request: Request, call: Call, inbound: Inbound): Promise<Result> {
+    const tag = { [META.subscriptionId]: message.id };
+    const { flight } = call;
+    const { stop } = flight;
+    const revision = this.#options.revisions.find(({ name }) => name === call.revision) ?? NEWEST;
+    let empty = false;
+    const notify = (notification: Notification): void => {
+      if (flight.done || flight.cancelled || !CHANGES.has(notification.method)) return;
+      const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
+      this.#send({ method: notification.method, params }, revision, inbound);
+      // A stream on which nothing can ever come is over at once.
+      if (notification.method === "notifications/subscriptions/acknowledged") {
+        empty = isNothing(notification.params?.["notifications"]);
+        if (empty) stop.abort(new Error("Nothing of the filter can be honoured"));
+      }
+    };
+    const result = await this.#rounds.handle(request, { ...call, notify }, this.#handler).catch((error: unknown): Result => {
+      if (empty) return {};
+      throw error;
+    });
+    return { ...result, resultType: "complete", _meta: { ...result._meta, ...tag } };
+  }
+
+  #send(notification: Notification, revision: Revision, inbound: Inbound): void {
+    const lowered = revision.lower.notification(notification);
+    if (lowered !== undefined) void inbound.reply({ jsonrpc: "2.0", ...lowered }).catch(() => undefined);
+  }
+}
+
+function isNothing(filter: unknown): boolean {
+  return !isObject(filter) || Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0));
+}
+
+/** No caller is asked what it has not declared, whoever wrote the question. */
+function checkQuestions(result: Result, capabilities: Json): void {
+  const questions = result["inputRequests"];
+  if (!isObject(questions)) return;
+  for (const question of Object.values(questions)) {
+    if (isObject(question)) {
+      checkAsk({ method: String(question["method"]), params: (question["params"] as Params | undefined) ?? {} }, capabilities);
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// Requests that we sent and that are not answered yet: ids, the way back, timeouts.
+// One timer serves all of them: a request costs a map entry, not a timer. A deadline is monotonic, moves
+// when progress comes in, and never moves past the hard cap. This file knows nothing of revisions.
+
+import { LinkError } from "../core/errors.ts";
+import type { ErrorBody, ResponseMessage } from "../jsonrpc/message.ts";
+import { McpError } from "../protocol/errors.ts";
+
+export interface Timeouts {
+  /** Silence after which a request is given up; progress starts it anew. 0: never. */
+  readonly idleMs: number;
+  /** The longest that a request may take, whatever progress it reports. 0: no cap. */
+  readonly totalMs: number;
+}
+
+export const DEFAULT_TIMEOUTS: Timeouts = { idleMs: 60_000, totalMs: 3_600_000 };
+
+type Answer = { readonly [key: string]: unknown };
+
+interface Entry {
+  readonly resolve: (result: Answer) => void;
+  readonly reject: (error: Error) => void;
+  readonly idleMs: number;
+  readonly cap: number;
+  readonly onTimeout: ((error: LinkError) => void) | undefined;
+  readonly what: string;
+  deadline: number;
+}
+
+export class Pending {
+  readonly #entries = new Map<number, Entry>();
+  #nextId = 1;
+  #timer: NodeJS.Timeout | undefined;
+  #armedFor = Infinity;
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** A new id and the promise of its answer. `onTimeout` tells the other side that we gave up. */
+  open(what: string, timeouts: Timeouts, onTimeout?: (error: LinkError) => void): { id: number; answer: Promise<Answer> } {
+    const id = this.#nextId++;
+    const now = performance.now();
+    const cap = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
+    const deadline = timeouts.idleMs > 0 ? Math.min(now + timeouts.idleMs, cap) : cap;
+    const answer = new Promise<Answer>((resolve, reject) => {
+      this.#entries.set(id, { resolve, reject, idleMs: timeouts.idleMs, cap, onTimeout, what, deadline });
+    });
+    if (deadline < this.#armedFor) this.#arm(deadline, now);
+    return { id, answer };
+  }
+
+  /** False where nobody waits for this answer: late, unknown, or of another type than the id that we sent. */
+  settle(response: ResponseMessage): boolean {
+    const { id } = response;
+    if (typeof id !== "number") return false;
+    const entry = this.#take(id);
+    if (entry === undefined) return false;
+    if ("error" in response) entry.reject(McpError.fromBody(response.error as ErrorBody));
+    else entry.resolve(response.result);
+    return true;
+  }
+
+  has(id: unknown): id is number {
+    return typeof id === "number" && this.#entries.has(id);
+  }
+
+  /** Progress came in for this request: its silence begins anew. */
+  touch(id: number): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.idleMs === 0) return;
+    const now = performance.now();
+    entry.deadline = Math.min(now + entry.idleMs, entry.cap);
+    if (entry.deadline < this.#armedFor) this.#arm(entry.deadline, now);
+  }
+
+  /** Somebody is being asked on behalf of this request: its silence does not count until it is touched again. */
+  hold(id: number): void {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) entry.deadline = entry.cap;
+  }
+
+  fail(id: number, error: Error): boolean {
+    const entry = this.#take(id);
+    entry?.reject(error);
+    return entry !== undefined;
+  }
+
+  failAll(error: Error): void {
+    for (const id of [...this.#entries.keys()]) this.fail(id, error);
+  }
+
+  #take(id: number): Entry | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(id);
+    if (this.#entries.size === 0) this.#disarm();
+    return entry;
+  }
+
+  #arm(deadline: number, now: number): void {
+    clearTimeout(this.#timer);
+    this.#armedFor = deadline;
+    // setTimeout fires at once for delays beyond 2^31 - 1 ms.
+    this.#timer = setTimeout(() => this.#sweep(), Math.min(Math.max(deadline - now, 1), 0x7fffffff));
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#armedFor = Infinity;
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    let earliest = Infinity;
+    for (const [id, entry] of this.#entries) {
+      if (entry.deadline <= now) {
+        const capped = entry.deadline >= entry.cap;
+        const error = new LinkError(
+          "timeout",
+          capped ? `${entry.what} was not finished within its longest time` : `${entry.what} was not answered in ${entry.idleMs} ms`,
+        );
+        this.fail(id, error);
+        entry.onTimeout?.(error);
+      } else if (entry.deadline < earliest) earliest = entry.deadline;
+    }
+    if (earliest === Infinity) this.#disarm();
+    else this.#arm(earliest, now);
+  }
+}

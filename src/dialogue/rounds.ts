@@ -1,0 +1,176 @@
+// Mid-call questions as `input_required` rounds, for exchange-style callers. A handler that asks is left
+// waiting in memory; the caller gets the questions and a sealed `requestState`, and its retry finds the
+// waiting run again. The state expires and is bound to the principal, the method and a digest of the
+// arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
+// A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
+
+import type { Context } from "../core/context.ts";
+import type { Handler, Notification, Request, Result } from "../core/handler.ts";
+import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { isObject } from "../protocol/check.ts";
+import { invalidParams, McpError } from "../protocol/errors.ts";
+import { ASKABLE, checkAsk } from "./asks.ts";
+import type { Flight } from "./in-flight.ts";
+import { Run } from "./run.ts";
+
+export interface RoundsOptions {
+  /** Seals states; random for each process unless it is given. */
+  readonly sealKey?: string | Uint8Array;
+  /** How long a call waits for its caller to come back. */
+  readonly ttlMs?: number;
+  /** Calls that may wait at once, in all and for each principal. */
+  readonly maxParked?: number;
+  readonly maxParkedPerCaller?: number;
+}
+
+/** A request of an exchange-style caller, ready to be run. */
+export interface Call {
+  readonly revision: string;
+  readonly caller: Context["caller"];
+  readonly logLevel: Context["logLevel"];
+  readonly flight: Flight;
+  notify(notification: Notification): void;
+}
+
+interface Parked {
+  readonly run: Run;
+  readonly principal: string;
+  round: number;
+  deadline: number;
+  /** What each answered round led to. */
+  readonly answered: Map<number, Promise<Result>>;
+}
+
+interface Sealed {
+  readonly run: string;
+  readonly round: number;
+  readonly principal: string;
+  readonly digest: string;
+}
+
+export class Rounds {
+  readonly #seal: Seal;
+  readonly #ttlMs: number;
+  readonly #max: number;
+  readonly #maxPerCaller: number;
+  readonly #parked = new Map<string, Parked>();
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: RoundsOptions = {}) {
+    this.#seal = createSeal(options.sealKey);
+    this.#ttlMs = options.ttlMs ?? 600_000;
+    this.#max = options.maxParked ?? 1_000;
+    this.#maxPerCaller = options.maxParkedPerCaller ?? 100;
+  }
+
+  /** Runs a request, or lets a retry go on with the run that waits for it. */
+  handle(request: Request, call: Call, handler: Handler): Promise<Result> {
+    const state = request.params["requestState"];
+    if (typeof state === "string" && state.startsWith(this.#prefix)) return this.#resume(request, call, state);
+    return this.#begin(request, call, handler);
+  }
+
+  /** Names the key, so that fronts behind each other know their own states; a key costs nothing until it is used. */
+  get #prefix(): string {
+    return `round.${this.#seal.id}.`;
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper);
+    for (const { run } of this.#parked.values()) run.stop.abort(new Error("The connection is closed"));
+    this.#parked.clear();
+  }
+
+  #begin(request: Request, call: Call, handler: Handler): Promise<Result> {
+    let id: string | undefined;
+    const given = request.params["requestState"] === undefined ? request.params["inputResponses"] : undefined;
+    const { stop } = call.flight;
+    const run = new Run(stop, isObject(given) ? given : undefined, call.notify, (inputRequests) => {
+      id ??= crypto.randomUUID();
+      return this.#park(id, run, request, call, inputRequests);
+    });
+    const context: Context = {
+      revision: call.revision,
+      caller: call.caller,
+      get signal() {
+        return stop.signal;
+      },
+      ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
+      notify: (notification) => run.notify(notification),
+      ask: async (question, options) => {
+        if (!ASKABLE.has(request.method)) {
+          throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {
+            method: question.method,
+          });
+        }
+        checkAsk(question, call.caller.capabilities);
+        return run.ask(question, options);
+      },
+    };
+    const next = run.next();
+    run.follow(handler(request, context));
+    return next;
+  }
+
+  #park(id: string, run: Run, request: Request, call: Call, inputRequests: Record<string, Request>): Result {
+    const principal = call.caller.principal ?? "";
+    let parked = this.#parked.get(id);
+    if (parked === undefined) {
+      this.#checkRoom(principal);
+      parked = { run, principal, round: 0, deadline: 0, answered: new Map() };
+      this.#parked.set(id, parked);
+      this.#sweeper ??= setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)).unref();
+    }
+    parked.round += 1;
+    parked.deadline = performance.now() + this.#ttlMs;
+    const sealed: Sealed = { run: id, round: parked.round, principal, digest: digestOf(request) };
+    const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);
+    return { resultType: "input_required", inputRequests, requestState };
+  }
+
+  #resume(request: Request, call: Call, state: string): Promise<Result> {
+    const sealed = this.#seal.open(state.slice(this.#prefix.length)) as Sealed | undefined;
+    if (sealed === undefined) throw invalidParams("requestState was altered or has expired; call again without it");
+    if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== digestOf(request)) {
+      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
+    }
+    const parked = this.#parked.get(sealed.run);
+    if (parked === undefined) throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
+    const known = parked.answered.get(sealed.round);
+    if (known !== undefined) return known;
+    const responses = request.params["inputResponses"] ?? {};
+    if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
+    call.flight.stop = parked.run.stop;
+    const next = parked.run.resume(responses, call.notify);
+    parked.answered.set(sealed.round, next);
+    // Kept for repetitions: an error that nobody repeats must not look unhandled.
+    next.catch(() => undefined);
+    return next;
+  }
+
+  #checkRoom(principal: string): void {
+    let mine = 0;
+    for (const parked of this.#parked.values()) if (parked.principal === principal) mine += 1;
+    if (this.#parked.size >= this.#max || mine >= this.#maxPerCaller) {
+      throw McpError.of("rate_limited", "Too many calls wait for their callers' answers; finish some of them first");
+    }
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const [id, { run, deadline }] of this.#parked) {
+      if (deadline > now) continue;
+      this.#parked.delete(id);
+      run.stop.abort(new Error("The caller did not come back in time"));
+    }
+    if (this.#parked.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** Blind to what a retry adds. */
+function digestOf({ method, params }: Request): string {
+  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  return digest([method, rest]);
+}

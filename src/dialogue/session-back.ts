@@ -1,0 +1,182 @@
+// Our side toward a session-style end: the handshake, and the session's state seen from the newest
+// revision. Requests are written in the end's revision; what the end asks in mid-call goes to the caller
+// of the call it belongs to; `server/discover` is answered from the handshake, and `subscriptions/listen`
+// becomes subscribe, unsubscribe and a share in the end's change events (see session-changes).
+
+import type { Context, LogLevel } from "../core/context.ts";
+import { LOG_LEVELS } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import { idKey, type Id, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
+import { isObject } from "../protocol/check.ts";
+import { McpError, methodNotFound } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import type { Json, Revision } from "../protocol/revision.ts";
+import { revisionNamed } from "../protocol/revisions/index.ts";
+import type { Inbound } from "../transport/transport.ts";
+import { errorBody } from "./faults.ts";
+import { SessionChanges } from "./session-changes.ts";
+import type { Outgoing, Role, Wire } from "./wire.ts";
+
+export interface SessionBackOptions {
+  readonly info: Json;
+  /** Client capabilities, in the newest shape. */
+  readonly capabilities: Json;
+  /** The revision to offer; the end may answer with any that `accepts` holds. */
+  readonly offers: Revision;
+  readonly accepts: readonly Revision[];
+  /** Who is asked, and told, where no call of ours stands behind it. */
+  readonly home: Context;
+}
+
+export class SessionBack implements Role {
+  readonly revision: Revision;
+  readonly handler: Handler;
+  /** The end's answer to the handshake, as an answer to `server/discover`. */
+  readonly discovered: Result;
+  readonly #wire: Wire;
+  readonly #home: Context;
+  readonly #capabilities: Json;
+  readonly #changes: SessionChanges;
+  /** Questions of the end that are being answered. */
+  readonly #asked = new Map<string, AbortController>();
+  #level: LogLevel | undefined;
+
+  private constructor(wire: Wire, options: SessionBackOptions, revision: Revision, answer: Result) {
+    this.#wire = wire;
+    this.#home = options.home;
+    this.revision = revision;
+    this.#capabilities = revision.lift.serverCapabilities((answer["capabilities"] as Json | undefined) ?? {});
+    this.#changes = new SessionChanges(wire, this.#capabilities, options.home);
+    const serverInfo = isObject(answer["serverInfo"]) ? revision.lift.implementation(answer["serverInfo"]) : undefined;
+    this.discovered = {
+      resultType: "complete",
+      capabilities: this.#capabilities,
+      ...(answer["instructions"] === undefined ? undefined : { instructions: answer["instructions"] }),
+      ttlMs: 0,
+      cacheScope: "private",
+      ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
+    };
+    this.handler = (request, context) => this.#handle(request, context);
+  }
+
+  static async initialize(wire: Wire, options: SessionBackOptions, timeoutMs: number): Promise<SessionBack> {
+    const { offers } = options;
+    const context: Context = { ...options.home, timeouts: { idleMs: timeoutMs, totalMs: timeoutMs } };
+    const params = {
+      protocolVersion: offers.name,
+      capabilities: offers.lower.clientCapabilities(options.capabilities),
+      clientInfo: offers.lower.implementation(options.info),
+    };
+    const answer = (await wire.call("initialize", () => params, context)) as Result;
+    const name = answer["protocolVersion"];
+    const revision = typeof name === "string" ? revisionNamed(name) : undefined;
+    if (revision === undefined || !options.accepts.includes(revision)) {
+      const known = options.accepts.map((accepted) => accepted.name).join(", ");
+      throw new LinkError("protocol", `The end answered initialize with revision ${String(name)}; we speak ${known}`);
+    }
+    const back = new SessionBack(wire, options, revision, answer);
+    wire.role = back;
+    wire.notify("notifications/initialized");
+    return back;
+  }
+
+  async #handle(request: Request, context: Context): Promise<Result> {
+    const { method } = request;
+    if (method === "server/discover") return this.discovered;
+    if (method === "subscriptions/listen") return this.#changes.listen(request, context);
+    if (!this.revision.requests.has(method)) throw methodNotFound(method);
+    this.#wantLogs(context.logLevel);
+    const lowered = this.revision.lower.request(method, bare(request.params));
+    const wantsProgress = request.params._meta?.["progressToken"] !== undefined;
+    const params = (id: number): Params =>
+      wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
+    try {
+      return this.revision.lift.result(method, (await this.#wire.call(method, params, context)) as Result);
+    } catch (error) {
+      if (!(error instanceof McpError)) throw error;
+      throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
+    }
+  }
+
+  /** The session has one level for all its callers: the most talkative that anybody wanted; each front filters. */
+  #wantLogs(level: LogLevel | undefined): void {
+    if (level === undefined || this.#capabilities["logging"] === undefined) return;
+    if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level)) return;
+    this.#level = level;
+    this.#wire.call("logging/setLevel", () => ({ level }), this.#home).catch(() => undefined);
+  }
+
+  request(message: RequestMessage, inbound: Inbound): void {
+    const { id, method } = message;
+    if (method === "ping") {
+      void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
+      return;
+    }
+    void this.#answer(message, inbound);
+  }
+
+  async #answer(message: RequestMessage, inbound: Inbound): Promise<void> {
+    const { id, method } = message;
+    const question: Request = { method, params: message.params ?? {} };
+    const stop = new AbortController();
+    this.#asked.set(idKey(id), stop);
+    const call = this.#askedFor(inbound);
+    if (call !== undefined) this.#wire.hold(call);
+    try {
+      if (!this.revision.asks.has(method)) throw methodNotFound(method);
+      const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
+      const context = call?.context ?? this.#changes.listener() ?? this.#home;
+      const answer = this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
+      if (!stop.signal.aborted) await inbound.reply({ jsonrpc: "2.0", id, result: answer });
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      const body = errorBody(error, question, this.revision, "mcp");
+      await inbound.reply({ jsonrpc: "2.0", id, error: body }).catch(() => undefined);
+    } finally {
+      this.#asked.delete(idKey(id));
+      if (call !== undefined) this.#wire.touch(call);
+    }
+  }
+
+  /** The call on whose stream the question came; on a wire that does not say, the youngest that can be asked. */
+  #askedFor(inbound: Inbound): Outgoing | undefined {
+    const named = this.#wire.callNamed(inbound.about);
+    if (named !== undefined) return named;
+    return [...this.#wire.calls.values()].findLast(({ method }) => method === "tools/call" || method === "prompts/get" || method === "resources/read");
+  }
+
+  notification(message: NotificationMessage, inbound: Inbound): void {
+    const lifted = this.revision.lift.notification(message as Notification);
+    if (lifted === undefined) return;
+    const { method, params } = lifted;
+    if (method === "notifications/progress") {
+      const call = this.#wire.callNamed(params?.["progressToken"]);
+      if (call === undefined) return;
+      this.#wire.touch(call);
+      call.context.notify({ method, params: params ?? {} });
+    } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
+    else if (method === "notifications/cancelled") {
+      const requestId = params?.["requestId"];
+      if (requestId !== undefined) this.#asked.get(idKey(requestId as Id))?.abort(new Error(String(params?.["reason"] ?? "Cancelled by the end")));
+    } else this.#changes.deliver(lifted);
+  }
+
+  /** To the call it came for, or to the only one that wants logs; otherwise it belongs to no call. */
+  #log(notification: Notification, inbound: Inbound): void {
+    const named = this.#wire.callNamed(inbound.about);
+    const takers = named === undefined ? [...this.#wire.calls.values()].filter(({ context }) => context.logLevel !== undefined) : [named];
+    if (takers.length === 1) takers[0]?.context.notify(notification);
+    else this.#changes.deliver(notification);
+  }
+}
+
+const ENVELOPE: ReadonlySet<string> = new Set([META.revision, META.clientInfo, META.clientCapabilities, META.logLevel, "progressToken"]);
+
+/** Params without what only an exchange carries. */
+function bare(params: Params): Params {
+  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  if (_meta === undefined) return rest;
+  const kept = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
+  return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
+}

@@ -1,0 +1,248 @@
+// Our side toward a session-style caller: the handshake, and the state that such a caller expects us to
+// keep (its revision, capabilities, log level, subscriptions). It turns that state into the
+// self-contained requests of the newest revision, and what comes back into the caller's own revision.
+// It does not know which wire it is on: every message brings its own way back.
+
+import type { AskOptions, Caller, Context, LogLevel } from "../core/context.ts";
+import { LOG_LEVELS } from "../core/context.ts";
+import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
+import { checkParams, isObject } from "../protocol/check.ts";
+import { McpError, methodNotFound, type Profile } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import type { Json, Revision } from "../protocol/revision.ts";
+import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
+import type { Inbound } from "../transport/transport.ts";
+import { checkAsk } from "./asks.ts";
+import { drive } from "./drive.ts";
+import { errorBody } from "./faults.ts";
+import type { Flight, InFlight } from "./in-flight.ts";
+import { Pending, type Timeouts } from "./pending.ts";
+import { SessionListen } from "./session-listen.ts";
+
+/** A person may sit behind a question. */
+const ASK_TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
+const SHUTDOWN_GRACE_MS = 30_000;
+
+export interface SessionFrontOptions {
+  /** Session-style revisions that may be spoken, oldest first. */
+  readonly revisions: readonly Revision[];
+  readonly profile: Profile;
+  /** Whether the caller may end us with `shutdown`: only where it is our only caller. */
+  readonly mayShutDown: boolean;
+}
+
+export class SessionFront {
+  readonly #handler: Handler;
+  readonly #options: SessionFrontOptions;
+  readonly #inFlight: InFlight;
+  readonly #pending = new Pending();
+  readonly #listen: SessionListen;
+  /** Toward the caller, outside any call. */
+  readonly #push: (message: Message) => void;
+  #phase: "new" | "starting" | "ready" | "closing" = "new";
+  #starting: Promise<Result> | undefined;
+  #revision: Revision = NEWEST_SESSION;
+  #caller: Caller = { capabilities: {} };
+  #capabilities: Json = {};
+  #level: LogLevel = "info";
+
+  constructor(handler: Handler, push: (message: Message) => void, inFlight: InFlight, options: SessionFrontOptions) {
+    this.#handler = handler;
+    this.#push = push;
+    this.#inFlight = inFlight;
+    this.#options = options;
+    this.#listen = new SessionListen(handler);
+  }
+
+  get revision(): Revision {
+    return this.#revision;
+  }
+
+  get started(): boolean {
+    return this.#phase !== "new";
+  }
+
+  /** The result on the caller's wire. Throws whatever `fault` can put into words. */
+  async answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<Result> {
+    const { method } = message;
+    const params = (message.params ?? {}) as Params;
+    if (method === "ping") return {};
+    checkParams(method, params);
+    if (method === "initialize") return this.#initialize(params, inbound);
+    if (this.#phase === "new") throw McpError.of("not_initialized", "Server not initialized", { method });
+    if (this.#phase === "starting") await this.#starting;
+    if (this.#phase === "closing") throw McpError.of("shutting_down", "Server is shutting down", { method });
+    this.#ready();
+    switch (method) {
+      case "logging/setLevel":
+        this.#level = params["level"] as LogLevel;
+        return {};
+      case "resources/subscribe":
+        await this.#listen.subscribe(params["uri"] as string);
+        return {};
+      case "resources/unsubscribe":
+        await this.#listen.unsubscribe(params["uri"] as string);
+        return {};
+      case "shutdown":
+        if (!this.#options.mayShutDown) break;
+        this.#phase = "closing";
+        this.#inFlight.end(flight);
+        await this.#inFlight.drained(SHUTDOWN_GRACE_MS);
+        return {};
+    }
+    if (!this.#revision.requests.has(method)) throw methodNotFound(method);
+    const request: Request = { method, params: this.#revision.lift.request(method, params) };
+    const result = await drive(this.#handler, request, this.#context(params, inbound, flight));
+    return this.#revision.lower.result(method, result);
+  }
+
+  fault(error: unknown, message: RequestMessage): ErrorBody {
+    const request: Request = { method: message.method, params: message.params ?? {} };
+    return errorBody(error, request, this.#revision, this.#options.profile);
+  }
+
+  /** A notification of the caller. Cancellations are not for us: they are found by their id in any style. */
+  take(message: NotificationMessage): void {
+    // Some clients leave the prefix out.
+    if (message.method === "notifications/initialized" || message.method === "initialized") {
+      if (this.#phase === "ready") this.#ready();
+    }
+  }
+
+  /** The answer to a question of ours. False where there was none. */
+  settle(message: ResponseMessage): boolean {
+    return this.#pending.settle(message);
+  }
+
+  close(reason: Error): void {
+    this.#listen.close();
+    this.#pending.failAll(reason);
+  }
+
+  async #initialize(params: Params, inbound: Inbound): Promise<Result> {
+    if (this.#phase !== "new") throw McpError.of("invalid_request", "The session is initialized already");
+    const { revisions } = this.#options;
+    const requested = params["protocolVersion"] as string;
+    const revision = revisions.find(({ name }) => name === requested) ?? revisions.at(-1);
+    if (revision === undefined) throw unsupported(requested, revisions);
+    this.#revision = revision;
+    this.#phase = "starting";
+    this.#starting = this.#start(params, inbound);
+    try {
+      return await this.#starting;
+    } catch (error) {
+      this.#phase = "new";
+      throw error;
+    }
+  }
+
+  async #start(params: Params, inbound: Inbound): Promise<Result> {
+    const revision = this.#revision;
+    const info = params["clientInfo"];
+    this.#caller = {
+      ...inbound.caller,
+      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
+      capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),
+    };
+    const discovered = await this.#handler({ method: "server/discover", params: {} }, this.#quiet());
+    this.#capabilities = (discovered["capabilities"] as Json | undefined) ?? {};
+    this.#phase = "ready";
+    const { instructions } = discovered;
+    const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
+    return {
+      protocolVersion: revision.name,
+      capabilities: revision.lower.serverCapabilities(this.#capabilities),
+      serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
+      ...(instructions === undefined ? undefined : { instructions }),
+    };
+  }
+
+  /** The caller has our answer to `initialize`: from now on we may speak first. */
+  #ready(): void {
+    this.#listen.start({ context: this.#quiet(), deliver: (notification) => this.#deliver(notification) }, this.#capabilities);
+  }
+
+  /** The context of what no call of the caller stands behind. */
+  #quiet(): Context {
+    return {
+      revision: this.#revision.name,
+      caller: this.#caller,
+      signal: new AbortController().signal,
+      logLevel: this.#level,
+      notify: () => undefined,
+      ask: (question, options) => this.#ask(question, options, this.#push),
+    };
+  }
+
+  #context(params: Params, inbound: Inbound, flight: Flight): Context {
+    const token = params._meta?.["progressToken"];
+    return {
+      revision: this.#revision.name,
+      caller: this.#caller,
+      get signal() {
+        return flight.stop.signal;
+      },
+      logLevel: this.#level,
+      notify: (notification) => {
+        if (flight.done || flight.cancelled) return;
+        const { method } = notification;
+        if (method === "notifications/progress") {
+          if (token === undefined) return;
+          notification = { method, params: { ...notification.params, progressToken: token } };
+        }
+        this.#deliver(notification, (message) => void inbound.reply(message).catch(() => undefined));
+      },
+      ask: (question, options) =>
+        this.#ask(question, options, (message) => void inbound.reply(message).catch(() => undefined), flight),
+    };
+  }
+
+  #deliver(notification: Notification, send: (message: Message) => void = this.#push): void {
+    if (notification.method === "notifications/message" && !this.#wants(notification)) return;
+    if (!this.#revision.endNotifications.has(notification.method)) return;
+    const lowered = this.#revision.lower.notification(notification);
+    if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
+  }
+
+  #wants({ params }: Notification): boolean {
+    return LOG_LEVELS.indexOf(params?.["level"] as LogLevel) >= LOG_LEVELS.indexOf(this.#level);
+  }
+
+  async #ask(
+    question: Request,
+    options: AskOptions | undefined,
+    send: (message: Message) => void,
+    flight?: Flight,
+  ): Promise<Result> {
+    const { method } = question;
+    if (!this.#revision.asks.has(method)) {
+      throw McpError.of("missing_capability", `The caller's revision has no ${method}`, { method, requiredCapabilities: {} });
+    }
+    checkAsk(question, this.#caller.capabilities);
+    const params = this.#revision.lower.request(method, question.params);
+    const cancel = (reason: string): void =>
+      send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
+    const { id, answer } = this.#pending.open(method, ASK_TIMEOUTS, (error) => cancel(error.message));
+    const signals = [flight?.stop.signal, options?.signal];
+    const stop = (event: Event): void => {
+      const { reason } = event.target as AbortSignal;
+      if (this.#pending.fail(id, reason as Error)) cancel("The call that asked has ended");
+    };
+    for (const signal of signals) signal?.addEventListener("abort", stop, { once: true });
+    send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
+    try {
+      return this.#revision.lift.result(method, (await answer) as Result);
+    } finally {
+      for (const signal of signals) signal?.removeEventListener("abort", stop);
+    }
+  }
+}
+
+export function unsupported(requested: unknown, supported: readonly Revision[]): McpError {
+  const names = supported.map(({ name }) => name);
+  return McpError.of("unsupported_revision", `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ") || "none in this style"}`, {
+    supported: names,
+    requested: String(requested),
+  });
+}

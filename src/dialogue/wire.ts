@@ -1,0 +1,164 @@
+// Our side toward an end, as far as it is the same in both styles: requests go out with our ids, answers
+// and progress find the call they belong to, an aborted call is cancelled on the wire, and when the wire
+// ends everything that waits is told why. What messages mean in a style is for the backs.
+
+import type { Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Params } from "../core/handler.ts";
+import {
+  isNotification,
+  isRequest,
+  isResponse,
+  type Message,
+  type NotificationMessage,
+  type RequestMessage,
+} from "../jsonrpc/message.ts";
+import type { Inbound, Transport } from "../transport/transport.ts";
+import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
+
+/** A request of ours that is not answered yet. */
+export interface Outgoing {
+  readonly id: number;
+  readonly method: string;
+  readonly context: Context;
+}
+
+/** A back, as the wire sees it. */
+export interface Role {
+  request(message: RequestMessage, inbound: Inbound): void;
+  notification(message: NotificationMessage, inbound: Inbound): void;
+}
+
+const NOBODY: Role = { request: () => undefined, notification: () => undefined };
+
+export class Wire {
+  readonly calls = new Map<number, Outgoing>();
+  role: Role = NOBODY;
+  /** Answers that nobody waits for: late, repeated, or to an id that we never sent. */
+  strayAnswers = 0;
+  readonly #transport: Transport;
+  readonly #pending = new Pending();
+  readonly #timeouts: Timeouts;
+  readonly #watchers = new Set<(reason: LinkError) => void>();
+  #end: LinkError | undefined;
+
+  constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
+    this.#transport = transport;
+    this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
+  }
+
+  start(): Promise<void> {
+    return this.#transport.start((inbound) => this.#receive(inbound));
+  }
+
+  async close(): Promise<void> {
+    this.#finish(new LinkError("closed", "The connection was closed"));
+    await this.#transport.close();
+  }
+
+  /** Sends a request; `params` is made once the id is known, because tokens are made of it. */
+  async call(method: string, params: (id: number) => Params, context: Context): Promise<{ readonly [key: string]: unknown }> {
+    if (this.#end !== undefined) throw this.#end;
+    const { signal } = context;
+    if (signal.aborted) throw cancelled(signal);
+    const longLived = method === "subscriptions/listen";
+    const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
+    const { id, answer } = this.#pending.open(method, timeouts, (error) => this.#cancel(id, error.message));
+    const abort = (): void => {
+      if (this.#pending.fail(id, cancelled(signal))) this.#cancel(id, reasonOf(signal));
+    };
+    this.calls.set(id, { id, method, context });
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      this.#transport.send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal }).catch((error: unknown) => {
+        this.#pending.fail(id, error as Error);
+      });
+      return await answer;
+    } finally {
+      signal.removeEventListener("abort", abort);
+      this.calls.delete(id);
+    }
+  }
+
+  notify(method: string, params?: Params): void {
+    this.send({ jsonrpc: "2.0", method, ...(params === undefined ? undefined : { params }) });
+  }
+
+  send(message: Message): void {
+    if (this.#end === undefined) void this.#transport.send(message).catch(() => undefined);
+  }
+
+  /** The call that a message came for, where the wire or a token says so. */
+  callNamed(id: unknown): Outgoing | undefined {
+    return typeof id === "number" ? this.calls.get(id) : undefined;
+  }
+
+  /** Progress came in for the call, or its caller has answered a question. */
+  touch(call: Outgoing): void {
+    this.#pending.touch(call.id);
+  }
+
+  hold(call: Outgoing): void {
+    this.#pending.hold(call.id);
+  }
+
+  /** The end took back a long-lived call of ours. */
+  finishCall(id: unknown): void {
+    if (typeof id === "number") this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
+  }
+
+  /** Resolves when the signal is aborted; rejects when the wire ends first. */
+  async untilEnd(signal: AbortSignal): Promise<void> {
+    if (this.#end !== undefined) throw this.#end;
+    if (signal.aborted) return;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        this.#watchers.delete(end);
+        resolve();
+      };
+      const end = (reason: LinkError): void => {
+        signal.removeEventListener("abort", stop);
+        this.#watchers.delete(end);
+        reject(reason);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      this.#watchers.add(end);
+    });
+  }
+
+  #receive(inbound: Inbound): void {
+    if (inbound.kind === "end") {
+      const { error } = inbound;
+      this.#finish(error instanceof LinkError ? error : new LinkError("closed", "The end closed the connection", { cause: error }));
+      return;
+    }
+    if (inbound.message !== undefined) this.#take(inbound.message, inbound);
+    for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
+  }
+
+  #take(message: Message, inbound: Inbound): void {
+    if (isResponse(message)) {
+      if (!this.#pending.settle(message)) this.strayAnswers += 1;
+    } else if (isRequest(message)) this.role.request(message, inbound);
+    else if (isNotification(message)) this.role.notification(message, inbound);
+  }
+
+  #cancel(requestId: number, reason: string): void {
+    this.notify("notifications/cancelled", { requestId, reason });
+  }
+
+  #finish(reason: LinkError): void {
+    if (this.#end !== undefined) return;
+    this.#end = reason;
+    this.#pending.failAll(reason);
+    for (const watcher of [...this.#watchers]) watcher(reason);
+  }
+}
+
+function reasonOf({ reason }: AbortSignal): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
+function cancelled(signal: AbortSignal): LinkError {
+  return new LinkError("cancelled", `Cancelled: ${reasonOf(signal)}`, { cause: signal.reason });
+}

@@ -1,0 +1,131 @@
+// Bytes <-> lines: one message a line, as on stdio. Each byte is searched once and copied at most twice
+// (into a block while its line is incomplete, and out of it when the line is whole), whatever the size of
+// the chunks; what is kept never exceeds the limit. What a line says is the codec's matter.
+
+import { isUtf8 } from "node:buffer";
+import { parseError, tooLong } from "./fault.ts";
+import type { ErrorMessage } from "./message.ts";
+
+export interface LineReaderOptions {
+  /** Bytes of a line before its newline. */
+  readonly maxBytes: number;
+  onLine(text: string): void;
+  onFault(fault: ErrorMessage): void;
+}
+
+const NEWLINE = 10;
+const RETURN = 13;
+const SMALLEST_BLOCK = 4 * 1024;
+const LARGEST_BLOCK = 256 * 1024;
+
+export class LineReader {
+  readonly #options: LineReaderOptions;
+  // The unfinished line. Chunks are copied, because a list of one-byte chunks would take a hundred times
+  // their bytes and a chunk belongs to whoever read it; blocks are never copied into larger ones.
+  #blocks: Buffer[] = [];
+  #room = 0;
+  #buffered = 0;
+  #skipping = false;
+  #begun = false;
+
+  constructor(options: LineReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes kept of a line that has not ended yet. */
+  get buffered(): number {
+    return this.#buffered;
+  }
+
+  push(chunk: Uint8Array): void {
+    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    let start = 0;
+    while (start < bytes.length) {
+      const newline = bytes.indexOf(NEWLINE, start);
+      const end = newline === -1 ? bytes.length : newline;
+      this.#take(bytes, start, end, newline !== -1);
+      start = end + 1;
+    }
+  }
+
+  /** The input is over. A last line without a newline is still a line. */
+  end(): void {
+    if (this.#buffered > 0) this.#deliver(this.#join());
+    this.#skipping = false;
+  }
+
+  #take(bytes: Buffer, start: number, end: number, whole: boolean): void {
+    if (this.#skipping) {
+      this.#skipping = !whole;
+      return;
+    }
+    if (this.#buffered + end - start > this.#options.maxBytes) {
+      this.#forget();
+      this.#begun = true;
+      this.#skipping = !whole;
+      this.#options.onFault(tooLong(this.#options.maxBytes));
+      return;
+    }
+    if (whole && this.#buffered === 0) {
+      this.#deliver(bytes.subarray(start, end));
+      return;
+    }
+    this.#keep(bytes, start, end);
+    if (whole) this.#deliver(this.#join());
+  }
+
+  #keep(bytes: Buffer, start: number, end: number): void {
+    let from = start;
+    while (from < end) {
+      if (this.#room === 0) this.#grow(end - from);
+      const block = this.#blocks.at(-1);
+      if (block === undefined) return;
+      const count = Math.min(this.#room, end - from);
+      block.set(bytes.subarray(from, from + count), block.length - this.#room);
+      this.#room -= count;
+      this.#buffered += count;
+      from += count;
+    }
+  }
+
+  #grow(wanted: number): void {
+    const usual = Math.min(Math.max(SMALLEST_BLOCK, this.#buffered), LARGEST_BLOCK);
+    // The limit is the most that can still come, so no block reaches beyond it.
+    const size = Math.min(Math.max(usual, wanted), this.#options.maxBytes - this.#buffered);
+    this.#blocks.push(Buffer.allocUnsafeSlow(size));
+    this.#room = size;
+  }
+
+  #join(): Buffer {
+    const [first] = this.#blocks;
+    const line =
+      first !== undefined && this.#blocks.length === 1
+        ? first.subarray(0, this.#buffered)
+        : Buffer.concat(this.#blocks, this.#buffered);
+    this.#forget();
+    return line;
+  }
+
+  #forget(): void {
+    this.#blocks = [];
+    this.#room = 0;
+    this.#buffered = 0;
+  }
+
+  #deliver(line: Buffer): void {
+    const first = !this.#begun;
+    this.#begun = true;
+    if (!isUtf8(line)) {
+      this.#options.onFault(parseError("Invalid UTF-8"));
+      return;
+    }
+    const bom = first && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
+    const text = line.toString("utf8", bom, line.at(-1) === RETURN ? line.length - 1 : line.length);
+    if (text.trim() !== "") this.#options.onLine(text);
+  }
+}
+
+/** A text without newlines, as `encode` gives it, as one line. */
+export function frame(text: string): string {
+  return `${text}\n`;
+}

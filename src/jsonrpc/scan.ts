@@ -1,0 +1,256 @@
+// One pass over the text of a message, before JSON.parse: it bounds the nesting and notes where the
+// tokens stand that must come back byte for byte. It is no parser: on broken JSON it may note nonsense,
+// which nobody sees, because JSON.parse refuses the text afterwards. It does not recurse, looks at each
+// character a bounded number of times, and allocates nothing where every token is plain.
+
+/** A name on a path to a noted token. Slots are numbered so that those below a name follow it directly. */
+interface Step {
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly parent: Step | undefined;
+  readonly below: Step[];
+  readonly slot: number;
+  readonly exact: boolean;
+  lastSlot: number;
+  /** No key written with this many characters or more can spell a name below. */
+  reach: number;
+}
+
+/** The names to look for, and scratch space for one scan (scans never overlap: they do not await). */
+export interface Paths {
+  readonly root: Step;
+  readonly steps: readonly Step[];
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+}
+
+/** A token that JavaScript might write differently: `text.slice(start, end)` at `path` in item `item`. */
+export interface Token {
+  readonly item: number;
+  readonly path: readonly string[];
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Scan {
+  readonly tooDeep: boolean;
+  readonly batch: boolean;
+  readonly tokens: readonly Token[];
+}
+
+/** What could be seen of a single message that is not parsed because it is too deep. */
+export interface Glimpse {
+  readonly id: string | undefined;
+  readonly method: boolean;
+  readonly answer: boolean;
+}
+
+const QUOTE = 34;
+const COMMA = 44;
+const MINUS = 45;
+const BACKSLASH = 92;
+const BRACE = 123;
+const NONE: readonly Token[] = [];
+
+// Never exact; noted so that a message too deep to parse can still be told from an answer.
+const MARKS = [["method"], ["result"], ["error"]];
+
+/** The top-level id is always among the exact ones. */
+export function compilePaths(others: readonly (readonly string[])[]): Paths {
+  const exact = [["id"], ...others];
+  const leadsTo = (path: readonly string[], one: readonly string[]): boolean =>
+    path.every((word, at) => word === one[at]);
+  const steps: Step[] = [];
+  const grow = (name: string, path: readonly string[], parent: Step | undefined): Step => {
+    const ends = exact.some((one) => one.length === path.length && leadsTo(path, one));
+    const step: Step = { name, path, parent, below: [], slot: steps.length, exact: ends, lastSlot: 0, reach: 0 };
+    steps.push(step);
+    const names = new Set<string>();
+    for (const one of [...exact, ...MARKS]) {
+      const next = one[path.length];
+      if (next !== undefined && leadsTo(path, one)) names.add(next);
+    }
+    for (const next of names) {
+      step.below.push(grow(next, [...path, next], step));
+      // An escape takes at most six characters for one.
+      step.reach = Math.max(step.reach, 1 + 6 * next.length);
+    }
+    step.lastSlot = steps.length - 1;
+    return step;
+  };
+  const root = grow("", [], undefined);
+  return { root, steps, starts: new Int32Array(steps.length), ends: new Int32Array(steps.length) };
+}
+
+/** `maxItems`: in a batch, tokens of later items are not noted (such a batch is refused anyway). */
+export function scan(text: string, paths: Paths, maxDepth: number, maxItems: number): Scan {
+  const { root, starts, ends } = paths;
+  let tokens: Token[] | undefined;
+  let tooDeep = false;
+  let depth = 0;
+  let batch = false;
+  let item = 0;
+  let step: Step | undefined; // the object we stand in; whatever holds no noted name is skipped as a whole
+  let atKey = false;
+  let pending: Step | undefined; // its key was read, its value comes next
+  forget(paths, root);
+
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) {
+      const close = stringEnd(text, i);
+      if (atKey && step !== undefined) {
+        atKey = false;
+        pending = named(step, text, i, close);
+        if (pending !== undefined) {
+          // Of duplicate keys the last wins, with all that it holds.
+          forget(paths, pending);
+          starts[pending.slot] = i;
+        }
+      } else if (pending?.exact === true) {
+        starts[pending.slot] = i;
+        ends[pending.slot] = close + 1;
+        pending = undefined;
+      }
+      i = close;
+    } else if (c === COMMA) {
+      pending = undefined;
+      if (step !== undefined) atKey = true;
+      else item++;
+    } else if ((c | 32) === BRACE) {
+      const within: Step | undefined =
+        c === BRACE ? (step === undefined && (depth === 0 || item < maxItems) ? root : pending) : undefined;
+      if (within !== undefined && within.below.length > 0) {
+        if (within === root) forget(paths, root);
+        step = within;
+        atKey = true;
+        depth++;
+      } else if (c !== BRACE && depth === 0) {
+        batch = true;
+        depth++;
+      } else {
+        const close = skip(text, i, maxDepth - depth);
+        if (close < 0) tooDeep = true;
+        i = close < 0 ? ~close : close;
+      }
+      if (depth > maxDepth) tooDeep = true;
+      pending = undefined;
+    } else if ((c | 32) === BRACE + 2) {
+      if (step === root) tokens = collect(text, paths, item, tokens);
+      step = step?.parent;
+      atKey = false;
+      pending = undefined;
+      depth--;
+    } else if (pending?.exact === true && (c === MINUS || (c >= 48 && c <= 57))) {
+      const end = numberEnd(text, i);
+      starts[pending.slot] = i;
+      ends[pending.slot] = end;
+      pending = undefined;
+      i = end - 1;
+    }
+  }
+  return { tooDeep, batch, tokens: tokens ?? NONE };
+}
+
+/** From an opening bracket to its closing one, or the end of the text; `~` that place where it nests too deep. */
+function skip(text: string, open: number, maxDepth: number): number {
+  let depth = 0;
+  let deepest = 0;
+  let i = open;
+  for (; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) i = stringEnd(text, i);
+    else if ((c | 32) === BRACE) {
+      depth++;
+      if (depth > deepest) deepest = depth;
+    } else if ((c | 32) === BRACE + 2) {
+      depth--;
+      if (depth === 0) break;
+    }
+  }
+  return deepest > maxDepth ? ~i : i;
+}
+
+function forget(paths: Paths, step: Step): void {
+  for (let slot = step.slot; slot <= step.lastSlot; slot++) {
+    paths.starts[slot] = -1;
+    paths.ends[slot] = -1;
+  }
+}
+
+/** Only right after a scan of the same text, and only where the text is no batch. */
+export function glimpse(text: string, paths: Paths): Glimpse {
+  const seen = (name: string): Step | undefined => {
+    const step = paths.root.below.find((one) => one.name === name);
+    return step !== undefined && (paths.starts[step.slot] ?? -1) >= 0 ? step : undefined;
+  };
+  const id = seen("id");
+  const end = id === undefined ? -1 : (paths.ends[id.slot] ?? -1);
+  return {
+    id: id === undefined || end < 0 ? undefined : text.slice(paths.starts[id.slot], end),
+    method: seen("method") !== undefined,
+    answer: seen("result") !== undefined || seen("error") !== undefined,
+  };
+}
+
+/** The index of the closing quote, or the length of the text. Each backslash is looked at twice at most. */
+function stringEnd(text: string, open: number): number {
+  for (let close = text.indexOf('"', open + 1); close !== -1; close = text.indexOf('"', close + 1)) {
+    let before = close - 1;
+    while (text.charCodeAt(before) === BACKSLASH) before--;
+    if ((close - before) % 2 === 1) return close;
+  }
+  return text.length;
+}
+
+function numberEnd(text: string, start: number): number {
+  let end = start + 1;
+  for (; end < text.length; end++) {
+    const c = text.charCodeAt(end);
+    const inside = (c >= 48 && c <= 57) || c === 43 || c === MINUS || c === 46 || (c | 32) === 101;
+    if (!inside) break;
+  }
+  return end;
+}
+
+function named(step: Step, text: string, open: number, close: number): Step | undefined {
+  const length = close - open - 1;
+  for (const one of step.below) {
+    if (one.name.length === length && text.startsWith(one.name, open + 1)) return one;
+  }
+  if (length >= step.reach) return undefined;
+  let at = open + 1;
+  while (at < close && text.charCodeAt(at) !== BACKSLASH) at++;
+  if (at === close) return undefined;
+  try {
+    const name: unknown = JSON.parse(text.slice(open, close + 1));
+    return step.below.find((one) => one.name === name);
+  } catch {
+    return undefined;
+  }
+}
+
+function collect(text: string, paths: Paths, item: number, tokens: Token[] | undefined): Token[] | undefined {
+  let found = tokens;
+  for (const step of paths.steps) {
+    const start = paths.starts[step.slot] ?? -1;
+    const end = paths.ends[step.slot] ?? -1;
+    if (end < 0 || isPlain(text, start, end)) continue;
+    found ??= [];
+    found.push({ item, path: step.path, start, end });
+  }
+  return found;
+}
+
+/** Surely written back alike: a string without an escape, or an integer of at most 15 digits. */
+function isPlain(text: string, start: number, end: number): boolean {
+  if (text.charCodeAt(start) === QUOTE) return !text.slice(start, end).includes("\\");
+  const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  if (end - first > 15) return false;
+  if (text.charCodeAt(first) === 48) return first === start && end === start + 1;
+  for (let i = first; i < end; i++) {
+    const c = text.charCodeAt(i);
+    if (c < 48 || c > 57) return false;
+  }
+  return true;
+}

@@ -1,0 +1,217 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { census } from "./census.ts";
+import { startChild } from "./child.ts";
+import type { Child, ChildOptions } from "./child.ts";
+import { guardianPid } from "./guardian.ts";
+
+const onLinux = process.platform === "linux";
+const children: Child[] = [];
+
+/** A child that has said "ready" on its stdout. */
+async function ready(options: ChildOptions): Promise<Child> {
+  const child = await startChild({ stdinGraceMs: 150, termGraceMs: 150, ...options });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout })) if (line === "ready") break;
+  child.stdout.resume();
+  return child;
+}
+
+const sh = (script: string): Promise<Child> => ready({ command: "sh", args: ["-c", script] });
+const node = (script: string): Promise<Child> => ready({ command: process.execPath, args: ["-e", script] });
+
+async function survivors(mark: string): Promise<number[]> {
+  return ((await census()) ?? []).filter((one) => one.marks.includes(mark)).map((one) => one.pid);
+}
+
+function zombies(): string[] {
+  if (!onLinux) return [];
+  const stats = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => {
+      try {
+        return readFileSync(`/proc/${name}/stat`, "latin1");
+      } catch {
+        return "";
+      }
+    });
+  return stats.filter((stat) => stat.slice(stat.lastIndexOf(")") + 2).startsWith(`Z ${process.pid} `));
+}
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    await child.close(500);
+    expect(await survivors(child.mark)).toEqual([]);
+  }
+  await vi.waitFor(() => expect(zombies()).toEqual([]));
+  expect(guardianPid()).toBeUndefined();
+});
+
+describe("the ladder", () => {
+  it("ends at the end of input, without a signal, when the child obeys", async () => {
+    const child = await node("process.stdin.resume().on('end', () => process.exit(7)); console.log('ready')");
+    await child.close();
+    expect(await child.exited).toEqual({ code: 7, signal: null });
+  });
+
+  it("sends SIGTERM to a child that ignores the end of its input", async () => {
+    const child = await node("setInterval(() => {}, 1e6); console.log('ready')");
+    await child.close();
+    expect(await child.exited).toEqual({ code: null, signal: "SIGTERM" });
+  });
+
+  it("sends SIGKILL to a child that ignores SIGTERM", async () => {
+    const child = await node("process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6); console.log('ready')");
+    await child.close();
+    expect(await child.exited).toEqual({ code: null, signal: "SIGKILL" });
+  });
+
+  it("reaches a grandchild behind a shell that ignores SIGTERM", async () => {
+    const child = await sh("trap '' TERM; sleep 1000 & echo ready; wait; sleep 1000");
+    if (onLinux) expect((await survivors(child.mark)).length).toBeGreaterThan(1);
+    await child.close();
+    expect(await survivors(child.mark)).toEqual([]);
+  });
+
+  it("walks within a budget, which may come while it is being walked", async () => {
+    const child = await ready({
+      command: process.execPath,
+      args: ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6); console.log('ready')"],
+      stdinGraceMs: 1e6,
+      termGraceMs: 1e6,
+    });
+    const slow = child.close();
+    await child.close(200);
+    await slow;
+    expect(await child.exited).toEqual({ code: null, signal: "SIGKILL" });
+  });
+
+  it.runIf(onLinux)("finds a stray that has left the group", async () => {
+    const child = await sh("setsid sh -c 'trap \"\" TERM; echo ready; sleep 1000; sleep 1000' & wait");
+    const before = (await census())?.filter((one) => one.marks.includes(child.mark)) ?? [];
+    expect(before.some((one) => one.group !== child.pid)).toBe(true);
+    await child.close();
+    expect(await survivors(child.mark)).toEqual([]);
+  });
+
+  it.runIf(onLinux)("also ends the children of a nested process of ours", async () => {
+    const here = new URL("./child.ts", import.meta.url).href;
+    const script = `import { startChild } from ${JSON.stringify(here)};
+      await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });
+      process.on("SIGTERM", () => {}); console.log("ready");`;
+    const child = await ready({
+      command: process.execPath,
+      args: ["--import", "tsx", "--input-type=module", "-e", script],
+    });
+    const inner = (await census())?.filter((one) => one.marks.includes(`${child.mark}.`)) ?? [];
+    expect(inner.length).toBeGreaterThan(0);
+    await child.close();
+    expect(await survivors(child.mark)).toEqual([]);
+  });
+});
+
+describe("a child that ends by itself", () => {
+  it("takes its family along, and its output is read to the end", async () => {
+    const child = await startChild({
+      command: "sh",
+      args: ["-c", "(trap 'echo last; exit' TERM; echo up; while :; do sleep 0.05; done) & read x; exit 3"],
+    });
+    children.push(child);
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      if (output === "") child.stdin.end();
+      output += chunk.toString();
+    });
+    expect(await child.finished).toEqual({ code: 3, signal: null });
+    expect(output).toBe("up\nlast\n");
+    expect(await survivors(child.mark)).toEqual([]);
+  });
+
+  it.runIf(onLinux)("takes along one of its group whose environment was made afresh", async () => {
+    const child = await sh("env -i /bin/sh -c 'echo $$; echo ready; exec sleep 1000' & read x");
+    const member = (await census())?.find((one) => one.group === child.pid && one.marks === "");
+    expect(member).toBeDefined();
+    child.stdin.end();
+    await child.finished;
+    expect((await census())?.some((one) => one.pid === member?.pid)).toBe(false);
+  });
+
+  it.runIf(onLinux)("is finished although one out of reach holds its output open", async () => {
+    const child = await startChild({
+      command: "sh",
+      args: ["-c", 'env -i setsid /bin/sh -c "echo \\$\\$; exec sleep 1000" & read x'],
+    });
+    children.push(child);
+    const pid = await new Promise<number>((resolve) => child.stdout.once("data", (data) => resolve(Number(data))));
+    child.stdout.resume();
+    child.stdin.end();
+    expect(await child.finished).toEqual({ code: 0, signal: null });
+    process.kill(pid, "SIGKILL");
+  });
+});
+
+describe("starting a child", () => {
+  it("adds to our environment, in the given folder, with no descriptors but its own three", async () => {
+    await ready({ command: "sh", args: ["-c", "echo ready; read x"] });
+    const child = await startChild({
+      command: "sh",
+      args: ["-c", 'echo "$GREETING $PWD ${PATH:+path}"; ls -l /proc/$$/fd 2>/dev/null | grep -c socket'],
+      env: { GREETING: "hello" },
+      cwd: "/",
+    });
+    children.push(child);
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    await child.finished;
+    expect(output).toBe(`hello / path\n${onLinux ? 3 : 0}\n`);
+  });
+
+  it("says what to do when it fails", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "catenary-"));
+    const plain = join(folder, "plain");
+    const orphan = join(folder, "orphan");
+    await writeFile(plain, "echo hi\n");
+    await writeFile(orphan, "#!/no/such/interpreter\n");
+    await chmod(orphan, 0o755);
+    const tries: [ChildOptions, RegExp][] = [
+      [{ command: "no-such-command" }, /"no-such-command": there is no command of that name on the PATH; install it/],
+      [{ command: "node server.js" }, /put the program alone into "command" and its arguments into "args"/],
+      [{ command: join(folder, "none") }, /there is no file .*none; check "command"/],
+      [{ command: plain }, /plain is not executable; run chmod \+x/],
+      [{ command: folder }, /is a folder; name the program in it/],
+      [{ command: orphan }, /the interpreter that the first line of .*orphan names does not exist/],
+      [{ command: "cat", cwd: join(folder, "none") }, /its folder .*none does not exist; create it or change "cwd"/],
+      [{ command: "cat", cwd: plain }, /plain is not a folder; change "cwd"/],
+      [{ command: "" }, /cannot start ""/],
+    ];
+    for (const [options, message] of tries) await expect(startChild(options)).rejects.toThrow(message);
+    expect(guardianPid()).toBeUndefined();
+    await rm(folder, { recursive: true });
+  });
+});
+
+describe("the stderr of a child", () => {
+  it("never blocks it, and its last 8 KiB are kept", async () => {
+    let bytes = 0;
+    const child = await startChild({
+      command: process.execPath,
+      args: ["-e", "const { writeSync } = fs; for (let i = 0; i < 320; i++) write(); function write() {" +
+        "let rest = Buffer.alloc(65536, 'x'); while (rest.length) try { rest = rest.subarray(writeSync(2, rest)) }" +
+        "catch (e) { if (e.code !== 'EAGAIN') throw e } } writeSync(2, 'the end')"],
+      onStderr: (chunk) => {
+        bytes += chunk.length;
+      },
+    });
+    children.push(child);
+    child.stdout.resume();
+    expect(await child.finished).toEqual({ code: 0, signal: null });
+    expect(bytes).toBe(320 * 65536 + 7);
+    expect(child.stderrTail()).toBe("x".repeat(8192 - 7) + "the end");
+  });
+});

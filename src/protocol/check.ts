@@ -1,0 +1,87 @@
+// Hand-written guards for the params of each method: what every handler may rely on. They look, they do
+// not copy; fields that nobody here knows pass. A tool's own arguments are checked by the tool's schema.
+
+import { LOG_LEVELS } from "../core/context.ts";
+import type { Params } from "../core/handler.ts";
+import { Exact } from "../jsonrpc/message.ts";
+import { invalidParams } from "./errors.ts";
+
+type Guard = (params: Params) => string | undefined;
+
+export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const text =
+  (field: string): Guard =>
+  (params) =>
+    typeof params[field] === "string" ? undefined : `\`${field}\` must be a string`;
+
+const optionalObject =
+  (field: string): Guard =>
+  (params) =>
+    params[field] === undefined || isObject(params[field]) ? undefined : `\`${field}\` must be an object`;
+
+const all =
+  (...guards: readonly Guard[]): Guard =>
+  (params) => {
+    for (const guard of guards) {
+      const problem = guard(params);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  };
+
+const page: Guard = ({ cursor }) =>
+  cursor === undefined || typeof cursor === "string" ? undefined : "`cursor` must be a string";
+
+const level: Guard = (params) =>
+  (LOG_LEVELS as readonly unknown[]).includes(params["level"]) ? undefined : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
+
+const completion: Guard = ({ ref, argument }) => {
+  if (!isObject(ref)) return "`ref` must be an object";
+  if (ref["type"] === "ref/prompt" ? typeof ref["name"] !== "string" : typeof ref["uri"] !== "string") {
+    return "`ref` must name a prompt (`ref/prompt` with `name`) or a resource template (`ref/resource` with `uri`)";
+  }
+  if (!isObject(argument) || typeof argument["name"] !== "string" || typeof argument["value"] !== "string") {
+    return "`argument` must have a `name` and a `value`, both strings";
+  }
+  return undefined;
+};
+
+const filter: Guard = ({ notifications }) => {
+  if (!isObject(notifications)) return "`notifications` must be an object";
+  const uris = notifications["resourceSubscriptions"];
+  if (uris === undefined || (Array.isArray(uris) && uris.every((uri) => typeof uri === "string"))) return undefined;
+  return "`notifications.resourceSubscriptions` must be an array of strings";
+};
+
+const GUARDS: ReadonlyMap<string, Guard> = new Map([
+  ["initialize", all(text("protocolVersion"), optionalObject("capabilities"), optionalObject("clientInfo"))],
+  ["tools/list", page],
+  ["tools/call", all(text("name"), optionalObject("arguments"))],
+  ["resources/list", page],
+  ["resources/templates/list", page],
+  ["resources/read", text("uri")],
+  ["resources/subscribe", text("uri")],
+  ["resources/unsubscribe", text("uri")],
+  ["prompts/list", page],
+  ["prompts/get", all(text("name"), optionalObject("arguments"))],
+  ["completion/complete", all(completion, optionalObject("context"))],
+  ["logging/setLevel", level],
+  ["subscriptions/listen", filter],
+]);
+
+function metaProblem({ _meta }: Params): string | undefined {
+  if (_meta === undefined) return undefined;
+  if (!isObject(_meta)) return "`_meta` must be an object";
+  const token = _meta["progressToken"];
+  if (token === undefined || typeof token === "string" || typeof token === "number" || token instanceof Exact) return undefined;
+  return "`_meta.progressToken` must be a string or a number";
+}
+
+/** Throws invalid params, naming the method and the field. */
+export function checkParams(method: string, params: Params): void {
+  const problem = metaProblem(params) ?? GUARDS.get(method)?.(params);
+  if (problem !== undefined) throw invalidParams(`Invalid params for ${method}: ${problem}`, { method });
+}

@@ -1,0 +1,97 @@
+// Errors that cross the wire, and the one table that turns an error's kind into its code.
+// A kind is what happened; its code depends on the caller's revision (an older revision names its own
+// differences in its file) and on the profile: `mcp` follows the specification, `chain` the codes that
+// the project's seed documents use, for session-style revisions only.
+
+import type { ErrorBody } from "../jsonrpc/message.ts";
+
+const CODES = {
+  parse_error: -32700,
+  invalid_request: -32600,
+  method_not_found: -32601,
+  invalid_params: -32602,
+  internal_error: -32603,
+  not_initialized: -32600,
+  shutting_down: -32600,
+  tool_not_found: -32602,
+  resource_not_found: -32602,
+  prompt_not_found: -32602,
+  execution_failed: -32603,
+  access_denied: -32603,
+  unauthorized: -32600,
+  // Outside -32768..-32000, as the newest revision asks of codes that it does not define.
+  rate_limited: -31429,
+  user_rejected: -1,
+  header_mismatch: -32020,
+  missing_capability: -32021,
+  unsupported_revision: -32022,
+  url_elicitation_required: -32603,
+  timeout: -32603,
+  unreachable: -32603,
+} as const;
+
+export type ErrorKind = keyof typeof CODES;
+export type Profile = "mcp" | "chain";
+
+/** The seed documents' codes; they only ever reach session-style callers. */
+const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
+  tool_not_found: -32001,
+  resource_not_found: -32002,
+  prompt_not_found: -32003,
+  execution_failed: -32004,
+  access_denied: -32005,
+};
+
+/** What an older revision's file adds to the table. */
+export type CodeChanges = Partial<Record<ErrorKind, number>>;
+
+interface CodeRules {
+  readonly style: "session" | "exchange";
+  readonly codes: CodeChanges;
+}
+
+export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mcp"): number {
+  const chained = profile === "chain" && rules.style === "session" ? CHAIN_CODES[kind] : undefined;
+  return chained ?? rules.codes[kind] ?? CODES[kind];
+}
+
+/** The only error that crosses the wire. */
+export class McpError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "McpError";
+    this.code = code;
+    this.data = data;
+  }
+
+  /** What happened, where the error says so. */
+  get kind(): ErrorKind | undefined {
+    const kind = (this.data as { kind?: unknown } | null | undefined)?.kind;
+    return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
+  }
+
+  static of(kind: ErrorKind, message: string, data?: Readonly<Record<string, unknown>>, options?: { cause?: unknown }): McpError {
+    return new McpError(CODES[kind], message, { kind, ...data }, options);
+  }
+
+  static fromBody(body: ErrorBody): McpError {
+    return new McpError(body.code, body.message, body.data);
+  }
+
+  toBody(): ErrorBody {
+    return this.data === undefined
+      ? { code: this.code, message: this.message }
+      : { code: this.code, message: this.message, data: this.data };
+  }
+}
+
+export function methodNotFound(method: string): McpError {
+  return McpError.of("method_not_found", `Method not found: ${method}`, { method });
+}
+
+export function invalidParams(message: string, data?: Readonly<Record<string, unknown>>): McpError {
+  return McpError.of("invalid_params", message, data);
+}

@@ -1,0 +1,68 @@
+// Every method of the newest revision by its name, with the types of what goes in and what comes out. Client
+// and chain take their types from here; nothing at run time does.
+
+import type {
+  AcknowledgedParams,
+  CallToolParams,
+  CallToolResult,
+  CancelledParams,
+  CompleteParams,
+  CompleteResult,
+  CreateMessageParams,
+  CreateMessageResult,
+  DiscoverResult,
+  ElicitParams,
+  ElicitResult,
+  EmptyResult,
+  GetPromptParams,
+  GetPromptResult,
+  ListenParams,
+  ListPromptsResult,
+  ListResourcesResult,
+  ListResourceTemplatesResult,
+  ListRootsResult,
+  ListToolsResult,
+  LogMessageParams,
+  PageParams,
+  ProgressParams,
+  ReadResourceParams,
+  ReadResourceResult,
+  RequestParams,
+  ResourceUpdatedParams,
+} from "./model/index.ts";
+
+/** Requests of a caller. `tools/call`, `prompts/get` and `resources/read` may be answered by `input_required` instead. */
+export interface Methods {
+  "server/discover": { params: RequestParams; result: DiscoverResult };
+  "tools/list": { params: PageParams; result: ListToolsResult };
+  "tools/call": { params: CallToolParams; result: CallToolResult };
+  "resources/list": { params: PageParams; result: ListResourcesResult };
+  "resources/templates/list": { params: PageParams; result: ListResourceTemplatesResult };
+  "resources/read": { params: ReadResourceParams; result: ReadResourceResult };
+  "prompts/list": { params: PageParams; result: ListPromptsResult };
+  "prompts/get": { params: GetPromptParams; result: GetPromptResult };
+  "completion/complete": { params: CompleteParams; result: CompleteResult };
+  "subscriptions/listen": { params: ListenParams; result: EmptyResult };
+}
+
+/** What an end may ask of its caller. */
+export interface Asks {
+  "elicitation/create": { params: ElicitParams; result: ElicitResult };
+  "sampling/createMessage": { params: CreateMessageParams; result: CreateMessageResult };
+  "roots/list": { params: RequestParams; result: ListRootsResult };
+}
+
+export interface Notifications {
+  "notifications/cancelled": CancelledParams;
+  "notifications/progress": ProgressParams;
+  "notifications/message": LogMessageParams;
+  "notifications/tools/list_changed": RequestParams | undefined;
+  "notifications/prompts/list_changed": RequestParams | undefined;
+  "notifications/resources/list_changed": RequestParams | undefined;
+  "notifications/resources/updated": ResourceUpdatedParams;
+  "notifications/subscriptions/acknowledged": AcknowledgedParams;
+}
+
+export type MethodName = keyof Methods;
+export type AskName = keyof Asks;
+export type NotificationName = keyof Notifications;

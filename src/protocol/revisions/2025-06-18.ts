@@ -1,0 +1,117 @@
+// Forms, structured content and links to resources, but no icons, no addresses to visit, no tools in
+// sampling, no tasks: the delta to the successor that brought those. What a form or a sampling message
+// cannot say here is refused by name, never bent into something that means another thing.
+
+import { McpError } from "../errors.ts";
+import type { Delta } from "../revision.ts";
+import type { ErrorBody } from "../../jsonrpc/message.ts";
+import { block, cannotAnswer, cannotAsk, promptContent, toolContent } from "./content.ts";
+import { all, at, drop, isObject, items, object, set, values } from "./edit.ts";
+import type { Edit } from "./edit.ts";
+
+const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];
+const TOOLS = { sampling: { tools: {} } };
+
+const dropIcons: Edit = drop("icons");
+const linkDown: Edit = block("resource_link", dropIcons);
+
+/** One field of a form. Only a yes or no could be given a default. */
+const fieldDown: Edit = object((field) => {
+  if (field.type === "array") throw cannotAsk("a choice of several values", { elicitation: { form: {} } });
+  if (field.type === "boolean") return field;
+  return drop("default")(Array.isArray(field.oneOf) ? namedChoices(field, field.oneOf) : field);
+});
+
+function namedChoices(field: Readonly<Record<string, unknown>>, choices: readonly unknown[]): object {
+  const { oneOf: _, ...rest } = field;
+  const named = choices.filter(isObject);
+  return { ...rest, enum: named.map((choice) => choice.const), enumNames: named.map((choice) => choice.title) };
+}
+
+const formDown: Edit = object((params) => {
+  if (params.mode === "url") throw cannotAsk("an address to visit", { elicitation: { url: {} } });
+  return all(drop("mode", "task"), at("requestedSchema", all(drop("$schema"), at("properties", values(fieldDown)))))(params);
+});
+
+/** One block, of a kind that could be said here; `refuse` makes the error. */
+function plainContent(refuse: (what: string) => McpError): Edit {
+  return <T>(content: T): T => {
+    if (Array.isArray(content) && content.length !== 1) throw refuse("a message of several content blocks");
+    const only: unknown = Array.isArray(content) ? content[0] : content;
+    if (isObject(only) && (only.type === "tool_use" || only.type === "tool_result")) {
+      throw refuse("the use of tools in sampling");
+    }
+    return only as T;
+  };
+}
+
+const samplingDown: Edit = object((params) => {
+  if (Array.isArray(params.tools) && params.tools.length > 0) throw cannotAsk("sampling with tools", TOOLS);
+  const plain = plainContent((what) => cannotAsk(what, TOOLS));
+  return all(drop("tools", "toolChoice", "task"), at("messages", items(at("content", plain))))(params);
+});
+
+const formAnswerDown: Edit = at(
+  "content",
+  values(<T>(value: T): T => {
+    if (Array.isArray(value)) throw cannotAnswer("an answer of several values");
+    return value;
+  }),
+);
+
+const clientDown: Edit = all(
+  drop("tasks"),
+  at("sampling", drop("tools", "context")),
+  // Without a word of its own, elicitation means forms here; a caller that offers only addresses offers nothing.
+  object((capabilities) => {
+    const offered = capabilities.elicitation;
+    const onlyUrl = isObject(offered) && offered.url !== undefined && offered.form === undefined;
+    return onlyUrl ? drop("elicitation")(capabilities) : at("elicitation", drop("form", "url"))(capabilities);
+  }),
+);
+
+function errorDown(error: ErrorBody): ErrorBody {
+  if (error.code !== -32042) return error;
+  return { ...error, code: -32603 };
+}
+
+export const delta: Delta = {
+  name: "2025-06-18",
+  style: "session",
+  batches: false,
+  lacks: {
+    requests: TASKS,
+    asks: TASKS,
+    callerNotifications: ["notifications/tasks/status"],
+    endNotifications: ["notifications/tasks/status", "notifications/elicitation/complete"],
+  },
+  codes: { url_elicitation_required: -32603 },
+  up: {
+    request: { "elicitation/create": set({ mode: "form" }) },
+  },
+  down: {
+    request: {
+      "tools/call": drop("task"),
+      "elicitation/create": formDown,
+      "sampling/createMessage": samplingDown,
+    },
+    result: {
+      "tools/list": at("tools", items(drop("icons", "execution"))),
+      "tools/call": toolContent(linkDown),
+      "prompts/list": at("prompts", items(dropIcons)),
+      "prompts/get": promptContent(linkDown),
+      "resources/list": at("resources", items(dropIcons)),
+      "resources/templates/list": at("resourceTemplates", items(dropIcons)),
+      "sampling/createMessage": at("content", plainContent(cannotAnswer)),
+      "elicitation/create": formAnswerDown,
+    },
+    notification: {
+      // Its id could be left out for tasks only.
+      "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
+    },
+    clientCapabilities: clientDown,
+    serverCapabilities: drop("tasks"),
+    implementation: drop("icons", "description", "websiteUrl"),
+    error: errorDown,
+  },
+};

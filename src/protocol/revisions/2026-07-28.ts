@@ -1,0 +1,37 @@
+// The newest revision, written out: the names that exist in it, by who sends them. Its messages are the
+// model itself, so there is nothing to change. Requests stand alone (no handshake, no session); what an end
+// asks of its caller travels inside an `input_required` result.
+
+import type { Newest } from "../revision.ts";
+
+export const newest: Newest = {
+  name: "2026-07-28",
+  style: "exchange",
+  batches: false,
+  vocabulary: {
+    requests: [
+      "server/discover",
+      "tools/list",
+      "tools/call",
+      "resources/list",
+      "resources/templates/list",
+      "resources/read",
+      "prompts/list",
+      "prompts/get",
+      "completion/complete",
+      "subscriptions/listen",
+    ],
+    asks: ["sampling/createMessage", "elicitation/create", "roots/list"],
+    callerNotifications: ["notifications/cancelled"],
+    endNotifications: [
+      "notifications/cancelled",
+      "notifications/progress",
+      "notifications/message",
+      "notifications/tools/list_changed",
+      "notifications/prompts/list_changed",
+      "notifications/resources/list_changed",
+      "notifications/resources/updated",
+      "notifications/subscriptions/acknowledged",
+    ],
+  },
+};

@@ -1,0 +1,80 @@
+// Small edits of JSON that a delta is written in: drop a key, edit what stands at a key, edit each item.
+// An edit never changes its input, copies only what it changes, and leaves alone what has another shape
+// than it expects, because it also sees what no check has seen yet. It knows nothing of MCP.
+
+export type Edit = <T>(value: T) => T;
+type Json = { readonly [key: string]: unknown };
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** An edit of objects; anything else stays. */
+export function object(edit: (value: Json) => unknown): Edit {
+  return <T>(value: T): T => (isObject(value) ? (edit(value) as T) : value);
+}
+
+export function all(...edits: readonly Edit[]): Edit {
+  return (value) => edits.reduce((so, edit) => edit(so), value);
+}
+
+export function drop(...keys: readonly string[]): Edit {
+  return object((value) => without(value, keys));
+}
+
+/** Drops keys of the object at `key`, and that object too when nothing else was in it. */
+export function dropAt(key: string, ...keys: readonly string[]): Edit {
+  return object((value) => {
+    const inner = value[key];
+    if (!isObject(inner)) return value;
+    const left = without(inner, keys);
+    if (left === inner) return value;
+    return Object.keys(left).length === 0 ? without(value, [key]) : { ...value, [key]: left };
+  });
+}
+
+export function at(key: string, edit: Edit): Edit {
+  return object((value) => {
+    if (!Object.hasOwn(value, key)) return value;
+    const before = value[key];
+    const after = edit(before);
+    return after === before ? value : { ...value, [key]: after };
+  });
+}
+
+export function items(edit: Edit): Edit {
+  return <T>(value: T): T => {
+    if (!Array.isArray(value)) return value;
+    let changed = false;
+    const after = value.map((item: unknown) => {
+      const edited = edit(item);
+      changed ||= edited !== item;
+      return edited;
+    });
+    return changed ? (after as T) : value;
+  };
+}
+
+/** Edits every value of an object, whatever its key. */
+export function values(edit: Edit): Edit {
+  return object((value) => {
+    let changed = false;
+    const entries = Object.entries(value).map(([key, inner]) => {
+      const edited = edit(inner);
+      changed ||= edited !== inner;
+      return [key, edited] as const;
+    });
+    return changed ? Object.fromEntries(entries) : value;
+  });
+}
+
+export function set(fields: Json): Edit {
+  return object((value) => ({ ...value, ...fields }));
+}
+
+export function without(value: Json, keys: readonly string[]): Json {
+  if (!keys.some((key) => Object.hasOwn(value, key))) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const key of keys) delete copy[key];
+  return copy;
+}

@@ -1,0 +1,71 @@
+// `serve`: one handler on one wire, and the life of the process around it. On the process's own stdio the
+// end of input is the end of us: work in flight gets a short grace, whatever the handler holds is closed,
+// and the process exits, because clients do not wait long before they kill. On streams that were given,
+// only the connection ends.
+
+import type { Readable, Writable } from "node:stream";
+import type { Handler } from "./core/handler.ts";
+import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
+import type { Limits } from "./jsonrpc/codec.ts";
+import { stdioTransport } from "./transport/stdio.ts";
+
+/** What closing may take once the end of input is there: clients kill after four seconds. */
+const CLOSE_BUDGET_MS = 1_500;
+
+export interface ServeOptions extends ConnectionOptions {
+  /** Other streams than the process's own. */
+  readonly stdio?: { readonly input: Readable; readonly output: Writable };
+  readonly limits?: Partial<Limits>;
+}
+
+/** Something that is being served. */
+export interface Serving {
+  /** Where it is reached, on wires that have an address. */
+  readonly url?: string;
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A handler that holds something says how to let go of it. */
+export type Closeable = Handler & { close?(budgetMs?: number): Promise<void> | void };
+
+/** Resolves when it is ready to be spoken to. */
+export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
+  if (typeof handler !== "function") {
+    throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
+  }
+  const { stdio, limits, ...connection } = options;
+  const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
+  const served = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
+  const closed = served.closed.then(() => within(CLOSE_BUDGET_MS, async () => handler.close?.(CLOSE_BUDGET_MS)));
+  if (stdio === undefined) endProcessWith(closed, () => served.close());
+  return {
+    closed,
+    close: async () => {
+      await served.close();
+      await closed;
+    },
+  };
+}
+
+function endProcessWith(closed: Promise<void>, close: () => Promise<void>): void {
+  let code = 0;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (signal === "SIGINT") code = 130;
+    void close();
+  };
+  process.once("SIGTERM", stop);
+  process.once("SIGINT", stop);
+  void closed.finally(() => {
+    process.exit(process.exitCode ?? code);
+  });
+}
+
+async function within(ms: number, work: () => Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work().catch(() => undefined), late]);
+  clearTimeout(timer);
+}

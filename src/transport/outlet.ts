@@ -1,0 +1,126 @@
+// The writing side of a pipe. All that is written in one tick goes out in one write, since a system call a
+// message is the main cost of a pipe; whoever writes learns when the pipe can take more; and a pipe that
+// breaks settles all who wait for it, whether or not it ever drains. What is written is not looked at.
+
+import type { Writable } from "node:stream";
+import { LinkError } from "../core/errors.ts";
+import { encode } from "../jsonrpc/codec.ts";
+import { frame } from "../jsonrpc/framing.ts";
+import type { Message } from "../jsonrpc/message.ts";
+
+const READY: Promise<void> = Promise.resolve();
+
+interface Waiting {
+  readonly promise: Promise<void>;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+export class Outlet {
+  readonly #output: Writable;
+  readonly #broken: (error: LinkError) => void;
+  #pending = "";
+  #scheduled = false;
+  #drain: Waiting | undefined;
+  #failure: LinkError | undefined;
+
+  /** `broken` is called once, when the pipe can carry no more and nobody asked it to end. */
+  constructor(output: Writable, broken: (error: LinkError) => void) {
+    this.#output = output;
+    this.#broken = broken;
+    // This listener stays for good: a late EPIPE that nobody hears would end the process.
+    output.on("error", (error) => this.fail(error));
+    output.on("close", () => this.fail());
+    output.on("drain", () => this.#drained());
+  }
+
+  /** Resolves when the pipe can take more; rejects with a LinkError when the message cannot be carried. */
+  send(message: Message | readonly Message[]): Promise<void> {
+    if (this.#failure !== undefined) return refuse(this.#failure);
+    try {
+      this.#pending += frame(encode(message));
+    } catch (cause) {
+      return refuse(new LinkError("protocol", "the message cannot be written as JSON", { cause }));
+    }
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      // Not a microtask: those that the same input has set going may have more to write.
+      process.nextTick(() => this.#flush());
+    }
+    if (this.#drain !== undefined) return this.#drain.promise;
+    const length = this.#pending.length + this.#output.writableLength;
+    if (length < this.#output.writableHighWaterMark) return READY;
+    this.#flush();
+    return this.#output.writableNeedDrain ? this.#untilDrained() : READY;
+  }
+
+  /** Writes what is pending and waits, at most so long, until the system has taken all of it. */
+  async finish(patienceMs: number): Promise<void> {
+    this.#flush();
+    if (this.#failure !== undefined || this.#output.writableLength === 0) return;
+    await within(patienceMs, new Promise<void>((resolve) => this.#output.write("", () => resolve())));
+  }
+
+  /** Nothing more is carried; those who wait are told so. A better reason may follow later. */
+  fail(cause?: Error): void {
+    const first = this.#failure === undefined;
+    if (cause instanceof LinkError) this.#failure = cause;
+    const why = cause === undefined ? "" : `: ${cause.message}`;
+    this.#failure ??= new LinkError("closed", `the pipe is closed${why}`, { cause });
+    if (!first) return;
+    this.#pending = "";
+    this.#drain?.reject(this.#failure);
+    this.#drain = undefined;
+    this.#broken(this.#failure);
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    if (this.#pending === "" || this.#failure !== undefined) return;
+    const text = this.#pending;
+    this.#pending = "";
+    if (this.#output.destroyed || this.#output.writableEnded) this.fail();
+    else this.#output.write(text);
+  }
+
+  #untilDrained(): Promise<void> {
+    if (this.#drain === undefined) {
+      let resolve!: () => void;
+      let reject!: (error: Error) => void;
+      const promise = new Promise<void>((yes, no) => {
+        resolve = yes;
+        reject = no;
+      });
+      this.#drain = { promise: quiet(promise), resolve, reject };
+    }
+    return this.#drain.promise;
+  }
+
+  #drained(): void {
+    this.#drain?.resolve();
+    this.#drain = undefined;
+  }
+}
+
+export function refuse(error: LinkError): Promise<void> {
+  return quiet(Promise.reject(error));
+}
+
+/** A notification's sender waits for nothing: a rejection that nobody looks at must not end the process. */
+function quiet(promise: Promise<void>): Promise<void> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** Waits for a promise, but no longer than this. */
+export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  try {
+    await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,46 @@
+// What a wire is to the rest of the house. A transport carries messages and does not read them; an
+// inbound message brings its own way back (the pipe itself, or the response stream of its POST), so
+// that whoever answers need not know which wire it came by.
+
+import type { Caller } from "../core/context.ts";
+import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
+
+export interface Transport {
+  /** Begins to read. `receive` is called once for each thing that comes in, never concurrently. */
+  start(receive: (inbound: Inbound) => void): Promise<void>;
+  /** Resolves when the wire can take more; rejects with a LinkError when the message cannot be carried. */
+  send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SendOptions {
+  readonly signal?: AbortSignal;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface ReplyOptions {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Nothing more will come on this way back. */
+  readonly last?: boolean;
+}
+
+/** A message that came in, with the way its answer must go. */
+export interface Inbound {
+  /** "end": the other side will send nothing more. "open" and "end" are also HTTP's GET and DELETE. */
+  readonly kind: "message" | "batch" | "open" | "end";
+  readonly message?: Message;
+  /** The items of a batch; one that is no message is the answer that it gets. */
+  readonly batch?: readonly BatchItem[];
+  /** The request on whose stream it came, when the wire knows. */
+  readonly about?: Id;
+  /** Auth and headers, when the wire knows. */
+  readonly caller?: Partial<Caller>;
+  /** Why a connection ended, for `kind: "end"`. */
+  readonly error?: Error;
+  /** Aborted when the way back is gone. */
+  readonly gone: AbortSignal;
+  reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
+}
+
+export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
