@@ -99,7 +99,9 @@ class Generator {
     if (definition.enum) return fc.constantFrom(...definition.enum);
     if (definition.anyOf) return fc.oneof(...definition.anyOf.map((one) => this.of(one)));
     if (definition.allOf) {
-      return fc.tuple(...definition.allOf.map((one) => this.of(one))).map((parts) => Object.assign({}, ...parts) as Json);
+      return fc
+        .tuple(...definition.allOf.map((one) => this.of(one)))
+        .map((parts) => Object.assign({}, ...parts) as Json);
     }
     const types = [definition.type].flat();
     return fc.oneof(...types.map((type) => this.#typed(type, definition)));
@@ -130,6 +132,7 @@ class Generator {
   #object(definition: Definition): Arbitrary<unknown> {
     const { properties, required = [], additionalProperties: more } = definition;
     if (!properties || Object.keys(properties).length === 0) {
+      if (this.#known && properties && more === undefined) return fc.constant({});
       if (typeof more !== "object" || Object.keys(more).length === 0) return anyObject;
       return fc.dictionary(text, this.of(more), { maxKeys: 2, noNullPrototype: true });
     }
@@ -208,8 +211,14 @@ function resultsOf(revision: string, method: string, known: boolean): Arbitrary<
 }
 
 function errorsOf(methods: readonly string[]): Arbitrary<Case> {
-  const code = fc.oneof(fc.constantFrom(-32700, -32600, -32601, -32602, -32603, -32002, -32042, -1), fc.integer({ min: -32099, max: -32000 }));
-  const error = fc.record({ code, message: text, data: anyJson }, { requiredKeys: ["code", "message"], noNullPrototype: true });
+  const code = fc.oneof(
+    fc.constantFrom(-32700, -32600, -32601, -32602, -32603, -32002, -32042, -1),
+    fc.integer({ min: -32099, max: -32000 }),
+  );
+  const error = fc.record(
+    { code, message: text, data: anyJson },
+    { requiredKeys: ["code", "message"], noNullPrototype: true },
+  );
   return fc.tuple(fc.constantFrom(...methods), error, token).map(([method, body, id]) => {
     return { kind: "error", method, message: { jsonrpc: "2.0", id, error: body } };
   });

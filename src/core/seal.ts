@@ -4,6 +4,8 @@
 // method, a digest of the arguments) is for its maker to put in and to compare: nothing here knows of MCP.
 // node:crypto is loaded at the first use, because most programs import this package and never seal.
 
+import type * as Crypto from "node:crypto";
+
 export interface Seal {
   /** A short public fingerprint of the key: equal keys have equal ones, and it tells nothing of the key. */
   readonly id: string;
@@ -17,21 +19,19 @@ export interface SealOptions {
   readonly now?: () => number;
 }
 
-type Crypto = typeof import("node:crypto");
-
 const FORM = 1;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-let loaded: Crypto | undefined;
-function crypto(): Crypto {
+let loaded: typeof Crypto | undefined;
+function crypto(): typeof Crypto {
   return (loaded ??= process.getBuiltinModule("node:crypto"));
 }
 
 /** Without a key each process (more exactly: each seal) has its own random one. */
 export function createSeal(key?: Uint8Array | string, options: SealOptions = {}): Seal {
   if (key?.length === 0) throw new TypeError("A seal key must not be empty");
-  return new AesSeal(key, options.now ?? Date.now);
+  return new AesSeal(key, options.now ?? (() => Date.now()));
 }
 
 class AesSeal implements Seal {

@@ -115,21 +115,22 @@ export class ExchangeFront {
     const { flight } = call;
     const { stop } = flight;
     const revision = this.#options.revisions.find(({ name }) => name === call.revision) ?? NEWEST;
-    let empty = false;
+    let finish: (result: Result) => void = () => undefined;
+    const empty = new Promise<Result>((resolve) => {
+      finish = resolve;
+    });
     const notify = (notification: Notification): void => {
       if (flight.done || flight.cancelled || !CHANGES.has(notification.method)) return;
       const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
       this.#send({ method: notification.method, params }, revision, inbound);
       // A stream on which nothing can ever come is over at once.
-      if (notification.method === "notifications/subscriptions/acknowledged") {
-        empty = isNothing(notification.params?.["notifications"]);
-        if (empty) stop.abort(new Error("Nothing of the filter can be honoured"));
-      }
+      const acknowledged = notification.method === "notifications/subscriptions/acknowledged";
+      if (acknowledged && isNothing(notification.params?.["notifications"])) finish({});
     };
-    const result = await this.#rounds.handle(request, { ...call, notify }, this.#handler).catch((error: unknown): Result => {
-      if (empty) return {};
-      throw error;
-    });
+    const listening = this.#rounds.handle(request, { ...call, notify }, this.#handler);
+    const result = await Promise.race([listening, empty]);
+    stop.abort(new Error("The listen is over"));
+    listening.catch(() => undefined);
     return { ...result, resultType: "complete", _meta: { ...result._meta, ...tag } };
   }
 

@@ -70,6 +70,7 @@ class Connection implements Served {
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
     this.#session = new SessionFront(handler, push, this.#inFlight, {
       revisions: spoken.filter(({ style }) => style === "session"),
+      spoken,
       profile,
       mayShutDown: options.mayShutDown ?? false,
     });

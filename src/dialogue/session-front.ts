@@ -27,6 +27,8 @@ const SHUTDOWN_GRACE_MS = 30_000;
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
+  /** All that is spoken here, in either style: what a caller whom we cannot serve is told. */
+  readonly spoken: readonly Revision[];
   readonly profile: Profile;
   /** Whether the caller may end us with `shutdown`: only where it is our only caller. */
   readonly mayShutDown: boolean;
@@ -125,7 +127,7 @@ export class SessionFront {
     const { revisions } = this.#options;
     const requested = params["protocolVersion"] as string;
     const revision = revisions.find(({ name }) => name === requested) ?? revisions.at(-1);
-    if (revision === undefined) throw unsupported(requested, revisions);
+    if (revision === undefined) throw unsupported(requested, this.#options.spoken);
     this.#revision = revision;
     this.#phase = "starting";
     this.#starting = this.#start(params, inbound);
@@ -241,7 +243,7 @@ export class SessionFront {
 
 export function unsupported(requested: unknown, supported: readonly Revision[]): McpError {
   const names = supported.map(({ name }) => name);
-  return McpError.of("unsupported_revision", `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ") || "none in this style"}`, {
+  return McpError.of("unsupported_revision", `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ")}`, {
     supported: names,
     requested: String(requested),
   });

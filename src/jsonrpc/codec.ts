@@ -62,7 +62,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   }
 
   if (!Array.isArray(value)) {
-    for (const token of tokens) restore(value as Parsed, body, token);
+    tokens?.forEach((token) => restore(value as Parsed, body, token));
     const fault = check(value);
     return fault === undefined ? { kind: "message", message: value as Message } : { kind: "fault", ...fault };
   }
@@ -71,7 +71,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
     const data = `Batch of ${value.length} messages is over the limit of ${limits.batch} (limits.batch)`;
     return refuse(invalidRequest(null, data));
   }
-  for (const token of tokens) restore(value[token.item] as Parsed, body, token);
+  tokens?.forEach((token) => restore(value[token.item] as Parsed, body, token));
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 

@@ -45,6 +45,7 @@ const corpus: [name: string, stream: Buffer, seen: Seen[]][] = [
   ["a BOM", bytes(BOM, "a\n"), ["a"]],
   ["a BOM alone", bytes(BOM, "\na\n"), ["a"]],
   ["a BOM later is left to the codec", bytes("a\n", BOM, "b\n"), ["a", "\ufeffb"]],
+  ["a BOM after a first line over the limit", bytes(`${"x".repeat(41)}\n`, BOM, "b"), [{ fault: -32600 }, "\ufeffb"]],
   ["letters of two, three and four bytes", bytes("é€😀\n😀\n"), ["é€😀", "😀"]],
   ["U+2028, U+0085 and NUL are no newlines", bytes("a\u2028b\u0085c\u0000d\n"), ["a\u2028b\u0085c\u0000d"]],
   ["bytes that are no UTF-8", bytes("a\n", BAD, "\nb\n"), ["a", { fault: -32700 }, "b"]],

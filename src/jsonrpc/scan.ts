@@ -35,11 +35,11 @@ export interface Token {
 export interface Scan {
   readonly tooDeep: boolean;
   readonly batch: boolean;
-  readonly tokens: readonly Token[];
+  readonly tokens: readonly Token[] | undefined;
 }
 
 /** What could be seen of a single message that is not parsed because it is too deep. */
-export interface Glimpse {
+interface Glimpse {
   readonly id: string | undefined;
   readonly method: boolean;
   readonly answer: boolean;
@@ -49,8 +49,7 @@ const QUOTE = 34;
 const COMMA = 44;
 const MINUS = 45;
 const BACKSLASH = 92;
-const BRACE = 123;
-const NONE: readonly Token[] = [];
+const BRACE = 123; // with bit 32 set both opening brackets are this, and both closing ones this plus two
 
 // Never exact; noted so that a message too deep to parse can still be told from an answer.
 const MARKS = [["method"], ["result"], ["error"]];
@@ -93,7 +92,6 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
   let step: Step | undefined; // the object we stand in; whatever holds no noted name is skipped as a whole
   let atKey = false;
   let pending: Step | undefined; // its key was read, its value comes next
-  forget(paths, root);
 
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -149,7 +147,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
       i = end - 1;
     }
   }
-  return { tooDeep, batch, tokens: tokens ?? NONE };
+  return { tooDeep, batch, tokens };
 }
 
 /** From an opening bracket to its closing one, or the end of the text; `~` that place where it nests too deep. */

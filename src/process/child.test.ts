@@ -149,8 +149,11 @@ describe("a child that ends by itself", () => {
     const pid = await new Promise<number>((resolve) => child.stdout.once("data", (data) => resolve(Number(data))));
     child.stdout.resume();
     child.stdin.end();
-    expect(await child.finished).toEqual({ code: 0, signal: null });
-    process.kill(pid, "SIGKILL");
+    try {
+      expect(await child.finished).toEqual({ code: 1, signal: null });
+    } finally {
+      process.kill(pid, "SIGKILL");
+    }
   });
 });
 

@@ -2,11 +2,8 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Process } from "./census.ts";
 import { Family } from "./family.ts";
 
-const stage = vi.hoisted(() => ({ all: [] as Process[], now: 0 }));
-vi.mock("./census.ts", () => ({
-  census: () => Promise.resolve(stage.all),
-  ticksNow: () => stage.now,
-}));
+const stage = { all: [] as Process[], now: 0 };
+const eyes = { census: () => Promise.resolve(stage.all), ticksNow: () => stage.now };
 
 function one(pid: number, group: number, began: number, marks = ""): Process {
   return { pid, group, session: group, began, marks };
@@ -27,13 +24,13 @@ describe("a family", () => {
       one(62, 62, 12, "mm"),
       one(63, 63, 12),
     ];
-    const living = await new Family(50, "m").living();
+    const living = await new Family(50, "m", eyes).living();
     expect(living.pids).toEqual([50, 51, 60, 61]);
     expect(living).toMatchObject({ group: true, strays: [60, 61] });
   });
 
   it("keeps its group after the leader's end while a member is marked or older than that end", async () => {
-    const family = new Family(50, "m");
+    const family = new Family(50, "m", eyes);
     family.leaderEnded();
     stage.all = [one(51, 50, 999)];
     expect(await family.living()).toMatchObject({ group: true, pids: [51] });
@@ -42,7 +39,7 @@ describe("a family", () => {
   });
 
   it("never signals a group whose number was given anew", async () => {
-    const family = new Family(50, "m");
+    const family = new Family(50, "m", eyes);
     family.leaderEnded();
     stage.all = [one(50, 50, 1_001, "other"), one(55, 50, 1_002), one(70, 70, 900, "m")];
     const living = await family.living();

@@ -19,15 +19,23 @@ export interface Living {
 
 const NOBODY: Living = { count: 0, group: false, strays: [], pids: [] };
 
+/** How a family sees the world. */
+interface Eyes {
+  census(): Promise<readonly Process[] | undefined>;
+  ticksNow(): number;
+}
+
 export class Family {
   readonly #group: number;
   readonly #mark: string;
+  readonly #eyes: Eyes;
   #leaderEnd: number | undefined;
 
   /** `group` is also the number of its leader, the process that we started. */
-  constructor(group: number, mark: string) {
+  constructor(group: number, mark: string, eyes: Eyes = { census, ticksNow }) {
     this.#group = group;
     this.#mark = mark;
+    this.#eyes = eyes;
   }
 
   get leaderGone(): boolean {
@@ -36,11 +44,11 @@ export class Family {
 
   /** To be called in the event that tells of the leader's end: from then on its number may be given anew. */
   leaderEnded(): void {
-    this.#leaderEnd ??= ticksNow();
+    this.#leaderEnd ??= this.#eyes.ticksNow();
   }
 
   async living(): Promise<Living> {
-    const all = await census();
+    const all = await this.#eyes.census();
     if (all === undefined) return this.#livingGroup();
     const members = all.filter((one) => one.group === this.#group);
     const group = this.#isOurs(members);

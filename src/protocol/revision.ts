@@ -161,13 +161,18 @@ function codec(walk: readonly Walked[]): Codec {
   const steps = walk.map((walked) => walked.step);
   const requests = byMethod<Params>(
     walk.map(({ step, gone, refuses }) => ({
-      own: refuses ? { ...step.request, ...Object.fromEntries([...gone.requests].map((m) => [m, refuse])) } : step.request,
+      own: refuses
+        ? { ...step.request, ...Object.fromEntries([...gone.requests].map((m) => [m, refuse])) }
+        : step.request,
       every: step.everyRequest,
     })),
   );
   const results = byMethod<Result>(steps.map((step) => ({ own: step.result, every: step.everyResult })));
   const notifications = byMethod<Params | undefined>(
-    steps.map((step) => ({ own: step.notification, every: step.everyNotification && whereThere(step.everyNotification) })),
+    steps.map((step) => ({
+      own: step.notification,
+      every: step.everyNotification && whereThere(step.everyNotification),
+    })),
   );
   const gone = new Set(walk.flatMap((walked) => [...walked.gone.notifications]));
   const changed = new Set(steps.flatMap((step) => Object.keys(step.notification ?? {})));
@@ -200,7 +205,10 @@ function whereThere(change: Change<Params>): Change<Params | undefined> {
 
 /** One function for each method that some step names, and one for all others. */
 function byMethod<T>(
-  steps: readonly { readonly own: Readonly<Record<string, Change<T>>> | undefined; readonly every: Change<T> | undefined }[],
+  steps: readonly {
+    readonly own: Readonly<Record<string, Change<T>>> | undefined;
+    readonly every: Change<T> | undefined;
+  }[],
 ): Change<T> {
   const walkOf = (method?: string): Change<T> =>
     pipe(

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { parseTemplate } from "./uri-template.ts";
 import { Assembler, END, run, stopsAt } from "./uri-machine.ts";
-import type { Program } from "./uri-machine.ts";
+import type { Op, Program } from "./uri-machine.ts";
 
 const any = stopsAt("");
 
-function values(lay: Assembler, count: number, next: number): number {
+function values(lay: Assembler, count: number, next: Op): Op {
   let place = next;
   for (let slot = count - 1; slot >= 0; slot--) place = lay.value(slot, any, 1, place);
   return place;
@@ -38,26 +38,19 @@ describe("the machine", () => {
     }
   });
 
-  it("bears a megabyte against every kind of template", () => {
+  it("bears a megabyte against templates with many ways to divide it", () => {
     const size = 1_000_000;
-    const texts = [
-      "a".repeat(size),
-      "/".repeat(size),
-      "/a".repeat(size / 2),
-      "a,".repeat(size / 2),
-      "?a=".repeat(size / 3),
-    ];
-    const more = ["&b=1".repeat(size / 4), "%41".repeat(size / 3), ";a".repeat(size / 2), ".a".repeat(size / 2)];
-    for (const template of [
-      "{a}{b}/{c}!",
-      "{+a}{+b}!",
-      "x{/a*}{/b*}!",
-      "{a*}{b*}!",
-      "{?a,b*}{&c*}!",
-      "{;a*}{.b*}{#c*}!",
-    ]) {
+    for (const template of ["{a}{b}/{c}!", "{+a}{+b}!", "{a*}{b*}!"]) {
+      expect(parseTemplate(template).match("a".repeat(size))).toBeUndefined();
+    }
+    expect(parseTemplate("{+a}{+b}").match("a".repeat(size))?.["b"]).toHaveLength(size - 1);
+  });
+
+  it("bears long repetitions of every mark", () => {
+    const marks = ["/", "/a", "a,", "?a=", "&b=1", "%41", ";a", ".a", "#"];
+    for (const template of ["{a}{b}/{c}!", "{+a}{+b}!", "{/a*}{/b*}!", "{?a,b*}{&b*}!", "{;a*}{.b*}{#c*}!"]) {
       const parsed = parseTemplate(template);
-      for (const text of [...texts, ...more]) expect(parsed.match(text)).toBeUndefined();
+      for (const mark of marks) expect(parsed.match(mark.repeat(20_000))).toBeUndefined();
     }
   });
 });

@@ -7,7 +7,7 @@
 // - `{a*}` gives a list, all others one string, so what a handler gets depends on the template alone.
 // The work of a match is linear in the URI (uri-machine.ts).
 
-import { Assembler, END, type Program, run, stopsAt } from "./uri-machine.ts";
+import { Assembler, END, type Op, type Program, run, stopsAt } from "./uri-machine.ts";
 import { encode, type Expression, parseParts, type Part, type Variable, variablesOf } from "./uri-parts.ts";
 
 export type TemplateValue = string | number | boolean | null | undefined;
@@ -63,7 +63,7 @@ function expand({ operator, variables }: Expression, values: TemplateInput): str
     const write = (plain: TemplateValue): string => encode(String(plain), operator.reserved);
     if (typeof value !== "object") {
       const plain = String(value);
-      pieces.push(said(name, write(prefix === undefined ? plain : [...plain].slice(0, prefix).join(""))));
+      pieces.push(said(name, write(prefix === undefined ? plain : firstOf(plain, prefix))));
     } else if (Array.isArray(value)) {
       const items = (value as readonly TemplateValue[]).filter(isThere).map(write);
       if (explode) pieces.push(...items.map((item) => said(name, item)));
@@ -75,6 +75,11 @@ function expand({ operator, variables }: Expression, values: TemplateInput): str
     }
   }
   return pieces.length === 0 ? "" : operator.first + pieces.join(operator.between);
+}
+
+/** By characters, so that none is cut in two. */
+function firstOf(text: string, count: number): string {
+  return Array.from(text).slice(0, count).join("");
 }
 
 function isThere(value: TemplateValue): boolean {
@@ -98,13 +103,13 @@ function compile(parts: readonly Part[], variables: readonly Variable[]): Progra
   return lay.program(next);
 }
 
-function layBare(lay: Assembler, { operator, variables }: Expression, slot: number, next: number): number {
+function layBare(lay: Assembler, { operator, variables }: Expression, slot: number, next: Op): Op {
   const { first, between } = operator;
-  const divided = variables.length > 1 || variables[0]!.explode;
+  const divided = variables.length > 1 || variables.some(({ explode }) => explode);
   const stops = stopsAt(operator.stops + (divided ? between : ""));
   let place = next;
-  for (let index = variables.length - 1; index >= 0; index--) {
-    const after = variables[index]!.explode
+  for (const [index, { explode }] of [...variables.entries()].toReversed()) {
+    const after = explode
       ? lay.loop(place, (again) => lay.text(between, lay.value(slot + index, stops, 1, again)))
       : place;
     place = lay.text(index === 0 ? first : between, lay.value(slot + index, stops, 1, after));
@@ -114,14 +119,13 @@ function layBare(lay: Assembler, { operator, variables }: Expression, slot: numb
   return place;
 }
 
-function layNamed(lay: Assembler, { operator, variables }: Expression, slot: number, next: number): number {
+function layNamed(lay: Assembler, { operator, variables }: Expression, slot: number, next: Op): Op {
   const { first, between, empty } = operator;
   const stops = stopsAt(operator.stops);
-  const pairs = (after: number): number => {
+  const pairs = (after: Op): Op => {
     const ways = variables.map(({ name }, index) => {
       const valued = lay.text(name + "=", lay.value(slot + index, stops, 0, after));
-      if (empty === "=") return valued;
-      return lay.either(valued, lay.text(name, lay.nothing(slot + index, after)));
+      return empty === "=" ? valued : lay.either(valued, lay.text(name, lay.nothing(slot + index, after)));
     });
     return ways.reduceRight((rest, way) => lay.either(way, rest));
   };
@@ -130,23 +134,23 @@ function layNamed(lay: Assembler, { operator, variables }: Expression, slot: num
 }
 
 function collect(found: readonly number[], uri: string, variables: readonly Variable[]): TemplateMatch | undefined {
-  const slots: (string | string[] | undefined)[] = [];
+  const values = new Map<Variable, string | string[]>();
   for (let index = 0; index < found.length; index += 3) {
-    const slot = found[index]!;
-    const value = decode(uri.slice(found[index + 1], found[index + 2]));
-    const known = slots[slot];
+    const [slot, start, end] = found.slice(index, index + 3) as [number, number, number];
+    const variable = variables[slot] as Variable;
+    const value = decode(uri.slice(start, end));
+    const known = values.get(variable);
     if (value === undefined) return undefined;
     if (Array.isArray(known)) known.push(value);
     // A name that comes twice where one value is meant: which of them counted would depend on the reader.
     else if (known !== undefined) return undefined;
-    else slots[slot] = variables[slot]!.explode ? [value] : value;
+    else values.set(variable, variable.explode ? [value] : value);
   }
   const match: TemplateMatch = {};
   // Whole values first, so that `{id:2}/{id}` can be held against them.
   for (const whole of [true, false]) {
-    for (const [slot, value] of slots.entries()) {
-      const { name, prefix } = variables[slot]!;
-      if (value === undefined || (prefix === undefined) !== whole) continue;
+    for (const [{ name, prefix }, value] of values) {
+      if ((prefix === undefined) !== whole) continue;
       if (!agrees(match, name, value, prefix)) return undefined;
       if (!Object.hasOwn(match, name)) match[name] = value;
     }
@@ -156,10 +160,10 @@ function collect(found: readonly number[], uri: string, variables: readonly Vari
 
 /** A variable that stands in two places has one value. */
 function agrees(match: TemplateMatch, name: string, value: string | string[], prefix: number | undefined): boolean {
-  if (prefix !== undefined && [...value].length > prefix) return false;
+  if (typeof value === "string" && prefix !== undefined && firstOf(value, prefix) !== value) return false;
   const known = Object.hasOwn(match, name) ? match[name] : undefined;
   if (known === undefined) return true;
-  if (typeof known === "string" && prefix !== undefined) return value === [...known].slice(0, prefix).join("");
+  if (typeof known === "string" && prefix !== undefined) return value === firstOf(known, prefix);
   if (typeof known === "string" || typeof value === "string") return known === value;
   return known.length === value.length && known.every((item, index) => item === value[index]);
 }

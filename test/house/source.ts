@@ -12,14 +12,15 @@ export interface SourceFile {
 
 export interface Import {
   readonly specifier: string;
-  readonly kind: "static" | "type" | "dynamic";
+  /** `type` is erased by the compiler; `late` is a call of import(), or a type that is written like one. */
+  readonly kind: "static" | "type" | "late";
 }
 
 export function readSources(root: string, folder: string): SourceFile[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
     .map((entry) => join(entry.parentPath, entry.name))
-    .sort((a, b) => (a < b ? -1 : 1))
+    .toSorted((a, b) => (a < b ? -1 : 1))
     .map((path) => ({ path: relative(root, path).split(sep).join("/"), text: readFileSync(path, "utf8") }));
 }
 
@@ -94,8 +95,7 @@ export function withoutComments(text: string): string {
 }
 
 const FROM = /(?:^|[;}\n])\s*(?:import|export)\s+(type\s+(?!from\b|,))?(?:[\w$*{}\s,]*?\bfrom\s*)?(["'])([^"'\n]+)\2/g;
-const DYNAMIC = /\bimport\s*\(\s*(["'])([^"'\n]+)\1/g;
-const TYPE_QUERY = /(?:[:<|&(,=]|\btypeof|\bextends)\s*$/;
+const CALL = /\bimport\s*\(\s*(["'])([^"'\n]+)\1/g;
 
 export function importsOf(text: string): Import[] {
   const code = withoutComments(text);
@@ -103,10 +103,8 @@ export function importsOf(text: string): Import[] {
   for (const [, type, , specifier] of code.matchAll(FROM)) {
     if (specifier !== undefined) found.push({ specifier, kind: type === undefined ? "static" : "type" });
   }
-  for (const match of code.matchAll(DYNAMIC)) {
-    const specifier = match[2];
-    const erased = TYPE_QUERY.test(code.slice(Math.max(0, match.index - 20), match.index)) && !/=\s*$/.test(code.slice(0, match.index));
-    if (specifier !== undefined) found.push({ specifier, kind: erased ? "type" : "dynamic" });
+  for (const [, , specifier] of code.matchAll(CALL)) {
+    if (specifier !== undefined) found.push({ specifier, kind: "late" });
   }
   return found;
 }

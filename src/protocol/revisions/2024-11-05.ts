@@ -3,7 +3,15 @@
 // text and images may, so there it is refused.
 
 import type { Delta } from "../revision.ts";
-import { block, cannotAnswer, cannotAsk, promptContent, sampledContent, samplingContent, toolContent } from "./content.ts";
+import {
+  block,
+  cannotAnswer,
+  cannotAsk,
+  promptContent,
+  sampledContent,
+  samplingContent,
+  toolContent,
+} from "./content.ts";
 import { at, drop, items, object } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 

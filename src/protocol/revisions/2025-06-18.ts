@@ -30,7 +30,10 @@ function namedChoices(field: Readonly<Record<string, unknown>>, choices: readonl
 
 const formDown: Edit = object((params) => {
   if (params.mode === "url") throw cannotAsk("an address to visit", { elicitation: { url: {} } });
-  return all(drop("mode", "task"), at("requestedSchema", all(drop("$schema"), at("properties", values(fieldDown)))))(params);
+  return all(
+    drop("mode", "task"),
+    at("requestedSchema", all(drop("$schema"), at("properties", values(fieldDown)))),
+  )(params);
 });
 
 /** One block, of a kind that could be said here; `refuse` makes the error. */
@@ -70,9 +73,10 @@ const clientDown: Edit = all(
   }),
 );
 
+/** Elsewhere than with addresses to visit, the code is any end's own here. */
 function errorDown(error: ErrorBody): ErrorBody {
-  if (error.code !== -32042) return error;
-  return { ...error, code: -32603 };
+  const isUrl = error.code === -32042 && isObject(error.data) && Array.isArray(error.data.elicitations);
+  return isUrl ? { ...error, code: -32603 } : error;
 }
 
 export const delta: Delta = {

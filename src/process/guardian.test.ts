@@ -1,0 +1,126 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { describe, expect, it, vi } from "vitest";
+import { census } from "./census.ts";
+
+/** What the process under test writes as its one line. */
+interface Report {
+  readonly marks: readonly string[];
+  readonly guardian: number;
+}
+
+const WAIT = { timeout: 5_000, interval: 20 };
+const onLinux = process.platform === "linux";
+const child = JSON.stringify(new URL("./child.ts", import.meta.url).href);
+const guardian = JSON.stringify(new URL("./guardian.ts", import.meta.url).href);
+
+/** Holds a child that ignores all but SIGKILL, one with a grandchild behind a shell, and one with a stray. */
+const HOLDER = `
+  import { createInterface } from "node:readline";
+  import { startChild } from ${child};
+  import { guardianPid } from ${guardian};
+  const scripts = [
+    "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done",
+    "sleep 1000 & echo ready; sleep 1000",
+    "setsid sh -c 'echo ready; sleep 1000; sleep 1000' & sleep 1000",
+  ];
+  const marks = [];
+  for (const script of scripts) {
+    const child = await startChild({ command: "sh", args: ["-c", script] });
+    marks.push(child.mark);
+    for await (const line of createInterface({ input: child.stdout })) break;
+  }
+  console.log(JSON.stringify({ marks, guardian: guardianPid() }));
+`;
+
+function start(script: string): ReturnType<typeof spawn> {
+  const args = ["--import", "tsx", "--input-type=module", "-e", script];
+  return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
+}
+
+async function reportOf(holder: ReturnType<typeof spawn>): Promise<Report> {
+  if (holder.stdout === null) throw new Error("no stdout");
+  const [line] = (await once(createInterface({ input: holder.stdout }), "line")) as [string];
+  return JSON.parse(line) as Report;
+}
+
+async function survivors({ marks, guardian: pid }: Report): Promise<number[]> {
+  const all = (await census()) ?? [];
+  const ours = all.filter((one) => one.pid === pid || marks.some((mark) => one.marks.includes(mark)));
+  return ours.map((one) => one.pid);
+}
+
+describe.runIf(onLinux)("the guardian", () => {
+  it("kills all that a process held which was itself killed with -9", async () => {
+    const holder = start(HOLDER);
+    const report = await reportOf(holder);
+    // Four shells, at least two sleeps, and the guardian itself.
+    expect((await survivors(report)).length).toBeGreaterThanOrEqual(7);
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+  });
+
+  it.each([
+    ["process.exit", "process.exit(0)"],
+    ["an uncaught exception", "setTimeout(() => { throw new Error('boom') })"],
+    ["the default of SIGTERM", "process.kill(process.pid, 'SIGTERM')"],
+  ])("does so too after %s", async (_name, death) => {
+    const holder = start(`${HOLDER}; ${death}`);
+    const report = await reportOf(holder);
+    expect(report.marks).toHaveLength(3);
+    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+  });
+
+  it("finds by its mark a child of which there was no time to tell the group", async () => {
+    const holder = start(`
+      import { spawn } from "node:child_process";
+      import { guard, guardianPid } from ${guardian};
+      const mark = "${randomUUID()}";
+      guard(mark);
+      const env = { PATH: process.env.PATH, CATENARY_GROUP: mark };
+      spawn("sleep", ["1000"], { detached: true, stdio: "ignore", env });
+      process.stdout.write(JSON.stringify({ marks: [mark], guardian: guardianPid() }) + "\\n");
+      process.kill(process.pid, "SIGKILL");
+    `);
+    const report = await reportOf(holder);
+    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+  });
+
+  it("does not keep our process alive, and goes when the last child is gone", async () => {
+    const holder = start(`
+      import { startChild } from ${child};
+      import { guardianPid } from ${guardian};
+      const one = await startChild({ command: "cat" });
+      const two = await startChild({ command: "cat" });
+      const first = guardianPid();
+      await Promise.all([one.close(), two.close()]);
+      console.log(JSON.stringify({ marks: [one.mark, two.mark], guardian: first }));
+    `);
+    const exit = once(holder, "exit");
+    const report = await reportOf(holder);
+    expect(report.guardian).toBeGreaterThan(0);
+    expect(await exit).toEqual([0, null]);
+    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+  });
+
+  it("is hired anew when somebody has killed it", async () => {
+    const holder = start(`
+      import { startChild } from ${child};
+      import { guardianPid } from ${guardian};
+      const one = await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });
+      const first = guardianPid();
+      setTimeout(() => process.kill(first, "SIGKILL"), 1100);
+      const watch = setInterval(() => {
+        if (guardianPid() === undefined || guardianPid() === first) return;
+        clearInterval(watch);
+        console.log(JSON.stringify({ marks: [one.mark], guardian: guardianPid() }));
+      }, 10);
+    `);
+    const report = await reportOf(holder);
+    holder.kill("SIGKILL");
+    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+  });
+});

@@ -1,0 +1,141 @@
+// The laws of the deltas, over messages made from the official schema of each revision: what goes up and comes
+// down again is what it was; what uses only the words of the older revision comes back up as it was. Each is held
+// on the single step and, the first, on the whole way to the newest.
+
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Case } from "../../../test/generate.ts";
+import { messagesOf, valuesOf } from "../../../test/generate.ts";
+import { itWithSpec } from "../../../test/schema.ts";
+import { bodyOf, freeze, GONE, same, walk } from "../../../test/walk.ts";
+import type { Delta, Json, Revision } from "../revision.ts";
+import { fold } from "../revision.ts";
+import { delta as r20241105 } from "./2024-11-05.ts";
+import { delta as r20250326 } from "./2025-03-26.ts";
+import { delta as r20250618 } from "./2025-06-18.ts";
+import { delta as r20251125 } from "./2025-11-25.ts";
+import { NEWEST, REVISIONS } from "./index.ts";
+
+const RUNS = 20_000;
+const MINUTE = 60_000;
+const DELTAS: readonly Delta[] = [r20241105, r20250326, r20250618, r20251125];
+const OLDER = REVISIONS.slice(0, -1);
+
+/** Going up, an error gains its kind and nothing else of it is lost. */
+function sameError(actual: Json, expected: Json): void {
+  same({ code: actual.code, message: actual.message }, { code: expected.code, message: expected.message });
+  const { data } = expected;
+  if (data === undefined || isDeepStrictEqual(actual.data, data)) return;
+  const found = actual.data as Json;
+  if (typeof data !== "object" || Array.isArray(data)) return same(found.details, data);
+  for (const [key, value] of Object.entries(data as Json)) same(found[key], value);
+}
+
+function upAndDown(revision: Revision, one: Case): void {
+  const body = bodyOf(one);
+  const up = walk(revision.lift, one, body);
+  const nameless =
+    one.method === "notifications/cancelled" && one.kind === "notification" && body?.requestId === undefined;
+  const absent = one.kind === "notification" && up === GONE;
+  if (absent) return expect(nameless || !NEWEST.endNotifications.has(one.method)).toBe(true);
+  const down = walk(revision.lower, one, up as Json | undefined);
+  if (one.kind === "error") return sameError(down as Json, body as Json);
+  same(down, body);
+}
+
+/** The revision seen from its successor alone. */
+function stepOf(delta: Delta, successor: Revision): Revision {
+  const { requests, asks, callerNotifications, endNotifications } = successor;
+  const vocabulary = {
+    requests: [...requests],
+    asks: [...asks],
+    callerNotifications: [...callerNotifications],
+    endNotifications: [...endNotifications],
+  };
+  const [step] = fold({ name: successor.name, style: successor.style, batches: false, vocabulary }, [delta]);
+  if (!step) throw new Error("Nothing was folded");
+  return step;
+}
+
+const CACHEABLE = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+
+/** What the successor demands of a message that otherwise uses only what the older revision has. */
+function demanded(delta: Delta, one: Case): Json {
+  if (delta === r20250618 && one.kind === "request" && one.method === "elicitation/create") return { mode: "form" };
+  if (delta !== r20251125 || one.kind !== "result" || NEWEST.asks.has(one.method)) return {};
+  return { resultType: "complete", ...(CACHEABLE.includes(one.method) && { ttlMs: 0, cacheScope: "private" }) };
+}
+
+describe("the laws of the deltas", () => {
+  for (const [index, delta] of DELTAS.entries()) {
+    const revision = REVISIONS[index] as Revision;
+    const step = stepOf(delta, REVISIONS[index + 1] as Revision);
+
+    itWithSpec(
+      `down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(delta.name, false), (one) => {
+            upAndDown(step, one);
+            upAndDown(revision, one);
+          }),
+          { numRuns: RUNS },
+        );
+      },
+      MINUTE,
+    );
+
+    itWithSpec(
+      `up(down(x)) = x for every x that uses only what ${delta.name} has`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(delta.name, false), (one) => {
+            if (one.kind === "error") return;
+            const body = bodyOf(one);
+            if (one.kind === "notification" && one.method === "notifications/cancelled" && !body?.requestId) return;
+            const extra = demanded(delta, one);
+            const x = Object.keys(extra).length === 0 ? body : { ...body, ...extra };
+            const down = walk(step.lower, one, x);
+            same(walk(step.lift, one, down as Json | undefined), goesUp(step, one) ? x : GONE);
+          }),
+          { numRuns: RUNS },
+        );
+      },
+      MINUTE,
+    );
+  }
+
+  function goesUp(step: Revision, { kind, method }: Case): boolean {
+    return kind !== "notification" || step.lift.notification({ method, params: { requestId: 1 } }) !== undefined;
+  }
+});
+
+describe("capabilities and names", () => {
+  for (const revision of OLDER) {
+    itWithSpec(`of ${revision.name} come back from the newest as they were, but for what it has no word for`, () => {
+      const { lift, lower, name } = revision;
+      const all = fc.tuple(
+        valuesOf(name, "ClientCapabilities", false),
+        valuesOf(name, "ServerCapabilities", false),
+        valuesOf(name, "Implementation", false),
+      );
+      fc.assert(
+        fc.property(all, ([client, server, implementation]) => {
+          const { tasks: _, roots, ...restOfClient } = freeze(client) as { tasks?: unknown; roots?: Json };
+          const { listChanged: __, ...restOfRoots } = roots ?? {};
+          const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: restOfRoots };
+          same(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
+          const { tasks: ___, ...keptServer } = freeze(server);
+          same(lower.serverCapabilities(lift.serverCapabilities(server)), keptServer);
+          expect(lower.implementation(lift.implementation(freeze(implementation)))).toBe(implementation);
+        }),
+        { numRuns: 1000 },
+      );
+    });
+  }
+});
+
+it("has a delta for every revision but the newest", () => {
+  expect(DELTAS.map((delta) => delta.name)).toEqual(OLDER.map((revision) => revision.name));
+});

@@ -1,0 +1,123 @@
+// What is lowered is valid in the older revision and carries no field that is unknown there, or it is refused by
+// name; what is lifted is valid in the newest. Messages are made from the official schemas and checked by them.
+
+import fc from "fast-check";
+import { describe, expect } from "vitest";
+import type { Case } from "../../../test/generate.ts";
+import { messagesOf, valuesOf } from "../../../test/generate.ts";
+import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/schema.ts";
+import { bodyOf, freeze, GONE, same, walk } from "../../../test/walk.ts";
+import type { ErrorBody } from "../../jsonrpc/message.ts";
+import { McpError } from "../errors.ts";
+import { META } from "../model/meta.ts";
+import type { Json, Revision } from "../revision.ts";
+import { NEWEST, REVISIONS } from "./index.ts";
+
+const RUNS = 20_000;
+const MINUTE = 60_000;
+const OLDER = REVISIONS.slice(0, -1);
+
+describe("capabilities and names", () => {
+  for (const revision of OLDER) {
+    itWithSpec(`of the newest are valid in ${revision.name} when lowered`, () => {
+      const { lower, name } = revision;
+      const check = (definition: string, value: Json): void => {
+        const validate = specOf(name).validator(definition, true);
+        same([validate(value), validate.errors], [true, null]);
+      };
+      const all = fc.tuple(
+        valuesOf(NEWEST.name, "ClientCapabilities"),
+        valuesOf(NEWEST.name, "ServerCapabilities"),
+        valuesOf(NEWEST.name, "Implementation"),
+      );
+      fc.assert(
+        fc.property(all, ([client, server, implementation]) => {
+          check("ClientCapabilities", lower.clientCapabilities(freeze(client)));
+          check("ServerCapabilities", lower.serverCapabilities(freeze(server)));
+          check("Implementation", lower.implementation(freeze(implementation)));
+        }),
+        { numRuns: 1000 },
+      );
+    });
+  }
+});
+
+describe("messages on the whole way", () => {
+  for (const revision of OLDER) {
+    itWithSpec(
+      `of the newest are valid in ${revision.name} when lowered, or refused by name`,
+      () => {
+        let said = 0;
+        fc.assert(
+          fc.property(messagesOf(NEWEST.name), (one) => {
+            const outcome = lowered(revision, one);
+            if (outcome === undefined) return;
+            said++;
+            same(problemsBelow(revision, one, outcome), []);
+          }),
+          { numRuns: RUNS },
+        );
+        expect(said).toBeGreaterThan(RUNS / 2);
+      },
+      MINUTE,
+    );
+
+    itWithSpec(
+      `of ${revision.name} are valid in the newest when lifted`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(revision.name), (one) => same(problemsAbove(revision, one), [])),
+          { numRuns: RUNS / 4 },
+        );
+      },
+      MINUTE,
+    );
+  }
+
+  /** Undefined where the revision has no word for it, which must be said by an error where somebody waits. */
+  function lowered(revision: Revision, one: Case): Json | undefined {
+    try {
+      const after = walk(revision.lower, one, bodyOf(one));
+      if (after === GONE) {
+        expect(revision.endNotifications.has(one.method)).toBe(false);
+        return undefined;
+      }
+      return after ?? {};
+    } catch (error) {
+      if (!(error instanceof McpError)) throw error;
+      const kinds = ["missing_capability", "internal_error", "method_not_found"];
+      expect(kinds).toContain(error.kind);
+      expect(NEWEST.asks.has(one.method) || !revision.requests.has(one.method)).toBe(true);
+      return undefined;
+    }
+  }
+
+  function problemsBelow(revision: Revision, one: Case, body: Json): string[] {
+    const { kind, method } = one;
+    const known = revision.requests.has(method) || revision.asks.has(method);
+    if ((kind === "result" || kind === "request") && !known) return [];
+    const base = { jsonrpc: "2.0", id: 1 } as const;
+    const check = (message: Parameters<typeof validateMessage>[3]): string[] =>
+      validateMessage(revision.name, kind, method, message, { closed: true });
+    if (kind === "request") return check({ ...base, method, params: body });
+    if (kind === "result") return check({ ...base, result: body });
+    if (kind === "error") return check({ ...base, error: body as unknown as ErrorBody });
+    return check({ jsonrpc: "2.0", method, params: body });
+  }
+
+  function problemsAbove(revision: Revision, one: Case): string[] {
+    const { kind, method } = one;
+    const spec = specOf(NEWEST.name);
+    const body = walk(revision.lift, one, bodyOf(one));
+    const known = spec.requests.has(method) || spec.asks.has(method);
+    if (kind === "error" || body === GONE || (kind !== "notification" && !known)) return [];
+    if (kind === "notification") {
+      return validateMessage(NEWEST.name, kind, method, { jsonrpc: "2.0", method, ...(body && { params: body }) });
+    }
+    if (kind === "result") return validateResult(NEWEST.name, method, body);
+    // A session says once what every request of an exchange carries; dialogue/ adds it.
+    const { progressToken: _, ...meta } = (body?._meta ?? {}) as Json;
+    const _meta = { ...meta, [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
+    return validateParams(NEWEST.name, method, spec.asks.has(method) ? body : { ...body, _meta });
+  }
+});

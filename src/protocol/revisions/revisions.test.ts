@@ -1,0 +1,267 @@
+// The revisions by example: the words of each, and every change on the way down and up, one plain case each.
+// The laws that hold for all messages are in laws.test.ts; these cases need no schema and say what is meant.
+
+import { describe, expect, it } from "vitest";
+import type { ErrorBody } from "../../jsonrpc/message.ts";
+import { codeOf, McpError } from "../errors.ts";
+import { META } from "../model/meta.ts";
+import type { Json, Revision } from "../revision.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS, revisionNamed } from "./index.ts";
+
+const [R1, R2, R3, R4] = REVISIONS as unknown as [Revision, Revision, Revision, Revision];
+const SESSIONS = [R1, R2, R3, R4];
+
+function thrown(action: () => unknown): McpError {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof McpError) return error;
+    throw error;
+  }
+  throw new Error("Nothing was thrown");
+}
+
+describe("the revisions", () => {
+  it("are five, oldest first, and found by name", () => {
+    expect(REVISIONS.map((revision) => revision.name)).toEqual([
+      "2024-11-05",
+      "2025-03-26",
+      "2025-06-18",
+      "2025-11-25",
+      "2026-07-28",
+    ]);
+    expect(revisionNamed("2025-06-18")).toBe(R3);
+    expect(revisionNamed("2025-06-19")).toBeUndefined();
+    expect(NEWEST.style).toBe("exchange");
+    expect(NEWEST_SESSION).toBe(R4);
+    expect(REVISIONS.filter((revision) => revision.batches)).toEqual([R2]);
+  });
+
+  it("name what exists, by who sends it", () => {
+    for (const { requests, asks, callerNotifications } of SESSIONS) {
+      for (const method of ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]) {
+        expect(requests).toContain(method);
+      }
+      expect(requests).not.toContain("server/discover");
+      expect(requests).not.toContain("subscriptions/listen");
+      expect(asks).toContain("ping");
+      expect(callerNotifications).toContain("notifications/roots/list_changed");
+    }
+    expect(NEWEST.requests).not.toContain("initialize");
+    expect(NEWEST.asks).toEqual(new Set(["sampling/createMessage", "elicitation/create", "roots/list"]));
+    expect(NEWEST.callerNotifications).toEqual(new Set(["notifications/cancelled"]));
+    expect(REVISIONS.filter(({ asks }) => asks.has("elicitation/create"))).toEqual([R3, R4, NEWEST]);
+    expect(REVISIONS.filter(({ requests }) => requests.has("tasks/get"))).toEqual([R4]);
+    expect(
+      REVISIONS.filter(({ endNotifications }) => endNotifications.has("notifications/elicitation/complete")),
+    ).toEqual([R4]);
+  });
+
+  it("never copy what they do not change", () => {
+    const params = Object.freeze({ name: "echo", arguments: { text: "hi" }, _meta: { progressToken: 1 }, extra: 1 });
+    const result = Object.freeze({ content: [{ type: "text", text: "hi" }], isError: false });
+    for (const { lift, lower } of REVISIONS) {
+      expect(lower.request("tools/call", params)).toBe(params);
+      expect(lift.request("tools/call", params)).toBe(params);
+      expect(lower.result("tools/call", result)).toBe(result);
+      expect(lower.request("vendor/method", params)).toBe(params);
+    }
+    const notification = { method: "notifications/tools/list_changed" };
+    for (const { lift, lower } of REVISIONS) {
+      expect(lift.notification(notification)).toBe(notification);
+      expect(lower.notification(notification)).toBe(notification);
+    }
+    expect(NEWEST.lift.result("tools/call", result)).toBe(result);
+  });
+
+  it("treat the names of an object's own machinery as plain methods", () => {
+    for (const { lift, lower } of REVISIONS) {
+      for (const method of ["__proto__", "constructor", "toString"]) {
+        expect(lift.request(method, { a: 1 })).toEqual({ a: 1 });
+        expect(lower.request(method, { a: 1 })).toEqual({ a: 1 });
+        expect(lower.notification({ method, params: { a: 1 } })).toEqual({ method, params: { a: 1 } });
+      }
+    }
+  });
+
+  it("leave alone what has not the shape that they expect", () => {
+    for (const { lower } of REVISIONS) {
+      expect(lower.result("tools/list", { tools: "none" })).toEqual({ tools: "none" });
+      expect(lower.result("tools/list", { tools: [1, null] })).toEqual({ tools: [1, null] });
+      expect(lower.request("completion/complete", { ref: 5 })).toEqual({ ref: 5 });
+    }
+  });
+});
+
+describe("from an exchange to a session", () => {
+  it("a result loses its type, its caching hints and the end's name", () => {
+    const result = {
+      resultType: "complete",
+      tools: [],
+      ttlMs: 5,
+      cacheScope: "public",
+      _meta: { [META.serverInfo]: { name: "a", version: "1" }, kept: 1 },
+    };
+    expect(R4.lower.result("tools/list", result)).toEqual({ tools: [], _meta: { kept: 1 } });
+    const named = { resultType: "complete", _meta: { [META.serverInfo]: {} } };
+    expect(R4.lower.result("resources/subscribe", named)).toEqual({});
+    expect(R4.lower.result("tools/call", { content: [], _meta: {} })).toEqual({ content: [], _meta: {} });
+  });
+
+  it("a result that is not complete is refused", () => {
+    const asks = { resultType: "input_required", inputRequests: {} };
+    expect(thrown(() => R4.lower.result("tools/call", asks)).kind).toBe("internal_error");
+  });
+
+  it("a request loses its envelope and the answers of its rounds, and keeps the rest of its _meta", () => {
+    const _meta = {
+      [META.revision]: "x",
+      [META.clientCapabilities]: {},
+      [META.clientInfo]: {},
+      [META.logLevel]: "info",
+    };
+    const params = { name: "a", inputResponses: {}, requestState: "s", _meta: { ..._meta, progressToken: 7 } };
+    expect(R4.lower.request("tools/call", params)).toEqual({ name: "a", _meta: { progressToken: 7 } });
+    expect(R4.lower.request("tools/list", { _meta })).toEqual({});
+  });
+
+  it("a notification loses the mark of its subscription, and one without a form is gone", () => {
+    const method = "notifications/resources/updated";
+    const marked = { method, params: { uri: "a:b", _meta: { [META.subscriptionId]: 1 } } };
+    expect(R4.lower.notification(marked)).toEqual({ method, params: { uri: "a:b" } });
+    const ack = { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } };
+    expect(R4.lower.notification(ack)).toBeUndefined();
+    expect(R4.lift.notification({ method: "notifications/roots/list_changed" })).toBeUndefined();
+    expect(R4.lift.notification({ method: "notifications/cancelled", params: { reason: "a task" } })).toBeUndefined();
+  });
+
+  it("requests that a session has no word for are refused", () => {
+    expect(thrown(() => R4.lower.request("server/discover", {})).kind).toBe("method_not_found");
+    expect(thrown(() => R2.lower.request("elicitation/create", {})).kind).toBe("method_not_found");
+  });
+
+  it("structured content must be an object; alone, it stays as text", () => {
+    const lower = (result: Json): Json => R4.lower.result("tools/call", result);
+    const block = { type: "text", text: "[1]" };
+    expect(lower({ content: [block], structuredContent: [1] })).toEqual({ content: [block] });
+    expect(lower({ content: [], structuredContent: [1] })).toEqual({ content: [block] });
+    expect(lower({ content: [], structuredContent: { a: 1 } })).toEqual({ content: [], structuredContent: { a: 1 } });
+  });
+
+  it("tools keep schemas that could be said", () => {
+    const input = { type: "object", properties: { a: true, b: false, c: { type: "string" } } };
+    const lowered = R4.lower.result("tools/list", {
+      tools: [{ name: "a", inputSchema: input, outputSchema: { type: "array" } }],
+    });
+    const properties = { a: {}, b: { not: {} }, c: { type: "string" } };
+    expect(lowered).toEqual({ tools: [{ name: "a", inputSchema: { type: "object", properties } }] });
+  });
+
+  it("an address to visit gets the id that it needs there, and keeps one that it has", () => {
+    const params = { mode: "url", message: "m", url: "https://a.example/" };
+    expect(R4.lower.request("elicitation/create", params)).toEqual({ ...params, elicitationId: params.url });
+    const named = { ...params, elicitationId: "7" };
+    expect(R4.lower.request("elicitation/create", R4.lift.request("elicitation/create", named))).toEqual(named);
+  });
+});
+
+describe("from a session to an exchange", () => {
+  it("results get their type, and lists the hint to keep nothing", () => {
+    for (const { lift } of SESSIONS) {
+      expect(lift.result("tools/call", { content: [] })).toEqual({ content: [], resultType: "complete" });
+      const hints = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
+      expect(lift.result("resources/read", { contents: [] })).toEqual({ contents: [], ...hints });
+    }
+  });
+
+  it("answers to asks are no results of that kind", () => {
+    const answers: Record<string, Json> = {
+      "elicitation/create": { action: "decline" },
+      "roots/list": { roots: [] },
+      "sampling/createMessage": { role: "user", content: { type: "text", text: "" }, model: "m" },
+    };
+    for (const [method, answer] of Object.entries(answers)) {
+      for (const { lift } of SESSIONS) expect(lift.result(method, answer)).toBe(answer);
+    }
+  });
+
+  it("a completion has at most a hundred values", () => {
+    const values = Array.from({ length: 101 }, (_, index) => String(index));
+    const lifted = R1.lift.result("completion/complete", { completion: { values } });
+    expect(lifted).toEqual({ completion: { values: values.slice(0, 100), hasMore: true }, resultType: "complete" });
+  });
+
+  it("capabilities promise only what the other side can ask for", () => {
+    const caller = { roots: { listChanged: true }, tasks: {}, elicitation: {}, sampling: {} };
+    expect(R4.lift.clientCapabilities(caller)).toEqual({ roots: {}, elicitation: {}, sampling: {} });
+    expect(R4.lift.serverCapabilities({ tasks: {}, tools: {} })).toEqual({ tools: {} });
+    expect(R4.lower.serverCapabilities({ extensions: { a: {} }, tools: {} })).toEqual({ tools: {} });
+    expect(R1.lower.serverCapabilities({ completions: {}, tools: {} })).toEqual({ tools: {} });
+    expect(R1.lift.serverCapabilities({ tools: {} })).toEqual({ tools: {} });
+  });
+
+  it("fields that only the older revision names survive the way there and back", () => {
+    const result = { tools: [{ name: "a", inputSchema: { type: "object" }, execution: { taskSupport: "optional" } }] };
+    expect(R4.lower.result("tools/list", R4.lift.result("tools/list", result))).toEqual(result);
+  });
+});
+
+describe("errors", () => {
+  const read = { method: "resources/read", params: { uri: "a:b" } };
+  const call = { method: "tools/call", params: { name: "a" } };
+
+  it("have the code of their kind in each revision", () => {
+    for (const revision of SESSIONS) expect(codeOf("resource_not_found", revision)).toBe(-32002);
+    expect(codeOf("resource_not_found", NEWEST)).toBe(-32602);
+    expect(codeOf("url_elicitation_required", R4)).toBe(-32042);
+    expect(codeOf("url_elicitation_required", R3)).toBe(-32603);
+    expect(codeOf("missing_capability", NEWEST)).toBe(-32021);
+    expect(codeOf("missing_capability", R1)).toBe(-32603);
+  });
+
+  it("say by address or by kind that a resource is missing", () => {
+    for (const { lift, lower } of SESSIONS) {
+      const up = lift.error({ code: -32002, message: "m" }, read);
+      expect(up).toEqual({ code: -32602, message: "m", data: { kind: "resource_not_found", uri: "a:b" } });
+      expect(lower.error(up, read).code).toBe(-32002);
+      expect(lower.error({ code: -32602, message: "m", data: { uri: "a:b" } }, read).code).toBe(-32002);
+      expect(lower.error({ code: -32602, message: "m", data: { uri: "other:" } }, read).code).toBe(-32602);
+      expect(lower.error({ code: -32602, message: "m", data: { kind: "invalid_params", uri: "a:b" } }, read).code).toBe(
+        -32602,
+      );
+    }
+  });
+
+  it("keep data that is no object beside their kind", () => {
+    const up = R4.lift.error({ code: -32002, message: "m", data: "a:b" }, read);
+    expect(up.data).toEqual({ kind: "resource_not_found", uri: "a:b", details: "a:b" });
+  });
+
+  it("with a code that the newest has taken are wrapped going up and unwrapped coming down", () => {
+    for (const { lift, lower } of SESSIONS) {
+      for (const code of [-32020, -32021, -32050, -32099]) {
+        const error = { code, message: "m", data: [1] };
+        const up = lift.error(error, call);
+        expect(up).toEqual({ code: -32603, message: "m", data: { kind: "internal_error", upstream: error } });
+        expect(lower.error(up, call)).toBe(error);
+      }
+      const untouched: ErrorBody = { code: -32019, message: "m" };
+      expect(lift.error(untouched, call)).toBe(untouched);
+    }
+  });
+
+  it("that only the newest has get an older code and say their kind", () => {
+    const data = { requiredCapabilities: { sampling: {} } };
+    const lowered = R3.lower.error({ code: -32021, message: "m", data }, call);
+    expect(lowered).toEqual({ code: -32603, message: "m", data: { kind: "missing_capability", ...data } });
+    expect(R3.lower.error({ code: -32022, message: "m" }, call).code).toBe(-32602);
+  });
+
+  it("about addresses to visit go by their kind", () => {
+    const data = { elicitations: [{ mode: "url", message: "m", url: "https://a.example/", elicitationId: "1" }] };
+    const up = R4.lift.error({ code: -32042, message: "m", data }, call);
+    expect(up).toEqual({ code: -32603, message: "m", data: { kind: "url_elicitation_required", ...data } });
+    expect(R4.lower.error(up, call).code).toBe(-32042);
+    expect(R3.lower.error(up, call)).toEqual(up);
+  });
+});

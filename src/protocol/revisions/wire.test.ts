@@ -1,0 +1,31 @@
+// The codec's law, over messages made from the official schema of each revision: what is written and read again
+// is what it was, with unknown fields, `_meta`, and ids that JavaScript would write differently. It stands here
+// because jsonrpc/ knows no revision.
+
+import fc from "fast-check";
+import { describe } from "vitest";
+import { messagesOf } from "../../../test/generate.ts";
+import { itWithSpec } from "../../../test/schema.ts";
+import { same } from "../../../test/walk.ts";
+import { decode, encode } from "../../jsonrpc/codec.ts";
+import { REVISIONS } from "./index.ts";
+
+const RUNS = 20_000;
+const MINUTE = 60_000;
+
+describe("the codec", () => {
+  for (const { name } of REVISIONS) {
+    itWithSpec(
+      `writes and reads every message of ${name} back as it was`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(name, false), ({ message }) => {
+            same(decode(encode(message)), { kind: "message", message });
+          }),
+          { numRuns: RUNS },
+        );
+      },
+      MINUTE,
+    );
+  }
+});

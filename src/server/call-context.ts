@@ -1,0 +1,125 @@
+// What a handler of a tool, a resource or a prompt gets beside its arguments: the context of the call, with
+// typed ways back. Each way is a getter that binds when it is read, so a call that uses none pays for none,
+// and a handler may take them out of the context (`(args, { progress, ask }) => ...`).
+
+import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
+import type { Notification, Request, Result } from "../core/handler.ts";
+import { checkAsk } from "../protocol/asks.ts";
+import {
+  type CreateMessageParams,
+  type CreateMessageResult,
+  type ElicitParams,
+  type ElicitResult,
+  type InputResponses,
+  type ListRootsResult,
+  META,
+} from "../protocol/model/index.ts";
+
+/** Asks the caller in mid-call. An McpError says so where the caller has not declared that it can answer. */
+export interface Ask {
+  (request: Request, options?: AskOptions): Promise<Result>;
+  elicit(params: ElicitParams, options?: AskOptions): Promise<ElicitResult>;
+  sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult>;
+  roots(options?: AskOptions): Promise<ListRootsResult>;
+}
+
+export interface ToolContext extends Context {
+  readonly ask: Ask;
+  /** Goes out where the caller asked for progress and `progress` has grown since the last time. */
+  readonly progress: (progress: number, total?: number, message?: string) => void;
+  /** Goes out where the caller wants messages of this level. */
+  readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
+  readonly hangUp: (retryMs: number) => void;
+  /** What the caller answered to the questions of `inputRequired`, by their keys. */
+  readonly answers: Partial<InputResponses>;
+  /** The state that was given to `inputRequired` in the round before; undefined in the first. */
+  readonly state: unknown;
+}
+
+/** What a retry brought with it. */
+export interface Brought {
+  readonly answers: Partial<InputResponses>;
+  readonly state: unknown;
+}
+
+export class CallContext implements ToolContext {
+  readonly revision: string;
+  readonly caller: Caller;
+  readonly logLevel?: LogLevel;
+  readonly timeouts?: NonNullable<Context["timeouts"]>;
+  readonly answers: Partial<InputResponses>;
+  readonly state: unknown;
+  readonly #context: Context;
+  readonly #request: Request;
+  #reached = -Infinity;
+
+  constructor(context: Context, request: Request, { answers, state }: Brought) {
+    this.#context = context;
+    this.#request = request;
+    this.revision = context.revision;
+    this.caller = context.caller;
+    if (context.logLevel !== undefined) this.logLevel = context.logLevel;
+    if (context.timeouts !== undefined) this.timeouts = context.timeouts;
+    this.answers = answers;
+    this.state = state;
+  }
+
+  // Not copied: some contexts make their signal only when it is looked at.
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+
+  get notify(): (notification: Notification) => void {
+    return (notification) => this.#context.notify(notification);
+  }
+
+  get hangUp(): (retryMs: number) => void {
+    return (retryMs) => this.#context.hangUp?.(retryMs);
+  }
+
+  get progress(): ToolContext["progress"] {
+    return (progress, total, message) => {
+      const progressToken = this.#request.params._meta?.[META.progressToken];
+      // The specification wants progress to grow with each message, and NaN never does.
+      if (progressToken === undefined || !(progress > this.#reached)) return;
+      this.#reached = progress;
+      this.#context.notify({
+        method: "notifications/progress",
+        params: {
+          progressToken,
+          progress,
+          ...(total === undefined ? undefined : { total }),
+          ...(message === undefined ? undefined : { message }),
+        },
+      });
+    };
+  }
+
+  get log(): ToolContext["log"] {
+    return (level, data, logger) => {
+      const urgency = LOG_LEVELS.indexOf(level);
+      if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; there are ${LOG_LEVELS.join(", ")}`);
+      if (this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
+      this.#context.notify({
+        method: "notifications/message",
+        params: logger === undefined ? { level, data } : { level, logger, data },
+      });
+    };
+  }
+
+  get ask(): Ask {
+    const ask = async (request: Request, options?: AskOptions): Promise<Result> => {
+      checkAsk(request, this.caller.capabilities);
+      return this.#context.ask(request, options);
+    };
+    // The caller's answer is taken as what its method promises; what it holds is for the handler to judge.
+    return Object.assign(ask, {
+      elicit: (params: ElicitParams, options?: AskOptions) =>
+        ask({ method: "elicitation/create", params }, options) as Promise<Result & ElicitResult>,
+      sample: (params: CreateMessageParams, options?: AskOptions) =>
+        ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
+      roots: (options?: AskOptions) =>
+        ask({ method: "roots/list", params: {} }, options) as Promise<Result & ListRootsResult>,
+    });
+  }
+}

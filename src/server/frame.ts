@@ -1,0 +1,85 @@
+// What every result of a server has around it: its kind, who the server is, and how long it keeps. The
+// server's own `_meta` is one frozen object, made once. Lists are cut into pages here.
+
+import type { Meta, Result } from "../core/handler.ts";
+import { type CacheScope, type Icon, type Implementation, META } from "../protocol/model/index.ts";
+import { page, type PageItem } from "../protocol/pages.ts";
+
+/** How long a result may be used again, and by whom. */
+export interface CacheHint {
+  readonly ttlMs: number;
+  readonly cacheScope: CacheScope;
+}
+
+/** What a server says of itself, and how it behaves. */
+export interface ServerInfo {
+  readonly name: string;
+  readonly version: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly websiteUrl?: string;
+  readonly icons?: readonly Icon[];
+  /** For the model: how to use this server. */
+  readonly instructions?: string;
+  /** Whether callers may hear of changed lists; true where it is left out. */
+  readonly listChanged?: boolean;
+  /** Whether callers may hear of changed resources; true where it is left out. */
+  readonly subscribe?: boolean;
+  /** Whether log messages are promised; where it is left out, they are when some handler takes a context. */
+  readonly logging?: boolean;
+  /** How many items a page of a list holds; 1000 where it is left out. */
+  readonly pageSize?: number;
+  /** Seals what is kept with the caller between rounds. Servers that answer for each other share one. */
+  readonly sealKey?: string | Uint8Array;
+  /** For lists and reads; nothing may be kept where it is left out. */
+  readonly cache?: CacheHint;
+}
+
+/** An item of a list, with what the wire shows of it. */
+export interface Listed extends PageItem {
+  readonly shown: object;
+}
+
+export class Frame {
+  readonly meta: Meta;
+  readonly #cache: CacheHint;
+  readonly #pageSize: number;
+
+  constructor({ name, version, title, description, websiteUrl, icons, cache, pageSize = 1000 }: ServerInfo) {
+    if (typeof name !== "string" || typeof version !== "string") {
+      throw new TypeError("createServer() needs a name and a version, both strings");
+    }
+    if (!Number.isInteger(pageSize) || pageSize < 1) throw new TypeError("pageSize must be a whole number above 0");
+    const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
+    this.meta = Object.freeze({ [META.serverInfo]: info });
+    this.#cache = { ttlMs: cache?.ttlMs ?? 0, cacheScope: cache?.cacheScope ?? "private" };
+    this.#pageSize = pageSize;
+  }
+
+  complete(fields: object, meta?: unknown): Result {
+    return { ...fields, resultType: "complete", _meta: this.metaWith(meta) };
+  }
+
+  cacheable(fields: object, hint: CacheHint = this.#cache, meta?: unknown): Result {
+    const { ttlMs, cacheScope } = hint;
+    return { ...fields, ttlMs, cacheScope, resultType: "complete", _meta: this.metaWith(meta) };
+  }
+
+  list(method: string, field: string, items: readonly Listed[], cursor: unknown): Result {
+    const { items: part, nextCursor } = page(method, items, cursor, this.#pageSize);
+    const shown = part.map((item) => item.shown);
+    return this.cacheable(nextCursor === undefined ? { [field]: shown } : { [field]: shown, nextCursor });
+  }
+
+  /** Ours last: a result that was made elsewhere is now ours. */
+  metaWith(meta: unknown): Meta {
+    return typeof meta === "object" && meta !== null ? { ...meta, ...this.meta } : this.meta;
+  }
+}
+
+/** Without the fields that are undefined. */
+export function defined<Fields extends object>(fields: Fields): { [Key in keyof Fields]: Exclude<Fields[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
+  };
+}

@@ -1,0 +1,104 @@
+// Rounds without memory: a handler that needs something of its caller, and wants to hold nothing until the
+// answer comes, returns `inputRequired(questions, state)`. The state travels with the caller, sealed, and is
+// bound to the principal, the method and the arguments; the retry is a new run that finds both the answers
+// and the state in its context. What waits in memory instead (`context.ask`) is not made here.
+
+import type { Context } from "../core/context.ts";
+import type { Request, Result } from "../core/handler.ts";
+import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { checkAsk } from "../protocol/asks.ts";
+import { isObject } from "../protocol/check.ts";
+import { invalidParams } from "../protocol/errors.ts";
+import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
+import type { Brought } from "./call-context.ts";
+import type { Frame } from "./frame.ts";
+
+/** How long a caller may take over its answers. */
+const STATE_TTL_MS = 600_000;
+
+/** What a handler returns that wants to be called again with answers. */
+export class InputRequired {
+  readonly requests: InputRequests;
+  readonly state: unknown;
+
+  constructor(requests: InputRequests, state: unknown) {
+    this.requests = requests;
+    this.state = state;
+  }
+}
+
+/** Questions by keys of your choice; the answers come back in `context.answers` under the same keys. */
+export function inputRequired(requests: InputRequests, state?: unknown): InputRequired {
+  return new InputRequired(requests, state);
+}
+
+/** What is sealed. The first field tells it from whatever else the same key may seal. */
+interface Sealed {
+  readonly is: "state";
+  readonly principal: string | undefined;
+  readonly call: string;
+  readonly state: unknown;
+}
+
+const NOTHING: Brought = Object.freeze({ answers: Object.freeze({}), state: undefined });
+
+export class Rounds {
+  readonly #frame: Frame;
+  readonly #seal: Seal;
+
+  constructor(frame: Frame, sealKey: string | Uint8Array | undefined) {
+    this.#frame = frame;
+    this.#seal = createSeal(sealKey);
+  }
+
+  /** Throws where the caller cannot answer one of the questions. */
+  result(required: InputRequired, request: Request, context: Context): Result {
+    for (const { method, params } of Object.values(required.requests)) {
+      checkAsk({ method, params: params ?? {} }, context.caller.capabilities);
+    }
+    const sealed: Sealed = {
+      is: "state",
+      principal: context.caller.principal,
+      call: digestOf(request),
+      state: required.state,
+    };
+    return {
+      resultType: "input_required",
+      inputRequests: required.requests,
+      requestState: this.#seal.seal(sealed, STATE_TTL_MS),
+      _meta: this.#frame.meta,
+    };
+  }
+
+  /** Throws invalid params where a state is not ours, is not for this call, or answers are no answers. */
+  brought(request: Request, context: Context): Brought {
+    const { requestState, inputResponses } = request.params;
+    if (requestState === undefined && inputResponses === undefined) return NOTHING;
+    if (inputResponses !== undefined && !isAnswers(inputResponses)) {
+      throw invalidParams("inputResponses must be an object that holds an object for each key");
+    }
+    const state = requestState === undefined ? undefined : this.#open(requestState, request, context);
+    return { answers: inputResponses ?? NOTHING.answers, state };
+  }
+
+  #open(token: unknown, request: Request, context: Context): unknown {
+    const sealed = typeof token === "string" ? (this.#seal.open(token) as Partial<Sealed> | undefined) : undefined;
+    if (sealed?.is !== "state") {
+      throw invalidParams("requestState is not ours, was altered or has expired; call again without it");
+    }
+    if (sealed.principal !== context.caller.principal || sealed.call !== digestOf(request)) {
+      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
+    }
+    return sealed.state;
+  }
+}
+
+function isAnswers(value: unknown): value is InputResponses {
+  return isObject(value) && Object.values(value).every(isObject);
+}
+
+/** Blind to what differs between a call and its retry. */
+function digestOf({ method, params }: Request): string {
+  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  return digest([method, rest]);
+}

@@ -1,0 +1,60 @@
+// Checks against plain JSON Schema, by ajv, which is loaded at the first value and not before: most servers
+// never need it. A schema is compiled once. What it refers to must be inside it: nothing is ever fetched.
+
+import type { ErrorObject, ValidateFunction } from "ajv";
+import { McpError } from "../protocol/errors.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
+import { type Check, type Checked, issueText } from "./schema.ts";
+
+/** More would tell the model nothing new. */
+const MOST_ISSUES = 20;
+
+export function plainCheck(schema: JsonSchema): Check {
+  let compiled: ValidateFunction | undefined;
+  let compiling: Promise<ValidateFunction> | undefined;
+  const check = (validate: ValidateFunction, value: unknown): Checked =>
+    validate(value) ? { value } : { issues: issuesOf(validate.errors ?? []) };
+  return (value) => {
+    if (compiled !== undefined) return check(compiled, value);
+    compiling ??= compile(schema);
+    return compiling.then((validate) => check((compiled = validate), value));
+  };
+}
+
+async function compile(schema: JsonSchema): Promise<ValidateFunction> {
+  const Ajv = await dialectOf(schema);
+  // Every fault is named, so that a model can mend all at once; formats are only notes, as the dialect has it.
+  const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false, logger: false });
+  try {
+    return ajv.compile(schema);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw McpError.of("internal_error", `A schema of this server cannot be used: ${why}`, {}, { cause: error });
+  }
+}
+
+async function dialectOf({ $schema }: JsonSchema) {
+  const dialect = typeof $schema === "string" ? $schema : "";
+  if (/draft-0[67]/.test(dialect)) return (await import("ajv")).Ajv;
+  if (dialect.includes("2019-09")) return (await import("ajv/dist/2019.js")).Ajv2019;
+  return (await import("ajv/dist/2020.js")).Ajv2020;
+}
+
+function issuesOf(errors: readonly ErrorObject[]): readonly string[] {
+  const issues = new Set(errors.map(issueOf));
+  const first = [...issues].slice(0, MOST_ISSUES);
+  return issues.size > first.length ? [...first, `and ${issues.size - first.length} more`] : first;
+}
+
+function issueOf({ instancePath, keyword, params, message = "is wrong" }: ErrorObject): string {
+  const path = instancePath
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  const { missingProperty, additionalProperty, allowedValues } = params as Record<string, unknown>;
+  if (keyword === "required") return issueText([...path, String(missingProperty)], "is required");
+  if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not known");
+  if (keyword === "enum") return issueText(path, `must be one of ${JSON.stringify(allowedValues)}`);
+  return issueText(path, message);
+}

@@ -1,0 +1,103 @@
+import { Writable } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { LinkError } from "../core/errors.ts";
+import type { Message } from "../jsonrpc/message.ts";
+import { Outlet } from "./outlet.ts";
+
+const ping: Message = { jsonrpc: "2.0", method: "ping" };
+const LINE = '{"jsonrpc":"2.0","method":"ping"}\n';
+
+/** A stream that takes each write only when told to. */
+function slow(highWaterMark: number): { output: Writable; writes: string[]; take(): void } {
+  const writes: string[] = [];
+  const waiting: (() => void)[] = [];
+  const output = new Writable({
+    highWaterMark,
+    write(chunk: Buffer, _encoding, done) {
+      writes.push(chunk.toString());
+      waiting.push(done);
+    },
+  });
+  return { output, writes, take: () => waiting.shift()?.() };
+}
+
+describe("an outlet", () => {
+  it("writes once for all that is sent in one tick, also from microtasks of it", async () => {
+    const { output, writes, take } = slow(1e6);
+    const outlet = new Outlet(output, () => {});
+    for (let count = 0; count < 100; count += 1) void outlet.send(ping);
+    await Promise.resolve().then(() => outlet.send([ping, ping]));
+    await new Promise(setImmediate);
+    expect(writes).toEqual([LINE.repeat(100) + `[${LINE.trim()},${LINE.trim()}]\n`]);
+    take();
+  });
+
+  it("gives the same settled promise while there is room", () => {
+    const outlet = new Outlet(slow(1e6).output, () => {});
+    expect(outlet.send(ping)).toBe(outlet.send(ping));
+  });
+
+  it("holds back who sends more than the stream can take, until it has drained", async () => {
+    const { output, take } = slow(10);
+    const outlet = new Outlet(output, () => {});
+    let drained = false;
+    const sent = outlet.send(ping).then(() => {
+      drained = true;
+    });
+    await new Promise(setImmediate);
+    expect(drained).toBe(false);
+    take();
+    await sent;
+    expect(drained).toBe(true);
+  });
+
+  it("settles all who wait when the stream dies instead, and says so once", async () => {
+    const { output } = slow(10);
+    const broken: LinkError[] = [];
+    const outlet = new Outlet(output, (error) => broken.push(error));
+    const first = outlet.send(ping);
+    const second = outlet.send(ping);
+    output.destroy(new Error("write EPIPE"));
+    await expect(first).rejects.toMatchObject({ kind: "closed", message: "the pipe is closed: write EPIPE" });
+    await expect(second).rejects.toBeInstanceOf(LinkError);
+    await expect(outlet.send(ping)).rejects.toMatchObject({ kind: "closed" });
+    expect(broken).toHaveLength(1);
+  });
+
+  it("refuses what is no JSON and carries on", async () => {
+    const { output, writes } = slow(1e6);
+    const outlet = new Outlet(output, () => {});
+    const circle: Record<string, unknown> = {};
+    circle["self"] = circle;
+    await expect(outlet.send({ jsonrpc: "2.0", method: "x", params: circle })).rejects.toMatchObject({
+      kind: "protocol",
+    });
+    await outlet.send(ping);
+    await new Promise(setImmediate);
+    expect(writes).toEqual([LINE]);
+  });
+
+  it("notices a stream that was ended behind its back", async () => {
+    const { output } = slow(1e6);
+    const broken: LinkError[] = [];
+    const outlet = new Outlet(output, (error) => broken.push(error));
+    output.end();
+    await outlet.send(ping);
+    await new Promise(setImmediate);
+    expect(broken).toHaveLength(1);
+  });
+
+  it("finishes when all is taken, and without patience at once", async () => {
+    const { output, take } = slow(1e6);
+    const outlet = new Outlet(output, () => {});
+    void outlet.send(ping);
+    await outlet.finish(0);
+    expect(output.writableLength).toBe(LINE.length);
+    const finished = outlet.finish(1e6);
+    take();
+    await new Promise(setImmediate);
+    take();
+    await finished;
+    expect(output.writableLength).toBe(0);
+  });
+});

@@ -1,0 +1,231 @@
+// The house rules, held against the real tree. The second half shows each checker a bad sample, because a
+// checker that cannot fail holds nothing.
+
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { REVISIONS } from "../src/protocol/revisions/index.ts";
+import {
+  AIMED_LINES,
+  dangerFaults,
+  importFaults,
+  loadedBy,
+  longerThan,
+  MOST_LINES,
+  openingFaults,
+  packageFaults,
+  revisionFaults,
+  roomCycles,
+  roomImports,
+  ROOMS,
+} from "./house/rules.ts";
+import type { Exception } from "./house/rules.ts";
+import { importsOf, readSources, withoutComments } from "./house/source.ts";
+import type { SourceFile } from "./house/source.ts";
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const SOURCES = readSources(ROOT, "src");
+const NAMES = REVISIONS.map((revision) => revision.name);
+
+const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, "utf8")) as Record<
+  "dependencies" | "peerDependencies",
+  Record<string, string> | undefined
+>;
+const DEPENDENCIES = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.peerDependencies ?? {})];
+
+/** Every entry says why the thing is safe where it stands. */
+const EXCEPTIONS: readonly Exception[] = [];
+
+describe("the house", () => {
+  it("has sources to hold to its rules", () => {
+    expect(SOURCES.length).toBeGreaterThan(10);
+    expect(NAMES).toHaveLength(5);
+  });
+
+  it("keeps the import table", () => {
+    expect(importFaults(SOURCES)).toEqual([]);
+  });
+
+  it("has no circle of rooms, in the table or in the files", () => {
+    expect(roomCycles(new Map(Object.entries(ROOMS)))).toEqual([]);
+    expect(roomCycles(roomImports(SOURCES))).toEqual([]);
+  });
+
+  it("imports no package that it does not depend on", () => {
+    expect(packageFaults(SOURCES, DEPENDENCIES)).toEqual([]);
+  });
+
+  it("names a revision only in the revisions' folder", () => {
+    expect(revisionFaults(SOURCES, NAMES)).toEqual([]);
+  });
+
+  it("has no file over the limit, and tells which are over the aim", () => {
+    const long = longerThan(AIMED_LINES, SOURCES);
+    if (long.length > 0) console.warn(long.join("\n"));
+    expect(longerThan(MOST_LINES, SOURCES)).toEqual([]);
+  });
+
+  it("opens every file with a comment", () => {
+    expect(openingFaults(SOURCES)).toEqual([]);
+  });
+
+  it("loads no package by its front door", () => {
+    const { files, outside } = loadedBy("src/index.ts", SOURCES);
+    expect(outside).toEqual([]);
+    expect(files.size).toBeGreaterThan(10);
+  });
+
+  it("never turns data into code", () => {
+    expect(dangerFaults(SOURCES, EXCEPTIONS)).toEqual([]);
+  });
+});
+
+const file = (path: string, text: string): SourceFile => ({ path, text });
+
+describe("the checkers", () => {
+  it("find imports of every form, and none in comments, strings and templates", () => {
+    const text = [
+      `// import "./comment.ts";`,
+      `/* export * from "./block.ts"; */`,
+      `import "./bare.ts";`,
+      `import one, { two } from "./one.ts";`,
+      `import type { Three } from "./three.ts";`,
+      `import {`,
+      `  four,`,
+      `} from './four.ts';`,
+      `export * from "./all.ts";`,
+      `export type { Six } from "./six.ts";`,
+      `export { seven as eight } from "./seven.ts";`,
+      `import * as nine from "nine";`,
+      `const text = "import x from './string.ts'";`,
+      "const words = `\nimport \"./template.ts\";\n${await import('./late.ts')} // `;",
+      `const pattern = /["'\`/]/; // import "./after.ts"`,
+      `import ten from "./ten.ts";`,
+    ].join("\n");
+    expect(importsOf(text).map(({ specifier, kind }) => `${kind} ${specifier}`)).toEqual([
+      "static ./bare.ts",
+      "static ./one.ts",
+      "type ./three.ts",
+      "static ./four.ts",
+      "static ./all.ts",
+      "type ./six.ts",
+      "static ./seven.ts",
+      "static nine",
+      "static ./ten.ts",
+      "late ./late.ts",
+    ]);
+  });
+
+  it("keep the lines of a text whose comments they blank", () => {
+    const text = 'const a = "// no"; // yes\n/* two\nlines */ const b = a / 2 / 1;\n';
+    expect(withoutComments(text)).toBe('const a = "// no";       \n      \n         const b = a / 2 / 1;\n');
+  });
+
+  it("name file, import and rule of a forbidden import", () => {
+    expect(
+      importFaults([
+        file("src/server/tools.ts", `import { wire } from "../transport/stdio.ts";`),
+        file("src/jsonrpc/codec.ts", `import type { Context } from "../core/context.ts";`),
+        file("src/core/handler.ts", `export * from "../index.ts";`),
+        file("src/cellar/wine.ts", `const x = await import("../core/handler.ts");`),
+        file("src/client/client.ts", `import { x } from "../../test/house.ts";`),
+        file("src/client/client.test.ts", `import { createServer } from "../server/index.ts";`),
+        file("src/cli/main.ts", `import { serve } from "../index.ts";`),
+        file("src/index.ts", `export * from "./server/index.ts";`),
+        file("src/dialogue/peer.ts", `import { Id } from "../jsonrpc/message.ts";\nimport "./pending.ts";`),
+      ]),
+    ).toEqual([
+      `src/server/tools.ts imports ../transport/stdio.ts: "server" may import protocol, core, store`,
+      `src/jsonrpc/codec.ts imports ../core/context.ts: "jsonrpc" may import nothing of ours`,
+      "src/core/handler.ts imports ../index.ts: nothing below may import a door or the command line",
+      `src/cellar/wine.ts imports ../core/handler.ts: "cellar" is not a room of the table`,
+      "src/client/client.ts imports ../../test/house.ts: the library imports nothing outside src/",
+    ]);
+  });
+
+  it("find a circle of rooms", () => {
+    const files = [
+      file("src/a/one.ts", `import "../b/two.ts";`),
+      file("src/b/two.ts", `import type { X } from "../c/three.ts";`),
+      file("src/c/three.ts", `import "../a/four.ts";`),
+      file("src/d/five.ts", `import "../a/four.ts";`),
+    ];
+    expect(roomCycles(roomImports(files))).toEqual(["a -> b -> c -> a"]);
+    expect(roomCycles(roomImports(files.slice(0, 2)))).toEqual([]);
+  });
+
+  it("find a package that is not a dependency, and a module of Node without its prefix", () => {
+    const text = `import a from "ajv/dist/2020.js";\nimport b from "@scope/b/c";\nimport "fs";\nimport "node:fs";`;
+    expect(packageFaults([file("src/a.ts", text), file("src/a.test.ts", text)], ["ajv"])).toEqual([
+      "src/a.ts imports @scope/b/c, which is not a dependency",
+      "src/a.ts imports fs, which is not a dependency",
+    ]);
+  });
+
+  it("follow static imports to a package, and no others", () => {
+    const files = [
+      file("src/index.ts", `export * from "./server/index.ts";\nimport type { S } from "schema-types";`),
+      file("src/server/index.ts", `import "node:fs";\nimport "./deep.ts";\nconst late = () => import("ajv");`),
+      file("src/server/deep.ts", `import { z } from "zod";`),
+    ];
+    expect(loadedBy("src/index.ts", files).outside).toEqual(["src/server/deep.ts loads zod"]);
+    expect(loadedBy("src/index.ts", files.slice(0, 2)).outside).toEqual(["src/server/deep.ts is not there"]);
+    expect([...loadedBy("src/index.ts", files).files]).toEqual(files.map(({ path }) => path));
+  });
+
+  it("find a revision outside its folder", () => {
+    const [oldest = ""] = NAMES;
+    const files = ["src/dialogue/open.ts", "src/core/seal.test.ts", "src/protocol/revisions/index.ts"].map((path) =>
+      file(path, `// since ${oldest}`),
+    );
+    expect(revisionFaults(files, NAMES)).toEqual([
+      `src/dialogue/open.ts names ${oldest}`,
+      `src/core/seal.test.ts names ${oldest}`,
+    ]);
+  });
+
+  it("count lines", () => {
+    const text = "x\n".repeat(5);
+    expect(longerThan(4, [file("src/a.ts", text)])).toEqual(["src/a.ts has 5 lines; the limit is 4"]);
+    expect(longerThan(5, [file("src/a.ts", text)])).toEqual([]);
+  });
+
+  it("miss an opening comment that is not there, and find one that is too long", () => {
+    expect(
+      openingFaults([
+        file("src/none.ts", `import "node:fs";\n// Late.\n`),
+        file("src/long.ts", "// Word.\n".repeat(9)),
+        file("src/good.ts", "// One.\n// Two.\nconst a = 1;\n"),
+        file("src/block.ts", "/*\n * One.\n */\nconst a = 1;\n"),
+        file("src/cli/main.ts", "#!/usr/bin/env node\n// One.\n// Two.\n"),
+        file("src/one.test.ts", "// One line.\nconst a = 1;\n"),
+        file("src/two.test.ts", "const a = 1;\n"),
+      ]),
+    ).toEqual([
+      "src/none.ts does not open with a comment",
+      "src/long.ts opens with 9 comment lines; the limit is 8",
+      "src/two.test.ts does not open with a comment",
+    ]);
+  });
+
+  it("find data that is turned into code, unless an exception says why", () => {
+    const files = [
+      file("src/a.ts", `spawn(command, args, { shell: true });`),
+      file("src/b.ts", `spawn(command, args, { shell });\neval("1");`),
+      file("src/c.ts", `const f = new Function("return 1");`),
+      file("src/d.ts", `Object.assign(target, params);`),
+      file("src/e.ts", `value.__proto__ = params;`),
+      file("src/f.ts", `// eval("1")\nretrieval(1); session.eval(code); spawn(file, args, { shell: false });`),
+      file("src/g.test.ts", `eval("1");`),
+    ];
+    const exception = { file: "src/d.ts", what: "Object.assign(", why: "both are our own" };
+    expect(dangerFaults(files, [exception])).toEqual([
+      "src/a.ts has shell: true",
+      "src/b.ts has eval(",
+      "src/c.ts has new Function",
+      "src/e.ts has __proto__",
+    ]);
+    expect(dangerFaults([], [exception])).toEqual([`src/d.ts is excepted from "Object.assign(" and does not have it`]);
+  });
+});

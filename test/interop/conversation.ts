@@ -1,0 +1,263 @@
+// The conversation that every pair of client and server has: the handshake, every verb, what comes
+// unasked, what is asked back, and a parting that leaves no process behind. It is written once and run
+// for each pair; where a revision or a library cannot say something, the expectation names what is said
+// instead, so that no cell is silently skipped.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REVISIONS } from "../../src/protocol/revisions/index.ts";
+import { AUDIO, BLOB, BLOB_URI, FORM, GALLERY, INFO, INSTRUCTIONS, NOTE, NOTE_TEXT, QUESTION } from "./fixtures/stage.ts";
+import { PAGE_SIZE, RESOURCES, TEMPLATE } from "./fixtures/stage.ts";
+import { ANSWERS, Fixture, isAlive, type Json, type Peer } from "./peer.ts";
+
+const NAMES = REVISIONS.map(({ name }) => name);
+
+export interface Pair {
+  readonly title: string;
+  /** What the handshake must come to. */
+  readonly revision: string;
+  readonly server: "catenary" | "sdk-1" | "sdk-2";
+  /** Passed to the fixture. */
+  readonly serverArgs?: readonly string[];
+  open(fixture: Fixture): Promise<Peer>;
+}
+
+/** Session-style revisions, oldest first, and the one of exchanges. */
+export const SESSIONS: readonly string[] = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
+export const EXCHANGE: string = NAMES.at(-1) ?? "";
+
+const textOf = (result: Json): string => result["content"][0].text;
+
+export function converse(pair: Pair): void {
+  const { revision, server } = pair;
+  const exchange = revision === EXCHANGE;
+  // The official servers say everything to everybody; ours says what the caller's revision has words for.
+  const says = (since: number): boolean => server !== "catenary" || NAMES.indexOf(revision) >= since;
+
+  describe(pair.title, { timeout: 20_000 }, () => {
+    let fixture: Fixture;
+    let peer: Peer;
+
+    beforeAll(async () => {
+      fixture = new Fixture(server, ...(pair.serverArgs ?? []));
+      peer = await pair.open(fixture);
+    }, 20_000);
+
+    afterAll(async () => {
+      await peer?.close();
+      fixture.remove();
+    }, 20_000);
+
+    it("shakes hands in the expected revision", () => {
+      expect(peer.revision).toBe(revision);
+      expect(peer.server).toMatchObject(INFO);
+      expect(peer.instructions).toBe(INSTRUCTIONS);
+      expect(peer.capabilities).toMatchObject({
+        tools: { listChanged: true },
+        resources: { listChanged: true, subscribe: true },
+        prompts: { listChanged: true },
+        logging: {},
+        ...(says(1) && { completions: {} }),
+      });
+    });
+
+    it("lists tools with their schemas", async () => {
+      const tools = await peer.tools();
+      expect(tools.map(({ name }) => name)).toEqual(
+        expect.arrayContaining(["add", "fail", "gallery", "count", "wait", "talk", "elicit", "sample", "roots", "pid"]),
+      );
+      const add = tools.find(({ name }) => name === "add");
+      expect(add).toMatchObject({
+        description: "Add two numbers",
+        inputSchema: { type: "object", properties: { a: { type: "number" } }, required: ["a", "b"] },
+        ...(says(2) && { title: "Add", outputSchema: { type: "object", properties: { sum: { type: "number" } } } }),
+        ...(says(1) && { annotations: { readOnlyHint: true } }),
+      });
+      expect(Object.hasOwn(add ?? {}, "outputSchema")).toBe(says(2));
+    });
+
+    it("lists resources, templates and prompts", async () => {
+      expect((await peer.resources()).map(({ uri }) => uri)).toEqual(RESOURCES);
+      expect((await peer.templates()).map(({ uriTemplate }) => uriTemplate)).toEqual([TEMPLATE]);
+      expect(await peer.prompts()).toMatchObject([
+        {
+          name: "greet",
+          description: "Greet an author",
+          arguments: [{ name: "author", required: true }, { name: "style" }],
+        },
+      ]);
+    });
+
+    it("turns pages by cursor", async () => {
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await peer.page(cursor);
+        expect(page["resources"].length).toBeLessThanOrEqual(PAGE_SIZE);
+        seen.push(...page["resources"].map(({ uri }: Json) => uri));
+        cursor = page["nextCursor"];
+      } while (cursor !== undefined);
+      expect(seen).toEqual(RESOURCES);
+    });
+
+    it("calls a tool with structured output", async () => {
+      const result = await peer.call("add", { a: 2, b: 3.5 });
+      expect(JSON.parse(textOf(result))).toEqual({ sum: 5.5 });
+      expect(result["structuredContent"]).toEqual(says(2) ? { sum: 5.5 } : undefined);
+      expect(result["isError"] ?? false).toBe(false);
+    });
+
+    it("answers many calls at once, each with its own answer", async () => {
+      const asked = Array.from({ length: 25 }, (_, n) => n);
+      const answers = await Promise.all(asked.map((n) => peer.call("add", { a: n, b: 1 })));
+      expect(answers.map((result) => JSON.parse(textOf(result)).sum)).toEqual(asked.map((n) => n + 1));
+    });
+
+    it("reports a tool that fails as a result", async () => {
+      const result = await peer.call("fail");
+      expect(result["isError"]).toBe(true);
+      expect(textOf(result)).toContain("it broke");
+    });
+
+    it("reports arguments that the schema refuses as a result", async () => {
+      const result = await peer.call("add", { a: "two", b: 3 });
+      expect(result["isError"]).toBe(true);
+      expect(textOf(result)).toMatch(/\ba\b/);
+    });
+
+    it("refuses a tool that there is not", async () => {
+      const call = peer.call("nobody");
+      if (server === "sdk-1") {
+        // SDK 1.x turns every error inside tools/call into a result, this one too.
+        const result = await call;
+        expect(result["isError"]).toBe(true);
+        expect(textOf(result)).toContain("MCP error -32602: Tool nobody not found");
+      } else await expect(call).rejects.toMatchObject({ code: -32602, message: expect.stringContaining("nobody") });
+    });
+
+    it("carries every kind of content", async () => {
+      const { content } = await peer.call("gallery");
+      const [words, image, audio, link, embedded] = GALLERY;
+      expect(content).toMatchObject([
+        words,
+        image,
+        says(1) ? audio : { type: "resource", resource: { mimeType: "audio/wav", blob: AUDIO } },
+        says(2) ? link : { type: "text", text: `one: ${NOTE}` },
+        embedded,
+      ]);
+    });
+
+    it("reads text, bytes and what a template makes", async () => {
+      expect((await peer.read(NOTE))["contents"]).toMatchObject([{ uri: NOTE, mimeType: "text/plain", text: NOTE_TEXT }]);
+      expect((await peer.read(BLOB_URI))["contents"]).toMatchObject([{ uri: BLOB_URI, blob: BLOB }]);
+      const [book] = (await peer.read("book://Austen/Emma"))["contents"];
+      expect(JSON.parse(book.text)).toEqual({ author: "Austen", title: "Emma" });
+    });
+
+    it("refuses a resource that there is not", async () => {
+      // The code was -32002 until the newest revision made it -32602, which both SDKs send to all.
+      const code = server === "catenary" && !exchange ? -32002 : -32602;
+      await expect(peer.read("nowhere://at-all")).rejects.toMatchObject({ code });
+    });
+
+    it("gets a prompt, and refuses one without what it needs", async () => {
+      const { messages } = await peer.prompt("greet", { author: "Bronte", style: "warmly" });
+      expect(messages).toMatchObject([{ role: "user", content: { type: "text", text: "Greet Bronte warmly." } }]);
+      await expect(peer.prompt("greet", {})).rejects.toMatchObject({ code: -32602 });
+    });
+
+    it("completes arguments of prompts and templates", async () => {
+      expect(await peer.complete({ type: "ref/prompt", name: "greet" }, "author", "A")).toEqual(["Austen"]);
+      const book = { type: "ref/resource", uri: TEMPLATE } as const;
+      expect(await peer.complete(book, "author", "")).toEqual(["Austen", "Bronte"]);
+      // What was chosen already came with the third revision; before it all titles are offered.
+      const chosen = await peer.complete(book, "title", "", { author: "Bronte" });
+      expect(chosen).toEqual(contextTravels() ? ["Villette"] : ["Emma", "Persuasion", "Villette"]);
+    });
+
+    it("tells of progress", async () => {
+      const steps: Json[] = [];
+      const result = await peer.call("count", { to: 3 }, { onProgress: (step) => steps.push(step) });
+      expect(textOf(result)).toBe("counted to 3");
+      expect(steps).toMatchObject(
+        [1, 2, 3].map((n) => ({ progress: n, total: 3, ...(says(1) && { message: `step ${n}` }) })),
+      );
+    });
+
+    it("cancels a call, and the server sees it", async () => {
+      const stop = new AbortController();
+      const call = peer.call("wait", {}, { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) });
+      await expect(call).rejects.toThrow(/enough|abort|cancel/i);
+      expect(textOf(await peer.call("aborted"))).toBe("the call was aborted");
+    });
+
+    it("logs at the level that the caller sets", async () => {
+      await peer.setLevel("warning");
+      await peer.call("talk");
+      const shout = await peer.ear.until(({ kind }) => kind === "log");
+      expect(shout).toMatchObject({ level: "warning", logger: "stage", data: { words: "a shout" } });
+      await peer.setLevel("debug");
+      await peer.call("talk");
+      const whisper = await peer.ear.until(({ kind, level }) => kind === "log" && level === "debug");
+      expect(whisper).toMatchObject({ data: "a whisper" });
+      expect(peer.ear.heard.filter(({ kind }) => kind === "log").length).toBeLessThanOrEqual(3);
+    });
+
+    it("tells of a changed list and of an updated resource, until it is told not to", async () => {
+      await peer.watch(NOTE);
+      await peer.call("grow");
+      await peer.ear.until(({ kind }) => kind === "tools");
+      expect((await peer.tools()).map(({ name }) => name)).toContain("grown");
+      expect(textOf(await peer.call("grown"))).toBe("I am new");
+      await peer.call("touch");
+      expect(await peer.ear.until(({ kind }) => kind === "updated")).toMatchObject({ uri: NOTE });
+      await peer.unwatch(NOTE);
+      await peer.call("touch");
+      await peer.call("pid");
+      expect(peer.ear.heard.filter(({ kind }) => kind === "updated")).toHaveLength(1);
+    });
+
+    it("elicits in mid-call", async () => {
+      const result = await peer.call("elicit");
+      if (!elicits()) {
+        expect(result["isError"]).toBe(true);
+        expect(textOf(result)).toMatch(/elicitation/);
+        return;
+      }
+      expect(JSON.parse(textOf(result))).toEqual(ANSWERS.elicit);
+      const { params } = await peer.ear.until(({ kind }) => kind === "elicit");
+      expect(params).toMatchObject(FORM);
+    });
+
+    it("samples in mid-call", async () => {
+      const { model, content } = ANSWERS.sample;
+      expect(JSON.parse(textOf(await peer.call("sample")))).toEqual({ model, content });
+      const { params } = await peer.ear.until(({ kind }) => kind === "sample");
+      expect(params).toMatchObject(QUESTION);
+    });
+
+    it("asks for roots in mid-call", async () => {
+      expect(JSON.parse(textOf(await peer.call("roots")))).toEqual(ANSWERS.roots);
+    });
+
+    it.runIf(!exchange)("is pinged, and pings", async () => {
+      expect(await peer.ping()).toEqual({});
+      if (server !== "catenary") expect(JSON.parse(textOf(await peer.call("ping-back")))).toEqual({});
+    });
+
+    it("parts in peace and leaves no process behind", async () => {
+      const pid = Number(textOf(await peer.call("pid")));
+      expect(isAlive(pid)).toBe(true);
+      await peer.close();
+      expect(isAlive(pid)).toBe(false);
+      expect(fixture.lastWords().at(-1)).toBe("left by itself with 0");
+    });
+
+    function contextTravels(): boolean {
+      return NAMES.indexOf(revision) >= 2 || pair.title.includes("SDK") && server !== "catenary" && pair.title.startsWith("SDK");
+    }
+
+    function elicits(): boolean {
+      return NAMES.indexOf(revision) >= 2;
+    }
+  });
+}

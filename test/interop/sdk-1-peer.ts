@@ -1,0 +1,83 @@
+// The client of `@modelcontextprotocol/sdk` 1.x. It always offers the newest session-style revision and
+// takes whichever older one the server answers with; which one that was it tells only to its transport.
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  LoggingMessageNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { ANSWERS, Ear, type CallOptions, type Fixture, type Json, type Peer, type Reference } from "./peer.ts";
+
+export async function openSdk1({ command, args }: Fixture): Promise<Peer> {
+  const ear = new Ear();
+  const client = new Client(
+    { name: "interop", version: "1" },
+    { capabilities: { elicitation: {}, sampling: {}, roots: {} } },
+  );
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+    ear.hear({ kind: "elicit", params });
+    return ANSWERS.elicit;
+  });
+  client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => {
+    ear.hear({ kind: "sample", params });
+    return ANSWERS.sample;
+  });
+  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: ANSWERS.roots }));
+  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => ear.hear({ kind: "log", ...params }));
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => ear.hear({ kind: "tools" }));
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) =>
+    ear.hear({ kind: "updated", uri: params.uri }),
+  );
+  const transport = new StdioClientTransport({ command, args, stderr: "inherit" });
+  let revision = "";
+  Object.assign(transport, {
+    setProtocolVersion: (name: string) => {
+      revision = name;
+    },
+  });
+  await client.connect(transport);
+  return {
+    revision,
+    server: client.getServerVersion() ?? {},
+    instructions: client.getInstructions(),
+    capabilities: client.getServerCapabilities() ?? {},
+    ear,
+    tools: async () => (await client.listTools()).tools,
+    resources: async () => {
+      const found: Json[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await client.listResources(cursor === undefined ? {} : { cursor });
+        found.push(...page.resources);
+        cursor = page.nextCursor;
+      } while (cursor !== undefined);
+      return found;
+    },
+    page: (cursor) => client.listResources(cursor === undefined ? {} : { cursor }),
+    templates: async () => (await client.listResourceTemplates()).resourceTemplates,
+    prompts: async () => (await client.listPrompts()).prompts,
+    call: (name, args = {}, options: CallOptions = {}) => {
+      const { signal, onProgress } = options;
+      return client.callTool({ name, arguments: args }, undefined, {
+        ...(signal && { signal }),
+        ...(onProgress && { onprogress: onProgress }),
+      });
+    },
+    read: (uri) => client.readResource({ uri }),
+    prompt: (name, args) => client.getPrompt({ name, arguments: args }),
+    complete: async (ref: Reference, name, value, chosen) => {
+      const context = chosen === undefined ? undefined : { context: { arguments: chosen } };
+      return (await client.complete({ ref, argument: { name, value }, ...context })).completion.values;
+    },
+    setLevel: async (level) => void (await client.setLoggingLevel(level)),
+    watch: async (uri) => void (await client.subscribeResource({ uri })),
+    unwatch: async (uri) => void (await client.unsubscribeResource({ uri })),
+    ping: () => client.ping(),
+    close: () => client.close(),
+  };
+}
