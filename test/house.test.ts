@@ -35,7 +35,18 @@ const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, "utf8")) as Rec
 const DEPENDENCIES = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.peerDependencies ?? {})];
 
 /** Every entry says why the thing is safe where it stands. */
-const EXCEPTIONS: readonly Exception[] = [];
+const EXCEPTIONS: readonly Exception[] = [
+  {
+    file: "src/server/call-context.ts",
+    what: "Object.assign(",
+    why: "gives the function `ask` its named forms; both sides are our own, and no peer data is near",
+  },
+  {
+    file: "src/server/server.ts",
+    what: "Object.assign(",
+    why: "gives the handler, which is a function, the methods of a server; both sides are our own",
+  },
+];
 
 describe("the house", () => {
   it("has sources to hold to its rules", () => {

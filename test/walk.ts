@@ -10,7 +10,9 @@ import type {
   RequestMessage,
   ResultMessage,
 } from "../src/jsonrpc/message.ts";
-import type { Codec, Json } from "../src/protocol/revision.ts";
+import type { Codec, Json, Revision } from "../src/protocol/revision.ts";
+import { fold } from "../src/protocol/revision.ts";
+import { DELTAS, REVISIONS } from "../src/protocol/revisions/index.ts";
 import type { Case } from "./generate.ts";
 
 /** The resource that every generated error is taken to be about. */
@@ -60,4 +62,22 @@ export function walk(codec: Codec, one: Case, body: Json | undefined): Json | un
   const after = through(codec, one, freeze(body));
   if (after !== body && isDeepStrictEqual(after, body)) expect.fail(`${one.kind} ${one.method} is copied, not changed`);
   return after;
+}
+
+/** A revision, by its place, as its successor alone sees it: its codecs are the single step. */
+export function stepOf(index: number): Revision {
+  const delta = DELTAS[index];
+  const successor = REVISIONS[index + 1];
+  if (!delta || !successor) throw new Error("The newest has no successor");
+  const vocabulary = {
+    requests: [...successor.requests],
+    asks: [...successor.asks],
+    callerNotifications: [...successor.callerNotifications],
+    endNotifications: [...successor.endNotifications],
+  };
+  const [step] = fold({ name: successor.name, style: successor.style, batches: successor.batches, vocabulary }, [
+    delta,
+  ]);
+  if (!step) throw new Error("Nothing was folded");
+  return step;
 }

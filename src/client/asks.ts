@@ -4,7 +4,7 @@
 // not ask for. Which call a question belongs to is not known here.
 
 import type { Request, Result } from "../core/handler.ts";
-import { checkAsk } from "../dialogue/asks.ts";
+import { checkAsk } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type {
@@ -75,13 +75,19 @@ export class Asks {
     const asked: Asked = { signal };
     try {
       if (method === "roots/list") return await this.#roots(asked);
-      if (method === "sampling/createMessage") return await this.#sample(params as unknown as CreateMessageParams, asked);
+      if (method === "sampling/createMessage")
+        return await this.#sample(params as unknown as CreateMessageParams, asked);
       if (params["mode"] === "url") return await this.#visit(params as unknown as ElicitUrlParams, asked);
       return await this.#fill(params as unknown as ElicitFormParams, asked);
     } catch (error) {
       if (error instanceof McpError) throw error;
       const message = error instanceof Error ? error.message : String(error);
-      throw McpError.of("internal_error", `The client's handler of ${method} failed: ${message}`, { method }, { cause: error });
+      throw McpError.of(
+        "internal_error",
+        `The client's handler of ${method} failed: ${message}`,
+        { method },
+        { cause: error },
+      );
     }
   }
 
@@ -97,7 +103,7 @@ export class Asks {
     const { sample } = this.#handlers;
     if (sample === undefined) throw nobody("sampling/createMessage", "sample");
     const result: unknown = await sample(params, asked);
-    if (!isObject(result) || !isObject(result["content"]) && !Array.isArray(result["content"])) {
+    if (!isObject(result) || (!isObject(result["content"]) && !Array.isArray(result["content"]))) {
       throw bad("sampling/createMessage", "an object with `role`, `content` and `model`");
     }
     return result;
@@ -106,7 +112,8 @@ export class Asks {
   async #visit(params: ElicitUrlParams, asked: Asked): Promise<Result> {
     if (this.#url === undefined) throw nobody("elicitation/create", "elicit.url");
     // A handler is likely to open it: nothing but the web may come through.
-    if (!/^https?:\/\//i.test(params.url)) throw invalidParams("Only http and https addresses can be visited", { url: params.url });
+    if (!/^https?:\/\//i.test(params.url))
+      throw invalidParams("Only http and https addresses can be visited", { url: params.url });
     return { action: actionOf(await this.#url(params, asked)) };
   }
 
@@ -115,8 +122,9 @@ export class Asks {
     const given = await this.#form(params, asked);
     const action = actionOf(given);
     if (action !== "accept") return { action };
-    const content = withDefaults(params, given.content ?? {});
-    const problem = formProblem(params, content);
+    const content =
+      isObject(given.content) || given.content === undefined ? withDefaults(params, given.content ?? {}) : undefined;
+    const problem = content === undefined ? "it must be an object" : formProblem(params, content);
     if (problem !== undefined) throw bad("elicitation/create", `content that fits the form: ${problem}`);
     return { action, content };
   }
@@ -176,7 +184,6 @@ const FITS: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 /** The kinds of the fields and what must be there; whether a text is an email address is for the end to say. */
 function formProblem(params: ElicitFormParams, content: Content): string | undefined {
-  if (!isObject(content)) return "it must be an object";
   const required: unknown = isObject(params.requestedSchema) ? params.requestedSchema.required : undefined;
   const absent = Array.isArray(required) ? required.map(String).find((name) => !has(content, name)) : undefined;
   if (absent !== undefined) return `\`${absent}\` is missing`;

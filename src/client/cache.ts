@@ -62,7 +62,8 @@ export class Cache {
 
   /** Undefined where the result of such a request is never kept. */
   slot({ method, params }: Request): Slot | undefined {
-    if (!CACHEABLE.has(method) || params["inputResponses"] !== undefined || params["requestState"] !== undefined) return undefined;
+    if (!CACHEABLE.has(method) || params["inputResponses"] !== undefined || params["requestState"] !== undefined)
+      return undefined;
     const key = `${method} ${JSON.stringify(params)}`;
     const changes = this.#changes.get(method);
     return {

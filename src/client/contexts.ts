@@ -18,8 +18,8 @@ export interface Progress {
 
 export interface Listeners {
   /** Log messages of the end. With a listener but no level, the level is "info". */
-  onLog?(message: LogMessageParams): void;
-  onProgress?(progress: Progress): void;
+  readonly onLog?: (message: LogMessageParams) => void;
+  readonly onProgress?: (progress: Progress) => void;
 }
 
 export interface ContextsOptions extends Listeners {
@@ -27,7 +27,7 @@ export interface ContextsOptions extends Listeners {
   readonly asks: Asks;
   readonly cache?: Cache | undefined;
   readonly logLevel?: LogLevel;
-  onNotification?(notification: Notification): void;
+  readonly onNotification?: (notification: Notification) => void;
 }
 
 /** What one call wants of its context. */
@@ -113,8 +113,10 @@ export class Contexts {
   }
 }
 
+/** How urgent; a word that is no level is never taken for a small one. */
 function rank(level: unknown): number {
-  return LOG_LEVELS.indexOf(level as LogLevel);
+  const at = LOG_LEVELS.indexOf(level as LogLevel);
+  return at < 0 ? LOG_LEVELS.length : at;
 }
 
 /** A fault in a listener is the program's own: it is thrown where it cannot end the dialogue. */

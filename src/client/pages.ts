@@ -31,5 +31,8 @@ export async function* pagesOf<T>(
 }
 
 function broken(method: string, why: string): LinkError {
-  return new LinkError("protocol", `The end cannot be walked through ${method}: ${why}; ask for single pages with \`cursor\``);
+  return new LinkError(
+    "protocol",
+    `The end cannot be walked through ${method}: ${why}; ask for single pages with \`cursor\``,
+  );
 }

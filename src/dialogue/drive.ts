@@ -42,7 +42,8 @@ async function collect(
   const settled = await Promise.allSettled(
     questions.map(async ([key, question]): Promise<[string, Result]> => {
       try {
-        return [key, await context.ask(question, { key })];
+        // `roots/list` may come without params.
+        return [key, await context.ask({ method: question.method, params: question.params ?? {} }, { key })];
       } catch (error) {
         // Elicitation alone has a word for it.
         if (question.method === "elicitation/create" && !context.signal.aborted) return [key, { action: "cancel" }];

@@ -36,7 +36,6 @@ export class ExchangeBack implements Role {
     this.#options = options;
     this.revision = options.revision;
     this.handler = (request, context) => this.#handle(request, context);
-    wire.role = this;
   }
 
   async #handle(request: Request, context: Context): Promise<Result> {
@@ -96,10 +95,14 @@ export class ExchangeBack implements Role {
     else if (method === "notifications/message") this.#log(lifted, inbound);
   }
 
+  /** To the call it came for, or to the only one that wants logs; where that is not clear, to a listen, which is always there. */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
-    const takers = named === undefined ? [...this.#wire.calls.values()].filter(({ context }) => context.logLevel !== undefined) : [named];
-    (takers.length === 1 ? (takers[0]?.context ?? this.#options.home) : this.#options.home).notify(notification);
+    const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
+    const listens = calls.filter(({ method }) => method === "subscriptions/listen");
+    const takers = calls.filter(({ method, context }) => context.logLevel !== undefined && method !== "subscriptions/listen");
+    const taker = takers.length === 1 ? takers[0] : listens.at(-1);
+    (taker?.context ?? this.#options.home).notify(notification);
   }
 }
 

@@ -12,7 +12,7 @@ import type { Transport } from "../transport/transport.ts";
 import { ExchangeBack } from "./exchange-back.ts";
 import type { Timeouts } from "./pending.ts";
 import { SessionBack } from "./session-back.ts";
-import { Wire } from "./wire.ts";
+import { Wire, type Role } from "./wire.ts";
 
 export interface OpenOptions {
   readonly info: Json;
@@ -43,12 +43,14 @@ export interface Opened {
 const PROBE_MS = 1_000;
 const START_MS = 10_000;
 
-export async function open(connect: () => Transport, options: OpenOptions): Promise<Opened> {
+/** `connect` makes the transport; where the first one failed us, it is called once more with the reason. */
+export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
   const wanted = options.revision === undefined ? undefined : revisionNamed(options.revision);
   if (options.revision !== undefined && wanted === undefined) {
     throw new TypeError(`Unknown revision ${options.revision}; known are ${REVISIONS.map(({ name }) => name).join(", ")}`);
   }
-  const wire = await start(connect, options);
+  let failure: LinkError;
+  const wire = await start(connect(), options);
   try {
     if (wanted?.style === "session") return await openSession(wire, options, wanted);
     const probe = await discover(wire, options, wanted ?? NEWEST, wanted === undefined ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS));
@@ -57,10 +59,11 @@ export async function open(connect: () => Transport, options: OpenOptions): Prom
     return await openSession(wire, options, undefined, probe.late);
   } catch (error) {
     await wire.close().catch(() => undefined);
-    if (wanted !== undefined || !(error instanceof LinkError) || error.kind === "protocol" || error.kind === "spawn") throw error;
+    if (wanted !== undefined || !(error instanceof LinkError) || (error.kind !== "closed" && error.kind !== "timeout")) throw error;
+    failure = error;
   }
   // It may be the probe that it did not survive: once more, without one.
-  const again = await start(connect, options);
+  const again = await start(connect(failure), options);
   try {
     return await openSession(again, options, undefined);
   } catch (error) {
@@ -69,8 +72,8 @@ export async function open(connect: () => Transport, options: OpenOptions): Prom
   }
 }
 
-async function start(connect: () => Transport, options: OpenOptions): Promise<Wire> {
-  const wire = new Wire(connect(), options.timeouts);
+async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
+  const wire = new Wire(transport, options.timeouts);
   await wire.start();
   return wire;
 }
@@ -146,7 +149,8 @@ function backOptions({ info, home }: OpenOptions, revision: Revision): { revisio
   return { revision, info, home };
 }
 
-function opened(wire: Wire, back: { readonly handler: Handler; readonly revision: Revision }, discovered: Result): Opened {
+function opened(wire: Wire, back: Role & { readonly handler: Handler; readonly revision: Revision }, discovered: Result): Opened {
   const { handler, revision } = back;
+  wire.role = back;
   return { handler, revision, discovered, ended: (signal) => wire.untilEnd(signal), close: () => wire.close() };
 }

@@ -25,6 +25,8 @@ interface Entry {
   readonly onTimeout: ((error: LinkError) => void) | undefined;
   readonly what: string;
   deadline: number;
+  /** Questions that somebody is being asked on its behalf. */
+  held: number;
 }
 
 export class Pending {
@@ -44,7 +46,7 @@ export class Pending {
     const cap = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
     const deadline = timeouts.idleMs > 0 ? Math.min(now + timeouts.idleMs, cap) : cap;
     const answer = new Promise<Answer>((resolve, reject) => {
-      this.#entries.set(id, { resolve, reject, idleMs: timeouts.idleMs, cap, onTimeout, what, deadline });
+      this.#entries.set(id, { resolve, reject, idleMs: timeouts.idleMs, cap, onTimeout, what, deadline, held: 0 });
     });
     if (deadline < this.#armedFor) this.#arm(deadline, now);
     return { id, answer };
@@ -68,16 +70,25 @@ export class Pending {
   /** Progress came in for this request: its silence begins anew. */
   touch(id: number): void {
     const entry = this.#entries.get(id);
-    if (entry === undefined || entry.idleMs === 0) return;
+    if (entry === undefined || entry.idleMs === 0 || entry.held > 0) return;
     const now = performance.now();
     entry.deadline = Math.min(now + entry.idleMs, entry.cap);
     if (entry.deadline < this.#armedFor) this.#arm(entry.deadline, now);
   }
 
-  /** Somebody is being asked on behalf of this request: its silence does not count until it is touched again. */
+  /** Somebody is being asked on behalf of this request: its silence does not count until all have answered. */
   hold(id: number): void {
     const entry = this.#entries.get(id);
-    if (entry !== undefined) entry.deadline = entry.cap;
+    if (entry === undefined) return;
+    entry.held += 1;
+    entry.deadline = entry.cap;
+  }
+
+  release(id: number): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.held -= 1;
+    this.touch(id);
   }
 
   fail(id: number, error: Error): boolean {

@@ -7,9 +7,9 @@
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import { ASKABLE, checkAsk } from "./asks.ts";
 import type { Flight } from "./in-flight.ts";
 import { Run } from "./run.ts";
 
@@ -149,9 +149,19 @@ export class Rounds {
   }
 
   #checkRoom(principal: string): void {
+    let waiting = 0;
     let mine = 0;
-    for (const parked of this.#parked.values()) if (parked.principal === principal) mine += 1;
-    if (this.#parked.size >= this.#max || mine >= this.#maxPerCaller) {
+    let finished: string | undefined;
+    for (const [id, parked] of this.#parked) {
+      if (parked.run.finished) finished ??= id;
+      else {
+        waiting += 1;
+        if (parked.principal === principal) mine += 1;
+      }
+    }
+    // A finished run is kept only for callers who repeat themselves: the oldest makes room.
+    if (finished !== undefined && this.#parked.size >= 2 * this.#max) this.#parked.delete(finished);
+    if (waiting >= this.#max || mine >= this.#maxPerCaller) {
       throw McpError.of("rate_limited", "Too many calls wait for their callers' answers; finish some of them first");
     }
   }

@@ -54,6 +54,10 @@ export class Run {
     this.#park = park;
   }
 
+  get finished(): boolean {
+    return this.#outcome !== undefined;
+  }
+
   /** The handler's promise, whenever it settles. */
   follow(outcome: Promise<Result>): void {
     outcome.then(

@@ -8,6 +8,7 @@ import { LOG_LEVELS } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { idKey, type Id, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
+import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
@@ -135,7 +136,7 @@ export class SessionBack implements Role {
       await inbound.reply({ jsonrpc: "2.0", id, error: body }).catch(() => undefined);
     } finally {
       this.#asked.delete(idKey(id));
-      if (call !== undefined) this.#wire.touch(call);
+      if (call !== undefined) this.#wire.release(call);
     }
   }
 
@@ -143,7 +144,7 @@ export class SessionBack implements Role {
   #askedFor(inbound: Inbound): Outgoing | undefined {
     const named = this.#wire.callNamed(inbound.about);
     if (named !== undefined) return named;
-    return [...this.#wire.calls.values()].findLast(({ method }) => method === "tools/call" || method === "prompts/get" || method === "resources/read");
+    return [...this.#wire.calls.values()].findLast(({ method }) => ASKABLE.has(method));
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {

@@ -32,7 +32,7 @@ export interface Role {
 const NOBODY: Role = { request: () => undefined, notification: () => undefined };
 
 export class Wire {
-  readonly calls = new Map<number, Outgoing>();
+  readonly calls: Map<number, Outgoing> = new Map();
   role: Role = NOBODY;
   /** Answers that nobody waits for: late, repeated, or to an id that we never sent. */
   strayAnswers = 0;
@@ -93,13 +93,18 @@ export class Wire {
     return typeof id === "number" ? this.calls.get(id) : undefined;
   }
 
-  /** Progress came in for the call, or its caller has answered a question. */
+  /** Progress came in for the call. */
   touch(call: Outgoing): void {
     this.#pending.touch(call.id);
   }
 
+  /** The call's caller is being asked, and has answered. */
   hold(call: Outgoing): void {
     this.#pending.hold(call.id);
+  }
+
+  release(call: Outgoing): void {
+    this.#pending.release(call.id);
   }
 
   /** The end took back a long-lived call of ours. */

@@ -204,9 +204,12 @@ describe("the stderr of a child", () => {
     let bytes = 0;
     const child = await startChild({
       command: process.execPath,
-      args: ["-e", "const { writeSync } = fs; for (let i = 0; i < 320; i++) write(); function write() {" +
-        "let rest = Buffer.alloc(65536, 'x'); while (rest.length) try { rest = rest.subarray(writeSync(2, rest)) }" +
-        "catch (e) { if (e.code !== 'EAGAIN') throw e } } writeSync(2, 'the end')"],
+      args: [
+        "-e",
+        "const { writeSync } = fs; for (let i = 0; i < 320; i++) write(); function write() {" +
+          "let rest = Buffer.alloc(65536, 'x'); while (rest.length) try { rest = rest.subarray(writeSync(2, rest)) }" +
+          "catch (e) { if (e.code !== 'EAGAIN') throw e } } writeSync(2, 'the end')",
+      ],
       onStderr: (chunk) => {
         bytes += chunk.length;
       },

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Process } from "./census.ts";
 import { Family } from "./family.ts";
@@ -48,5 +50,18 @@ describe("a family", () => {
     family.signal(living, "SIGKILL");
     expect(kill.mock.calls).toEqual([[70, "SIGKILL"]]);
     kill.mockRestore();
+  });
+
+  it("knows its group alone where there is no /proc", async () => {
+    const leader = spawn("sh", ["-c", "echo; exec sleep 1000"], { detached: true });
+    await once(leader.stdout, "data");
+    const family = new Family(leader.pid ?? 0, "m", { census: () => Promise.resolve(undefined), ticksNow: () => 0 });
+    const living = await family.living();
+    expect(living).toMatchObject({ group: true, strays: [] });
+    const exit = once(leader, "exit");
+    family.signal(living, "SIGKILL");
+    await exit;
+    family.leaderEnded();
+    await vi.waitFor(async () => expect((await family.living()).count).toBe(0));
   });
 });

@@ -8,6 +8,7 @@ import { census } from "./census.ts";
 /** What the process under test writes as its one line. */
 interface Report {
   readonly marks: readonly string[];
+  readonly groups?: readonly number[];
   readonly guardian: number;
 }
 
@@ -16,7 +17,7 @@ const onLinux = process.platform === "linux";
 const child = JSON.stringify(new URL("./child.ts", import.meta.url).href);
 const guardian = JSON.stringify(new URL("./guardian.ts", import.meta.url).href);
 
-/** Holds a child that ignores all but SIGKILL, one with a grandchild behind a shell, and one with a stray. */
+/** Holds a child that ignores all but SIGKILL, and ones with a grandchild: plain, a stray, and one without the mark. */
 const HOLDER = `
   import { createInterface } from "node:readline";
   import { startChild } from ${child};
@@ -25,14 +26,17 @@ const HOLDER = `
     "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done",
     "sleep 1000 & echo ready; sleep 1000",
     "setsid sh -c 'echo ready; sleep 1000; sleep 1000' & sleep 1000",
+    "env -i /bin/sh -c 'echo ready; sleep 1000; sleep 1000' & sleep 1000",
   ];
   const marks = [];
+  const groups = [];
   for (const script of scripts) {
     const child = await startChild({ command: "sh", args: ["-c", script] });
     marks.push(child.mark);
+    groups.push(child.pid);
     for await (const line of createInterface({ input: child.stdout })) break;
   }
-  console.log(JSON.stringify({ marks, guardian: guardianPid() }));
+  console.log(JSON.stringify({ marks, groups, guardian: guardianPid() }));
 `;
 
 function start(script: string): ReturnType<typeof spawn> {
@@ -46,9 +50,11 @@ async function reportOf(holder: ReturnType<typeof spawn>): Promise<Report> {
   return JSON.parse(line) as Report;
 }
 
-async function survivors({ marks, guardian: pid }: Report): Promise<number[]> {
+async function survivors({ marks, groups, guardian: pid }: Report): Promise<number[]> {
   const all = (await census()) ?? [];
-  const ours = all.filter((one) => one.pid === pid || marks.some((mark) => one.marks.includes(mark)));
+  const ours = all.filter(
+    (one) => one.pid === pid || groups?.includes(one.group) || marks.some((mark) => one.marks.includes(mark)),
+  );
   return ours.map((one) => one.pid);
 }
 
@@ -56,8 +62,8 @@ describe.runIf(onLinux)("the guardian", () => {
   it("kills all that a process held which was itself killed with -9", async () => {
     const holder = start(HOLDER);
     const report = await reportOf(holder);
-    // Four shells, at least two sleeps, and the guardian itself.
-    expect((await survivors(report)).length).toBeGreaterThanOrEqual(7);
+    // Six shells, at least three sleeps, and the guardian itself.
+    expect((await survivors(report)).length).toBeGreaterThanOrEqual(10);
     holder.kill("SIGKILL");
     await once(holder, "exit");
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
@@ -70,7 +76,7 @@ describe.runIf(onLinux)("the guardian", () => {
   ])("does so too after %s", async (_name, death) => {
     const holder = start(`${HOLDER}; ${death}`);
     const report = await reportOf(holder);
-    expect(report.marks).toHaveLength(3);
+    expect(report.marks).toHaveLength(4);
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
   });
 

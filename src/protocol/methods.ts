@@ -64,5 +64,3 @@ export interface Notifications {
 }
 
 export type MethodName = keyof Methods;
-export type AskName = keyof Asks;
-export type NotificationName = keyof Notifications;

@@ -25,7 +25,7 @@ export interface Ask {
 
 export interface ToolContext extends Context {
   readonly ask: Ask;
-  /** Goes out where the caller asked for progress and `progress` has grown since the last time. */
+  /** Goes out where `progress` has grown since the last time, to callers that asked for it. */
   readonly progress: (progress: number, total?: number, message?: string) => void;
   /** Goes out where the caller wants messages of this level. */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
@@ -79,14 +79,16 @@ export class CallContext implements ToolContext {
 
   get progress(): ToolContext["progress"] {
     return (progress, total, message) => {
-      const progressToken = this.#request.params._meta?.[META.progressToken];
       // The specification wants progress to grow with each message, and NaN never does.
-      if (progressToken === undefined || !(progress > this.#reached)) return;
+      if (!(progress > this.#reached)) return;
       this.#reached = progress;
+      // Without a token it still goes out: a caller that comes back for the rest may have brought one by then,
+      // and whoever speaks with the caller knows.
+      const progressToken = this.#request.params._meta?.[META.progressToken];
       this.#context.notify({
         method: "notifications/progress",
         params: {
-          progressToken,
+          ...(progressToken === undefined ? undefined : { progressToken }),
           progress,
           ...(total === undefined ? undefined : { total }),
           ...(message === undefined ? undefined : { message }),

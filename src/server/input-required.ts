@@ -82,7 +82,7 @@ export class Rounds {
   }
 
   #open(token: unknown, request: Request, context: Context): unknown {
-    const sealed = typeof token === "string" ? (this.#seal.open(token) as Partial<Sealed> | undefined) : undefined;
+    const sealed: Partial<Sealed> | undefined = typeof token === "string" ? this.#seal.open(token) : undefined;
     if (sealed?.is !== "state") {
       throw invalidParams("requestState is not ours, was altered or has expired; call again without it");
     }

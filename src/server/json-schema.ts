@@ -4,7 +4,7 @@
 import type { ErrorObject, ValidateFunction } from "ajv";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { type Check, type Checked, issueText } from "./schema.ts";
+import { type Check, type Checked, issueText } from "./issues.ts";
 
 /** More would tell the model nothing new. */
 const MOST_ISSUES = 20;

@@ -4,13 +4,10 @@
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import { type Check, type Checked, issueText } from "./issues.ts";
 import { plainCheck } from "./json-schema.ts";
 
 export type Schema = StandardSchemaV1 | JsonSchema;
-
-/** A value as the schema leaves it (defaults filled in, unknown fields dropped), or what is wrong with it. */
-export type Checked = { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly string[] };
-export type Check = (value: unknown) => Checked | Promise<Checked>;
 
 /** What a value of the schema is before it is checked. */
 export type SchemaInput<Of> = Of extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Of> : FromJsonSchema<Of>;
@@ -73,14 +70,6 @@ function checked(result: StandardSchemaV1.Result<unknown>): Checked {
   };
 }
 
-/** One line for one fault: where it is, as a person would write it, and what it is. */
-export function issueText(path: readonly PropertyKey[], message: string): string {
-  const place = path
-    .map((part, index) => (typeof part === "number" ? `[${part}]` : (index === 0 ? "" : ".") + String(part)))
-    .join("");
-  return place === "" ? message : `${place}: ${message}`;
-}
-
 /**
  * What callers see of a schema. `owner` is for the error texts; `given` stands beside a schema that cannot
  * say itself in JSON Schema.
@@ -96,7 +85,9 @@ export function jsonSchemaOf(
   const standard = schema["~standard"] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
   const advice = `give the JSON Schema beside it, as ${side}Schema`;
   if (standard.jsonSchema === undefined) {
-    throw new TypeError(`${owner}: its ${side} is a schema of ${standard.vendor}, which does not say itself in JSON Schema; ${advice}`);
+    throw new TypeError(
+      `${owner}: its ${side} is a schema of ${standard.vendor}, which does not say itself in JSON Schema; ${advice}`,
+    );
   }
   try {
     // The dialect is the one that callers take for granted; naming it with each tool would only make lists longer.

@@ -79,7 +79,7 @@ export class Outlet {
     if (this.#pending === "" || this.#failure !== undefined) return;
     const text = this.#pending;
     this.#pending = "";
-    if (this.#output.destroyed || this.#output.writableEnded) this.fail();
+    if (this.#output.destroyed || this.#output.writableEnded) this.fail(this.#output.errored ?? undefined);
     else this.#output.write(text);
   }
 

@@ -5,7 +5,18 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { AUDIO, BLOB, BLOB_URI, FORM, GALLERY, INFO, INSTRUCTIONS, NOTE, NOTE_TEXT, QUESTION } from "./fixtures/stage.ts";
+import {
+  AUDIO,
+  BLOB,
+  BLOB_URI,
+  FORM,
+  GALLERY,
+  INFO,
+  INSTRUCTIONS,
+  NOTE,
+  NOTE_TEXT,
+  QUESTION,
+} from "./fixtures/stage.ts";
 import { PAGE_SIZE, RESOURCES, TEMPLATE } from "./fixtures/stage.ts";
 import { ANSWERS, Fixture, isAlive, type Json, type Peer } from "./peer.ts";
 
@@ -15,6 +26,7 @@ export interface Pair {
   readonly title: string;
   /** What the handshake must come to. */
   readonly revision: string;
+  readonly client: "catenary" | "sdk-1" | "sdk-2";
   readonly server: "catenary" | "sdk-1" | "sdk-2";
   /** Passed to the fixture. */
   readonly serverArgs?: readonly string[];
@@ -28,10 +40,11 @@ export const EXCHANGE: string = NAMES.at(-1) ?? "";
 const textOf = (result: Json): string => result["content"][0].text;
 
 export function converse(pair: Pair): void {
-  const { revision, server } = pair;
+  const { revision, client, server } = pair;
   const exchange = revision === EXCHANGE;
   // The official servers say everything to everybody; ours says what the caller's revision has words for.
-  const says = (since: number): boolean => server !== "catenary" || NAMES.indexOf(revision) >= since;
+  const age = NAMES.indexOf(revision);
+  const says = (since: number): boolean => server !== "catenary" || age >= since;
 
   describe(pair.title, { timeout: 20_000 }, () => {
     let fixture: Fixture;
@@ -84,6 +97,7 @@ export function converse(pair: Pair): void {
           description: "Greet an author",
           arguments: [{ name: "author", required: true }, { name: "style" }],
         },
+        { name: "introduce" },
       ]);
     });
 
@@ -147,15 +161,18 @@ export function converse(pair: Pair): void {
     });
 
     it("reads text, bytes and what a template makes", async () => {
-      expect((await peer.read(NOTE))["contents"]).toMatchObject([{ uri: NOTE, mimeType: "text/plain", text: NOTE_TEXT }]);
+      expect((await peer.read(NOTE))["contents"]).toMatchObject([
+        { uri: NOTE, mimeType: "text/plain", text: NOTE_TEXT },
+      ]);
       expect((await peer.read(BLOB_URI))["contents"]).toMatchObject([{ uri: BLOB_URI, blob: BLOB }]);
       const [book] = (await peer.read("book://Austen/Emma"))["contents"];
       expect(JSON.parse(book.text)).toEqual({ author: "Austen", title: "Emma" });
     });
 
     it("refuses a resource that there is not", async () => {
-      // The code was -32002 until the newest revision made it -32602, which both SDKs send to all.
-      const code = server === "catenary" && !exchange ? -32002 : -32602;
+      // -32002 until the newest revision made it -32602. Both SDK servers send the new code to all callers,
+      // and the client of SDK 2.x reads the old code as the new one.
+      const code = server === "catenary" && client !== "sdk-2" && !exchange ? -32002 : -32602;
       await expect(peer.read("nowhere://at-all")).rejects.toMatchObject({ code });
     });
 
@@ -169,14 +186,21 @@ export function converse(pair: Pair): void {
       expect(await peer.complete({ type: "ref/prompt", name: "greet" }, "author", "A")).toEqual(["Austen"]);
       const book = { type: "ref/resource", uri: TEMPLATE } as const;
       expect(await peer.complete(book, "author", "")).toEqual(["Austen", "Bronte"]);
-      // What was chosen already came with the third revision; before it all titles are offered.
+      // What was chosen already came with the third revision. Before it our client leaves it out; the SDK
+      // clients send it all the same, and no server minds.
       const chosen = await peer.complete(book, "title", "", { author: "Bronte" });
-      expect(chosen).toEqual(contextTravels() ? ["Villette"] : ["Emma", "Persuasion", "Villette"]);
+      expect(chosen).toEqual(client !== "catenary" || age >= 2 ? ["Villette"] : ["Emma", "Persuasion", "Villette"]);
     });
 
-    it("tells of progress", async () => {
+    it("tells of progress while the call runs", async () => {
+      // Both SDK clients drop progress that comes in one chunk with the result: the notification is handled
+      // a microtask later, the result at once, and the result takes the progress handler away. So the tool
+      // holds its result until the last step has been heard.
       const steps: Json[] = [];
-      const result = await peer.call("count", { to: 3 }, { onProgress: (step) => steps.push(step) });
+      const onProgress = (step: Json): void => {
+        if (steps.push(step) === 3) void peer.call("release");
+      };
+      const result = await peer.call("count", { to: 3, hold: true }, { onProgress });
       expect(textOf(result)).toBe("counted to 3");
       expect(steps).toMatchObject(
         [1, 2, 3].map((n) => ({ progress: n, total: 3, ...(says(1) && { message: `step ${n}` }) })),
@@ -217,10 +241,19 @@ export function converse(pair: Pair): void {
     });
 
     it("elicits in mid-call", async () => {
-      const result = await peer.call("elicit");
-      if (!elicits()) {
+      const call = peer.call("elicit");
+      if (age < 2 && server === "catenary") {
+        // The SDK clients declare elicitation whatever the revision; a revision without it has none.
+        await expect(call).rejects.toMatchObject({
+          code: -32603,
+          message: expect.stringContaining("The caller's revision has no elicitation/create"),
+        });
+        return;
+      }
+      const result = await call;
+      if (age < 2) {
         expect(result["isError"]).toBe(true);
-        expect(textOf(result)).toMatch(/elicitation/);
+        expect(textOf(result)).toContain("elicitation");
         return;
       }
       expect(JSON.parse(textOf(result))).toEqual(ANSWERS.elicit);
@@ -239,9 +272,24 @@ export function converse(pair: Pair): void {
       expect(JSON.parse(textOf(await peer.call("roots")))).toEqual(ANSWERS.roots);
     });
 
-    it.runIf(!exchange)("is pinged, and pings", async () => {
-      expect(await peer.ping()).toEqual({});
-      if (server !== "catenary") expect(JSON.parse(textOf(await peer.call("ping-back")))).toEqual({});
+    it("asks several things in one call, some of them at once", async () => {
+      const call = peer.call("interview");
+      if (age < 2 && server === "catenary") await expect(call).rejects.toMatchObject({ code: -32603 });
+      else if (age < 2) expect((await call)["isError"]).toBe(true);
+      else expect(JSON.parse(textOf(await call))).toEqual({ name: "Ada", model: "parrot-1", roots: 1 });
+    });
+
+    it("asks while a prompt is made", async () => {
+      const prompt = peer.prompt("introduce", {});
+      if (age < 2) await expect(prompt).rejects.toMatchObject({ code: expect.any(Number) });
+      else expect((await prompt)["messages"]).toMatchObject([{ content: { type: "text", text: "I am Ada." } }]);
+    });
+
+    it("pings, and is pinged where the revision has a ping", async () => {
+      // The newest revision has no ping: the client of SDK 2.x does not send one, ours asks server/discover.
+      if (exchange && client === "sdk-2") await expect(peer.ping()).rejects.toThrow(/ping/);
+      else expect(await peer.ping()).toEqual({});
+      if (!exchange && server !== "catenary") expect(JSON.parse(textOf(await peer.call("ping-back")))).toEqual({});
     });
 
     it("parts in peace and leaves no process behind", async () => {
@@ -249,15 +297,8 @@ export function converse(pair: Pair): void {
       expect(isAlive(pid)).toBe(true);
       await peer.close();
       expect(isAlive(pid)).toBe(false);
+      expect(fixture.survivors()).toEqual([]);
       expect(fixture.lastWords().at(-1)).toBe("left by itself with 0");
     });
-
-    function contextTravels(): boolean {
-      return NAMES.indexOf(revision) >= 2 || pair.title.includes("SDK") && server !== "catenary" && pair.title.startsWith("SDK");
-    }
-
-    function elicits(): boolean {
-      return NAMES.indexOf(revision) >= 2;
-    }
   });
 }

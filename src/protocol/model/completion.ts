@@ -1,4 +1,5 @@
-// Completion: what could stand in an argument of a prompt or in a variable of a resource template. Types only.
+// Completion: what could stand in an argument of a prompt or in a variable of a resource template.
+// Types only; who completes what is the server's matter.
 
 import type { CompleteResultBase, RequestParams } from "./results.ts";
 

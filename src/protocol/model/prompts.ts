@@ -1,4 +1,5 @@
-// Prompts: messages that a person chooses by name and fills with arguments. Types only.
+// Prompts: messages that a person chooses by name and fills with arguments. What a message is made of is in
+// content.ts. Types only.
 
 import type { Meta } from "../../core/handler.ts";
 import type { ContentBlock, Icon, Role } from "./content.ts";

@@ -1,4 +1,5 @@
 // What requests and results have in common: the `_meta` of a request, pages, and how long a result keeps.
+// Types only; they stand apart because every subject builds on them.
 
 import type { Meta } from "../../core/handler.ts";
 

@@ -1,4 +1,5 @@
-// Roots: the places (folders, mostly) that a caller lets an end work in. Types only.
+// Roots: the places (folders, mostly) that a caller lets an end work in. Types only; a root is what the caller
+// says, not a wall that anything here holds up.
 
 import type { Meta } from "../../core/handler.ts";
 

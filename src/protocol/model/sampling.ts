@@ -1,4 +1,5 @@
-// Sampling: an end asks its caller's model for a message. Types only.
+// Sampling: an end asks its caller's model for a message, perhaps with tools that the model may use. Types only;
+// how the question reaches the caller is in rounds.ts.
 
 import type { Meta } from "../../core/handler.ts";
 import type { AudioContent, ContentBlock, ImageContent, Role, TextContent } from "./content.ts";

@@ -1,4 +1,5 @@
-// Tools: what a list says of one, what a call takes and gives. Types only.
+// Tools: what a list says of one, what a call takes and gives. Types only; arguments are checked against a
+// tool's schema by the server that has it.
 
 import type { Meta } from "../../core/handler.ts";
 import type { ContentBlock, Icon } from "./content.ts";

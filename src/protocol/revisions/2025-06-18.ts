@@ -2,7 +2,7 @@
 // sampling, no tasks: the delta to the successor that brought those. What a form or a sampling message
 // cannot say here is refused by name, never bent into something that means another thing.
 
-import { McpError } from "../errors.ts";
+import type { McpError } from "../errors.ts";
 import type { Delta } from "../revision.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { block, cannotAnswer, cannotAsk, promptContent, toolContent } from "./content.ts";

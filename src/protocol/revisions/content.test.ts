@@ -1,4 +1,5 @@
 // What each older revision cannot carry, by example: content kinds, titles, forms and sampling on their way down.
+// The words of the revisions, errors, and the way between session and exchange are in revisions.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { McpError } from "../errors.ts";

@@ -3,7 +3,7 @@
 // in one way. Which kinds a revision lacks is said in that revision's own file.
 
 import { McpError } from "../errors.ts";
-import { at, isObject, items, object } from "./edit.ts";
+import { at, items, object } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 
 /** A content block of one kind; the other kinds stay. */
@@ -54,8 +54,4 @@ export function cannotAsk(what: string, requiredCapabilities: Readonly<Record<st
 /** A result or an answer that the receiver's revision has no words for. */
 export function cannotAnswer(what: string): McpError {
   return McpError.of("internal_error", `The receiver's revision cannot express ${what}`);
-}
-
-export function isKind(value: unknown, kind: string): boolean {
-  return isObject(value) && value.type === kind;
 }

@@ -72,7 +72,7 @@ export function set(fields: Json): Edit {
   return object((value) => ({ ...value, ...fields }));
 }
 
-export function without(value: Json, keys: readonly string[]): Json {
+function without(value: Json, keys: readonly string[]): Json {
   if (!keys.some((key) => Object.hasOwn(value, key))) return value;
   const copy: Record<string, unknown> = { ...value };
   for (const key of keys) delete copy[key];

@@ -1,0 +1,6 @@
+// The Pharo server on stdin and stdout.
+
+import { serve } from "catenary";
+import { server } from "./server.js";
+
+await serve(server);

@@ -1,0 +1,120 @@
+// A weather server: one tool, one resource and one prompt to begin with, and then a tool that reports progress,
+// a tool that asks the person in the middle of a call, and a resource that changes. All of its weather is made
+// up, so that every answer is known beforehand.
+
+import { createServer } from "catenary";
+
+/** @type {Map<string, { high: number, sky: string }>} */
+const stations = new Map([
+  ["New York", { high: 72, sky: "sunny" }],
+  ["London", { high: 59, sky: "cloudy" }],
+  ["Tokyo", { high: 75, sky: "clear" }],
+]);
+
+/** @param {string} location */
+function stationAt(location) {
+  const station = stations.get(location);
+  // What a tool throws reaches the model as a result that says what went wrong.
+  if (station === undefined) throw new Error(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
+  return station;
+}
+
+const location = /** @type {const} */ ({ type: "string", description: "City name" });
+
+/** A report as a file would hold it: bytes, not text. */
+const report = Buffer.from("%PDF-1.4\n% Sales of umbrellas, this month: 17\n%%EOF\n");
+
+/**
+ * The server with one tool, one resource and one prompt.
+ * @param {{ name?: string, description?: string }} [what]
+ */
+export function createWeather({ name = "weather", description = "Get current weather for a location" } = {}) {
+  return createServer({ name, version: "1.0.0" })
+    .tool(
+      "get_weather",
+      { description, input: { type: "object", properties: { location }, required: ["location"] } },
+      ({ location }) => {
+        const { high, sky } = stationAt(location);
+        return `The weather in ${location} is ${high}°F and ${sky}.`;
+      },
+    )
+    .resource(
+      "file:///home/user/documents/report.pdf",
+      { name: "Monthly Report", description: "Monthly sales report", mimeType: "application/pdf" },
+      () => report,
+    )
+    .prompt(
+      "code_review",
+      {
+        description: "Review code for best practices",
+        arguments: { language: { description: "Programming language", required: true } },
+      },
+      ({ language }) => {
+        const proper = language.charAt(0).toUpperCase() + language.slice(1);
+        const text = `Please review this ${proper} code for best practices and suggest improvements.`;
+        return {
+          description: `Review ${proper} code for best practices`,
+          messages: [{ role: "user", content: { type: "text", text } }],
+        };
+      },
+    );
+}
+
+/** @type {{ location: string, sky: string }[]} */
+const sightings = [];
+
+export const server = createWeather()
+  .tool(
+    "forecast",
+    {
+      description: "Forecast the coming days, one after the other",
+      input: {
+        type: "object",
+        properties: { location, days: { type: "integer", minimum: 1, maximum: 7 } },
+        required: ["location", "days"],
+      },
+      output: {
+        type: "object",
+        properties: { highs: { type: "array", items: { type: "number" } } },
+        required: ["highs"],
+      },
+      annotations: { readOnlyHint: true },
+    },
+    ({ location, days }, context) => {
+      const { high } = stationAt(location);
+      const highs = [];
+      for (let day = 1; day <= days; day++) {
+        highs.push(high + (day % 3) - 1);
+        context.progress(day, days, `day ${day} of ${days}`);
+      }
+      return { highs };
+    },
+  )
+  .tool(
+    "report_sighting",
+    {
+      description: "Report the sky over a city; the person is asked what it looks like",
+      input: { type: "object", properties: { location }, required: ["location"] },
+    },
+    async ({ location }, context) => {
+      stationAt(location);
+      const answer = await context.ask.elicit({
+        mode: "form",
+        message: `What does the sky over ${location} look like?`,
+        requestedSchema: {
+          type: "object",
+          properties: { sky: { type: "string", enum: ["sunny", "cloudy", "clear"] } },
+          required: ["sky"],
+        },
+      });
+      if (answer.action !== "accept") return `Nothing was reported for ${location}.`;
+      sightings.push({ location, sky: String(answer.content?.sky) });
+      server.updated("file:///project/data.json");
+      return `Thank you. ${location} is ${answer.content?.sky}.`;
+    },
+  )
+  .resource(
+    "file:///project/data.json",
+    { name: "Sightings", description: "What people have reported", mimeType: "application/json" },
+    () => sightings,
+  );

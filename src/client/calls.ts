@@ -1,0 +1,126 @@
+// One call from its beginning to its only outcome: the cache is looked into, the request goes to the end, what
+// the end asks in between is answered round by round, and whatever ends the call first (its result, an abort,
+// a time limit, the end of the connection) frees all that it held. The limit on the whole call counts all of
+// its rounds; the limit on silence belongs to whoever carries the request.
+
+import type { Context, LogLevel } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
+import { drive } from "../dialogue/drive.ts";
+import type { LogMessageParams } from "../protocol/model/index.ts";
+import type { Contexts, Progress } from "./contexts.ts";
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds of silence after which the call is given up; progress starts them anew. 0: never. */
+  readonly timeout?: number;
+  /** Milliseconds that the whole call may take, whatever progress it reports. 0: no limit. */
+  readonly maxTimeout?: number;
+  /** Asks the end to report progress. */
+  readonly onProgress?: (progress: Progress) => void;
+  /** The least urgent log message that is wanted with this call. */
+  readonly logLevel?: LogLevel;
+  readonly onLog?: (message: LogMessageParams) => void;
+  /** Travels in the request's `_meta`. */
+  readonly meta?: Meta;
+}
+
+/** Any token will do: whoever carries the request makes its own. */
+const TOKEN = { progressToken: "progress" };
+/** setTimeout fires at once for longer delays. */
+const LONGEST_MS = 0x7fffffff;
+
+export class Calls {
+  readonly #handler: Handler;
+  readonly #contexts: Contexts;
+  readonly #maxTimeout: number | undefined;
+  readonly #live = new Set<AbortController>();
+
+  constructor(handler: Handler, contexts: Contexts, maxTimeout: number | undefined) {
+    this.#handler = handler;
+    this.#contexts = contexts;
+    this.#maxTimeout = maxTimeout;
+  }
+
+  /** A request that may be answered from the cache. */
+  async cached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
+    const request: Request = { method, params: withMeta(params, options.meta) };
+    const slot = this.#contexts.cache?.slot(request);
+    if (slot === undefined) return this.#run(request, options).then(({ result }) => result);
+    if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason);
+    if (slot.kept !== undefined) return slot.kept;
+    const { result, rounds } = await this.#run(request, options);
+    // What came of answers is for whoever gave them.
+    if (rounds === 1) slot.keep(result);
+    return result;
+  }
+
+  /** A request that goes to the end in any case. */
+  async fresh(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
+    return (await this.#run({ method, params: withMeta(params, options.meta) }, options)).result;
+  }
+
+  /** Ends all calls, also those that wait for an answer of ours. */
+  endAll(reason: LinkError): void {
+    for (const stop of this.#live) stop.abort(reason);
+  }
+
+  async #run({ method, params }: Request, options: CallOptions): Promise<{ result: Result; rounds: number }> {
+    const { signal } = options;
+    if (signal?.aborted === true) throw cancelled(method, signal.reason);
+    const stop = new AbortController();
+    const abort = (): void => stop.abort(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    const cap = options.maxTimeout ?? this.#maxTimeout;
+    const timer =
+      cap === undefined || cap === 0
+        ? undefined
+        : setTimeout(() => stop.abort(tooLong(method, cap)), Math.min(cap, LONGEST_MS));
+    this.#live.add(stop);
+    const context = this.#contexts.call(stop.signal, options, timeoutsOf(options.timeout, cap));
+    const wantsProgress = options.onProgress !== undefined || this.#contexts.wantsProgress;
+    let rounds = 0;
+    const counted: Handler = (request, context) => {
+      rounds += 1;
+      return this.#handler(request, context);
+    };
+    try {
+      const result = await drive(
+        counted,
+        { method, params: wantsProgress ? withMeta(params, TOKEN) : params },
+        context,
+      );
+      return { result, rounds };
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      const reason: unknown = stop.signal.reason;
+      throw reason instanceof LinkError ? reason : cancelled(method, reason);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      this.#live.delete(stop);
+    }
+  }
+}
+
+export function withMeta(params: Params, meta: Meta | undefined): Params {
+  return meta === undefined ? params : { ...params, _meta: { ...params._meta, ...meta } };
+}
+
+/** With a limit of the whole call, no round needs one of its own. */
+function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Context["timeouts"] {
+  if (idleMs === undefined && cap === undefined) return undefined;
+  return { ...(idleMs === undefined ? undefined : { idleMs }), ...(cap === undefined ? undefined : { totalMs: 0 }) };
+}
+
+export function cancelled(method: string, reason: unknown): LinkError {
+  const why = reason instanceof Error ? reason.message : String(reason);
+  return new LinkError("cancelled", `${method} was cancelled by its caller: ${why}`, { cause: reason });
+}
+
+function tooLong(method: string, cap: number): LinkError {
+  return new LinkError(
+    "timeout",
+    `${method} was not finished within ${cap} ms; a longer \`maxTimeout\` would let it go on`,
+  );
+}

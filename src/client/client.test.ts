@@ -1,0 +1,162 @@
+// Every verb, toward a handler without a wire and toward the same handler in each revision.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { stage, type Stage } from "../../test/support/stage.ts";
+import type { LogMessageParams } from "../protocol/model/index.ts";
+import { REVISIONS } from "../protocol/revisions/index.ts";
+import { connectAt } from "../testing.ts";
+import type { Client } from "./client.ts";
+import { connect, type ConnectOptions } from "./connect.ts";
+import type { Progress } from "./contexts.ts";
+
+type Join = (stage: Stage, options?: ConnectOptions) => Promise<Client>;
+
+const WAYS: readonly (readonly [string, Join])[] = [
+  ["a handler", ({ handler }, options) => connect(handler, options)],
+  ...REVISIONS.map(({ name }): readonly [string, Join] => [
+    name,
+    async ({ handler }, options) => {
+      const { client, close } = await connectAt(handler, { ...options, revision: name });
+      closers.push(close);
+      return client;
+    },
+  ]),
+];
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()));
+});
+
+const NAMES = ["echo", "hold", "ask", "notes", "boom"];
+
+describe.each(WAYS)("toward %s", (way, join) => {
+  it("knows what the end says of itself", async () => {
+    const client = await join(stage());
+    expect(client.revision).toBe(REVISIONS.find(({ name }) => name === way)?.name ?? REVISIONS.at(-1)?.name);
+    expect(client.server).toEqual({ name: "stage", version: "1" });
+    expect(client.capabilities).toMatchObject({ tools: { listChanged: true }, logging: {} });
+    expect(client.instructions).toBe("Ask away.");
+  });
+
+  it("calls, reads, gets and completes", async () => {
+    const client = await join(stage());
+    expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ type: "text", text: "hi" }] });
+    expect(await client.readResource("test://a")).toMatchObject({ contents: [{ uri: "test://a" }] });
+    expect(await client.getPrompt("p", { word: "yes" })).toMatchObject({
+      messages: [{ content: { text: "Say yes" } }],
+    });
+    expect((await client.getPrompt("p")).messages).toHaveLength(1);
+    const completed = await client.complete({ type: "ref/prompt", name: "p" }, { name: "word", value: "a" });
+    expect(completed.completion.values).toEqual(["a1", "a2"]);
+    await client.ping();
+    expect(await client.request("tools/call", { name: "echo", arguments: { text: "again" } })).toMatchObject({
+      content: [{ text: "again" }],
+    });
+  });
+
+  it("lists all pages, one page, and item by item", async () => {
+    const there = stage();
+    const client = await join(there);
+    const { requests } = there;
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(NAMES);
+    expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(NAMES);
+    expect((await client.listResources()).resources.map(({ name }) => name)).toEqual(NAMES);
+    expect((await client.listResourceTemplates()).resourceTemplates.map(({ name }) => name)).toEqual(NAMES);
+    expect(await client.listTools({ cursor: "2" })).toMatchObject({
+      tools: [{ name: "ask" }, { name: "notes" }],
+      nextCursor: "4",
+    });
+    const before = requests.length;
+    const seen: string[] = [];
+    for await (const { name } of client.tools()) {
+      seen.push(name);
+      if (name === "ask") break;
+    }
+    expect(seen).toEqual(["echo", "hold", "ask"]);
+    expect(requests.length - before).toBe(2);
+    for (const items of [client.resources(), client.resourceTemplates(), client.prompts()]) {
+      expect(await items.next()).toMatchObject({ done: false, value: { name: "echo" } });
+      await items.return();
+    }
+  });
+
+  it("gets the end's errors as they are", async () => {
+    const client = await join(stage());
+    await expect(client.callTool("none")).rejects.toMatchObject({ name: "McpError", kind: "tool_not_found" });
+    await expect(client.callTool("boom")).rejects.toMatchObject({
+      name: "McpError",
+      message: "Internal error: it broke",
+    });
+    await expect(client.readResource("test://none")).rejects.toMatchObject({
+      kind: "resource_not_found",
+      code: -32602,
+    });
+    await expect(client.request("no/such")).rejects.toMatchObject({ kind: "method_not_found" });
+    await expect(client.listTools({ cursor: "x" })).rejects.toMatchObject({ code: -32602 });
+    await expect(client.request("tools/call", {} as never)).rejects.toMatchObject({ code: -32602 });
+  });
+
+  it("hears progress and logs of the level that a call wants, and nothing that it did not ask for", async () => {
+    const progress: Progress[] = [];
+    const logs: unknown[] = [];
+    const client = await join(stage());
+    await client.callTool(
+      "notes",
+      {},
+      { logLevel: "info", onProgress: (p) => progress.push(p), onLog: ({ data }) => logs.push(data) },
+    );
+    expect(progress).toMatchObject([{ progress: 1, total: 2 }]);
+    expect(progress[0]).not.toHaveProperty("progressToken");
+    expect(logs).toEqual(["info note", "error note"]);
+    await client.callTool("notes");
+    expect(progress).toHaveLength(1);
+    expect(logs).toHaveLength(2);
+  });
+
+  it("hears logs by default from info up, and from where it was set", async () => {
+    const logs: LogMessageParams[] = [];
+    const all: string[] = [];
+    const client = await join(stage(), {
+      onLog: (log) => logs.push(log),
+      onNotification: ({ method }) => all.push(method),
+    });
+    await client.callTool("notes");
+    expect(logs.map(({ level }) => level)).toEqual(["info", "error"]);
+    await client.setLogLevel("error");
+    await client.callTool("notes");
+    expect(logs.slice(2).map(({ level }) => level)).toEqual(["error"]);
+    await client.callTool("notes", {}, { logLevel: "debug" });
+    expect(logs.slice(3).map(({ level }) => level)).toContain("error");
+    expect(all).toContain("notifications/message");
+  });
+
+  it("is over when it is closed", async () => {
+    const there = stage();
+    const client = await join(there, { timeout: { idleMs: 0, totalMs: 0 } });
+    const call = client.callTool("hold", { key: "a" });
+    const failed = expect(call).rejects.toMatchObject({ name: "LinkError", kind: "closed" });
+    const { signal } = await there.holding("a");
+    const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await client.close();
+    await failed;
+    await aborted;
+    expect(await client.closed).toBeUndefined();
+    await expect(client.listTools()).rejects.toMatchObject({ kind: "closed" });
+    await client.close();
+    await client[Symbol.asyncDispose]();
+  });
+});
+
+describe("the connected end as a handler", () => {
+  it("is the bare arrow", async () => {
+    const { handler, requests } = stage();
+    const client = await connect(handler);
+    const other = await connect(client.handler);
+    expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });
+    expect(requests.at(-1)).toMatchObject({ method: "tools/call", params: { name: "echo" } });
+    await client.close();
+    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({ name: "LinkError", kind: "closed" });
+    await other.close();
+  });
+});

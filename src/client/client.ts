@@ -1,0 +1,219 @@
+// A connected end with a typed verb for everything that can be asked of it. The verbs add nothing to a request
+// but its shape; how it travels is the business of calls.ts, and of whoever opened the connection. `handler` is
+// the same end as the bare arrow that a chain takes: no cache, no rounds, the caller's own context.
+
+import type { LogLevel } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Params, Result } from "../core/handler.ts";
+import type { Opened } from "../dialogue/open.ts";
+import type { MethodName, Methods } from "../protocol/methods.ts";
+import {
+  META,
+  type CallToolResult,
+  type CompleteParams,
+  type CompleteResult,
+  type GetPromptResult,
+  type Implementation,
+  type ListPromptsResult,
+  type ListResourcesResult,
+  type ListResourceTemplatesResult,
+  type ListToolsResult,
+  type Prompt,
+  type ReadResourceResult,
+  type Resource,
+  type ResourceTemplate,
+  type ServerCapabilities,
+  type SubscriptionFilter,
+  type Tool,
+} from "../protocol/model/index.ts";
+import { Calls, type CallOptions } from "./calls.ts";
+import type { Contexts } from "./contexts.ts";
+import { Listens, type ChangeEvent, type ListenOptions, type Subscription } from "./listen.ts";
+import { pagesOf } from "./pages.ts";
+
+/** With a cursor: that one page, as the end gave it. Without: all pages. */
+export interface ListOptions extends CallOptions {
+  readonly cursor?: string;
+}
+
+export interface ClientOptions {
+  readonly opened: Opened;
+  readonly contexts: Contexts;
+  readonly timeouts: { readonly idleMs?: number; readonly totalMs?: number };
+}
+
+type Arguments = { readonly [name: string]: unknown };
+
+export class Client {
+  /** The connected end as the bare arrow. */
+  readonly handler: Handler;
+  /** The revision that is spoken with the end, by its date. */
+  readonly revision: string;
+  /** What the end says it is; never proof of anything. */
+  readonly server: Implementation | undefined;
+  readonly capabilities: ServerCapabilities;
+  readonly instructions: string | undefined;
+  /** Resolves when the connection is over: with the reason, where it was not our own wish. */
+  readonly closed: Promise<LinkError | undefined>;
+  readonly #opened: Opened;
+  readonly #contexts: Contexts;
+  readonly #calls: Calls;
+  readonly #listens: Listens;
+  #closing: Promise<void> | undefined;
+
+  /** `connect` makes clients. */
+  constructor({ opened, contexts, timeouts }: ClientOptions) {
+    const { discovered, handler } = opened;
+    this.handler = handler;
+    this.revision = opened.revision.name;
+    // Some ends of the newest revision still write it into the body.
+    this.server = (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
+    this.capabilities = (discovered["capabilities"] as ServerCapabilities | undefined) ?? {};
+    this.instructions = discovered["instructions"] as string | undefined;
+    this.#opened = opened;
+    this.#contexts = contexts;
+    this.#calls = new Calls(handler, contexts, timeouts.totalMs);
+    this.#listens = new Listens(handler, contexts, timeouts.idleMs);
+    this.closed = this.#untilOver();
+  }
+
+  /** Anything else that can be asked, and anything that has a verb, in the newest shape. */
+  request<M extends MethodName>(
+    method: M,
+    params?: Methods[M]["params"],
+    options?: CallOptions,
+  ): Promise<Methods[M]["result"]>;
+  request(method: string, params?: Params, options?: CallOptions): Promise<Result>;
+  request(method: string, params: Params = {}, options?: CallOptions): Promise<Result> {
+    return this.#calls.cached(method, params, options);
+  }
+
+  callTool(name: string, args: Arguments = {}, options?: CallOptions): Promise<CallToolResult> {
+    return this.request("tools/call", { name, arguments: args }, options);
+  }
+
+  readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
+    return this.request("resources/read", { uri }, options);
+  }
+
+  getPrompt(name: string, args?: { readonly [name: string]: string }, options?: CallOptions): Promise<GetPromptResult> {
+    return this.request("prompts/get", args === undefined ? { name } : { name, arguments: args }, options);
+  }
+
+  complete(
+    ref: CompleteParams["ref"],
+    argument: CompleteParams["argument"],
+    context?: CompleteParams["context"],
+    options?: CallOptions,
+  ): Promise<CompleteResult> {
+    const params: CompleteParams = context === undefined ? { ref, argument } : { ref, argument, context };
+    return this.request("completion/complete", params, options);
+  }
+
+  async listTools(options?: ListOptions): Promise<ListToolsResult> {
+    return (await this.#list("tools/list", "tools", options)) as unknown as ListToolsResult;
+  }
+
+  async listResources(options?: ListOptions): Promise<ListResourcesResult> {
+    return (await this.#list("resources/list", "resources", options)) as unknown as ListResourcesResult;
+  }
+
+  async listResourceTemplates(options?: ListOptions): Promise<ListResourceTemplatesResult> {
+    return (await this.#list(
+      "resources/templates/list",
+      "resourceTemplates",
+      options,
+    )) as unknown as ListResourceTemplatesResult;
+  }
+
+  async listPrompts(options?: ListOptions): Promise<ListPromptsResult> {
+    return (await this.#list("prompts/list", "prompts", options)) as unknown as ListPromptsResult;
+  }
+
+  /** Each tool, with its page fetched when its turn comes. */
+  tools(options?: CallOptions): AsyncGenerator<Tool, void, undefined> {
+    return this.#items("tools/list", "tools", options);
+  }
+
+  resources(options?: CallOptions): AsyncGenerator<Resource, void, undefined> {
+    return this.#items("resources/list", "resources", options);
+  }
+
+  resourceTemplates(options?: CallOptions): AsyncGenerator<ResourceTemplate, void, undefined> {
+    return this.#items("resources/templates/list", "resourceTemplates", options);
+  }
+
+  prompts(options?: CallOptions): AsyncGenerator<Prompt, void, undefined> {
+    return this.#items("prompts/list", "prompts", options);
+  }
+
+  /** Whether the end is there at all, by the cheapest question of its style. */
+  async ping(options?: CallOptions): Promise<void> {
+    await this.#calls.fresh(this.#isSession ? "ping" : "server/discover", {}, options);
+  }
+
+  /** The least urgent log message that calls from now on want, where they do not say it themselves. */
+  async setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
+    if (this.#isSession) await this.#calls.fresh("logging/setLevel", { level }, options);
+    this.#contexts.level = level;
+  }
+
+  /** Hears of changes until it is closed; resolves when the end has acknowledged it. */
+  listen(
+    filter: SubscriptionFilter,
+    onEvent?: (event: ChangeEvent) => void,
+    options?: ListenOptions,
+  ): Promise<Subscription> {
+    return this.#listens.listen(filter, onEvent, options);
+  }
+
+  /** Ends all calls and listens, and the connection; a child process is gone when it resolves. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close(new LinkError("closed", "The client was closed")));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  get #isSession(): boolean {
+    return this.#opened.revision.style === "session";
+  }
+
+  async #close(reason: LinkError, failure?: LinkError): Promise<void> {
+    this.#listens.endAll(failure);
+    this.#calls.endAll(reason);
+    this.#contexts.end(reason);
+    this.#contexts.cache?.clear();
+    await this.#opened.close();
+  }
+
+  async #untilOver(): Promise<LinkError | undefined> {
+    let failure: LinkError | undefined;
+    try {
+      await this.#opened.ended(this.#contexts.home.signal);
+    } catch (error) {
+      if (this.#closing === undefined) failure = error as LinkError;
+    }
+    // A connection that broke still holds something, and nobody else will let go of it.
+    if (failure !== undefined) this.#closing ??= this.#close(failure, failure);
+    await this.close().catch(() => undefined);
+    return failure;
+  }
+
+  async #list(method: string, field: string, options: ListOptions = {}): Promise<Result> {
+    const { cursor, ...call } = options;
+    if (cursor !== undefined) return this.request(method, { cursor }, call);
+    const items: unknown[] = [];
+    for await (const page of this.#pages(method, field, call)) items.push(...page);
+    return { [field]: items };
+  }
+
+  async *#items<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<T, void, undefined> {
+    for await (const page of this.#pages<T>(method, field, options)) yield* page;
+  }
+
+  #pages<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<readonly T[], void, undefined> {
+    return pagesOf<T>(method, field, (cursor) => this.request(method, cursor === undefined ? {} : { cursor }, options));
+  }
+}

@@ -1,0 +1,161 @@
+// `connect`: from whatever names an end (a command, a handler, a transport) to a client that speaks with it.
+// Here it is decided what carries the messages and what we declare of ourselves; which revision the end
+// speaks is found out by the dialogue.
+
+import { readFileSync } from "node:fs";
+import type { LogLevel } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Notification } from "../core/handler.ts";
+import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
+import type { Implementation } from "../protocol/model/index.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import type { Transport } from "../transport/transport.ts";
+import { Asks, type AskHandlers } from "./asks.ts";
+import { Cache } from "./cache.ts";
+import { Client } from "./client.ts";
+import { Contexts, tell, type Listeners } from "./contexts.ts";
+import { openHandler } from "./local.ts";
+
+export interface Command {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** A program to start, a handler in this process, or a transport that is not started yet. */
+export type Target = string | URL | Command | Handler | Transport;
+
+export interface ConnectOptions extends AskHandlers, Listeners {
+  /** What we say we are. */
+  readonly info?: Implementation;
+  /** Speaks this revision and no other, and does not probe for one. */
+  readonly revision?: string;
+  /** Milliseconds of silence after which a call is given up, or that and the longest that any call may take. */
+  readonly timeout?: number | { readonly idleMs?: number; readonly totalMs?: number };
+  /** The least urgent log message that calls want, where they do not say it themselves. */
+  readonly logLevel?: LogLevel;
+  /** Every notification that reaches us, in the newest shape. */
+  readonly onNotification?: (notification: Notification) => void;
+  /** What a command writes to its stderr. */
+  readonly onStderr?: (text: string) => void;
+  /** Each line on a command's stdout that is no message. */
+  readonly onNoise?: (line: string) => void;
+  /** Whether results are used again where the end allows it; true. */
+  readonly cache?: boolean;
+  /** Gives up connecting; once connected, closes the client. */
+  readonly signal?: AbortSignal;
+}
+
+export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  const { signal, onLog, onProgress, onNotification, logLevel } = options;
+  if (isGone(signal)) throw givenUp(signal);
+  const info = options.info ?? ourselves();
+  const asks = new Asks(options);
+  const contexts = new Contexts({
+    info,
+    asks,
+    cache: options.cache === false ? undefined : new Cache(),
+    ...(logLevel === undefined ? undefined : { logLevel }),
+    ...(onLog === undefined ? undefined : { onLog }),
+    ...(onProgress === undefined ? undefined : { onProgress }),
+    ...(onNotification === undefined ? undefined : { onNotification }),
+  });
+  const { timeout = {} } = options;
+  const timeouts = typeof timeout === "number" ? { idleMs: timeout } : timeout;
+  const giveUp = (): void => contexts.end(signal?.reason);
+  signal?.addEventListener("abort", giveUp, { once: true });
+  let opened: Opened;
+  try {
+    opened = await openTarget(target, options, {
+      info,
+      capabilities: asks.capabilities,
+      home: contexts.home,
+      timeouts,
+      ...(options.revision === undefined ? undefined : { revision: options.revision }),
+    });
+  } catch (error) {
+    throw isGone(signal) ? givenUp(signal) : error;
+  } finally {
+    signal?.removeEventListener("abort", giveUp);
+  }
+  contexts.cache?.slot({ method: "server/discover", params: {} })?.keep(opened.discovered);
+  const client = new Client({ opened, contexts, timeouts });
+  closeWith(client, signal);
+  return client;
+}
+
+async function openTarget(target: Target, options: ConnectOptions, how: OpenOptions): Promise<Opened> {
+  if (typeof target === "string" || target instanceof URL) {
+    const advice = "connect to a command ({ command, args }), a handler or a transport instead";
+    throw new LinkError("refused", `Cannot connect to ${String(target)}: ends over HTTP are not built yet; ${advice}`);
+  }
+  if (typeof target === "function") {
+    if (how.revision !== undefined && how.revision !== NEWEST.name) {
+      throw new TypeError(
+        `A handler is called as it is, in ${NEWEST.name}; connectAt of catenary/testing speaks ${how.revision} with it`,
+      );
+    }
+    return openHandler(target, how);
+  }
+  if ("command" in target) {
+    const { onStderr, onNoise } = options;
+    // Loaded here: who connects to no command needs no child processes.
+    const { childTransport } = await import("../transport/child.ts");
+    const start = (): Transport => {
+      const decoder = new TextDecoder();
+      return childTransport({
+        ...target,
+        onStderr: (chunk) => tell(onStderr, decoder.decode(chunk, { stream: true })),
+        onNoise: (line) => tell(onNoise, line),
+      });
+    };
+    return open(start, how);
+  }
+  if (typeof target.start !== "function" || typeof target.send !== "function") {
+    throw new TypeError("connect() takes a command ({ command, args }), a handler or a transport");
+  }
+  let used = false;
+  return open((failure) => {
+    if (!used) {
+      used = true;
+      return target;
+    }
+    const advice = "a transport cannot be started again: name its `revision`, or connect to a command";
+    throw new LinkError("refused", `The end did not survive being asked what it speaks, and ${advice}`, {
+      cause: failure,
+    });
+  }, how);
+}
+
+function closeWith(client: Client, signal: AbortSignal | undefined): void {
+  if (signal === undefined) return;
+  const close = (): void => void client.close().catch(() => undefined);
+  if (signal.aborted) close();
+  signal.addEventListener("abort", close, { once: true });
+  void client.closed.then(() => signal.removeEventListener("abort", close));
+}
+
+function isGone(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+function givenUp(signal: AbortSignal | undefined): LinkError {
+  const reason: unknown = signal?.reason;
+  const why = reason instanceof Error ? reason.message : String(reason);
+  return new LinkError("cancelled", `Connecting was given up by the caller: ${why}`, { cause: reason });
+}
+
+function ourselves(): Implementation {
+  let version = "0.0.0";
+  try {
+    const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+      version: string;
+    };
+    ({ version } = manifest);
+  } catch {
+    // Bundled away from its manifest: what we are called is worth more than how old we are.
+  }
+  return { name: "catenary", version };
+}

@@ -1,0 +1,22 @@
+// The door `catenary/client`: connecting to an end, and the types of what a client is given and gives.
+
+export type { LogLevel } from "../core/context.ts";
+export { LinkError, type LinkErrorKind } from "../core/errors.ts";
+export type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+export { McpError, type ErrorKind } from "../protocol/errors.ts";
+export type { MethodName, Methods } from "../protocol/methods.ts";
+export type * from "../protocol/model/index.ts";
+export type { Inbound, Transport } from "../transport/transport.ts";
+export {
+  rejected,
+  type Asked,
+  type AskHandlers,
+  type FormHandler,
+  type SampleHandler,
+  type UrlHandler,
+} from "./asks.ts";
+export type { CallOptions } from "./calls.ts";
+export type { Client, ListOptions } from "./client.ts";
+export { connect, type Command, type ConnectOptions, type Target } from "./connect.ts";
+export type { Progress } from "./contexts.ts";
+export type { ChangeEvent, ListenOptions, Subscription } from "./listen.ts";

@@ -1,0 +1,12 @@
+// catenary/server: servers, and all that their authors may need to name.
+
+export type { Ask, ToolContext } from "./call-context.ts";
+export type { Completer } from "./completions.ts";
+export type { CacheHint, ServerInfo } from "./frame.ts";
+export { type InputRequired, inputRequired } from "./input-required.ts";
+export type { PromptArgumentOptions, PromptHandler, PromptOptions, PromptReturn } from "./prompts.ts";
+export type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions } from "./resources.ts";
+export type { FromJsonSchema, Schema } from "./schema.ts";
+export { createServer, type Server } from "./server.ts";
+export type { TemplateVariables } from "./template-variables.ts";
+export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn } from "./tools.ts";

@@ -1,0 +1,136 @@
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { desk } from "../../test/support/desk.ts";
+import { META } from "../protocol/model/index.ts";
+import { createServer } from "./server.ts";
+
+const info = { name: "test", version: "1" };
+const about = { [META.serverInfo]: info };
+
+describe("prompts", () => {
+  it("are listed with their arguments as an array", async () => {
+    const server = createServer(info)
+      .prompt("bare", {}, () => "x")
+      .prompt(
+        "full",
+        {
+          title: "Full",
+          description: "All",
+          arguments: { one: { required: true, description: "first" }, two: { title: "Two" } },
+          icons: [{ src: "https://example.com/i.png" }],
+          _meta: { k: 1 },
+        },
+        () => "x",
+      );
+    expect(await desk(server).call("prompts/list")).toEqual({
+      prompts: [
+        { name: "bare" },
+        {
+          name: "full",
+          title: "Full",
+          description: "All",
+          arguments: [
+            { name: "one", description: "first", required: true },
+            { name: "two", title: "Two" },
+          ],
+          icons: [{ src: "https://example.com/i.png" }],
+          _meta: { k: 1 },
+        },
+      ],
+      ttlMs: 0,
+      cacheScope: "private",
+      resultType: "complete",
+      _meta: about,
+    });
+  });
+
+  it("give a string as one user message, with the prompt's description", async () => {
+    const server = createServer(info).prompt(
+      "review-class",
+      { description: "Review a class", arguments: { className: { required: true } } },
+      ({ className }) => `Please review the class ${className}.`,
+    );
+    const params = { name: "review-class", arguments: { className: "OrderedCollection" } };
+    expect(await desk(server).call("prompts/get", params)).toEqual({
+      description: "Review a class",
+      messages: [{ role: "user", content: { type: "text", text: "Please review the class OrderedCollection." } }],
+      resultType: "complete",
+      _meta: about,
+    });
+  });
+
+  it("give messages as they are, and a description of their own", async () => {
+    const messages = [
+      { role: "assistant", content: { type: "text", text: "a" } },
+      { role: "user", content: { type: "image", data: "aGk=", mimeType: "image/png" } },
+    ] as const;
+    const server = createServer(info)
+      .prompt("array", {}, () => messages)
+      .prompt("whole", { description: "plain" }, async () => ({ description: "own", messages, _meta: { k: 1 } }));
+    const caller = desk(server);
+    expect(await caller.call("prompts/get", { name: "array" })).toEqual({
+      messages,
+      resultType: "complete",
+      _meta: about,
+    });
+    expect(await caller.call("prompts/get", { name: "whole" })).toEqual({
+      description: "own",
+      messages,
+      resultType: "complete",
+      _meta: { k: 1, ...about },
+    });
+  });
+
+  it("name what is missing or wrong", async () => {
+    const server = createServer(info).prompt(
+      "p",
+      { arguments: { a: { required: true }, b: { required: true }, c: {}, constructor: { required: true } } },
+      () => "x",
+    );
+    const caller = desk(server);
+    const missing = await caller.refused("prompts/get", { name: "p", arguments: { b: "1" } });
+    expect(missing.kind).toBe("invalid_params");
+    expect(missing.message).toBe("The prompt p needs the arguments a, constructor");
+    expect(missing.data).toMatchObject({ missing: ["a", "constructor"] });
+    const full = { a: "1", b: "2", constructor: "3" };
+    const wrong = await caller.refused("prompts/get", { name: "p", arguments: { ...full, c: 1 } });
+    expect(wrong.message).toBe("The argument c of the prompt p must be a string");
+    const unknown = await caller.refused("prompts/get", { name: "q" });
+    expect(unknown.message).toBe("Prompt not found: q");
+    expect(unknown.data).toEqual({ kind: "prompt_not_found", promptName: "q" });
+    expect((await caller.refused("prompts/get", {})).kind).toBe("invalid_params");
+    expect(await caller.call("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
+  });
+
+  it("that fail are errors of the protocol", async () => {
+    const server = createServer(info)
+      .prompt("broken", {}, () => Promise.reject(new Error("no idea")))
+      .prompt("odd", {}, () => 42 as never);
+    const caller = desk(server);
+    expect((await caller.refused("prompts/get", { name: "broken" })).toBody()).toEqual({
+      code: -32603,
+      message: "no idea",
+      data: { kind: "internal_error" },
+    });
+    expect((await caller.refused("prompts/get", { name: "odd" })).message).toContain("neither a text nor messages");
+  });
+
+  it("may go", async () => {
+    const server = createServer(info).prompt("p", {}, () => "x");
+    expect(server.removePrompt("p")).toBe(true);
+    expect(server.removePrompt("p")).toBe(false);
+    expect(await desk(server).call("prompts/list")).toMatchObject({ prompts: [] });
+  });
+
+  it("have arguments typed by what was declared", () => {
+    const server = createServer(info)
+      .prompt("p", { arguments: { a: { required: true }, b: {}, c: { required: false } } }, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ a: string; b?: string; c?: string }>();
+        return args.a;
+      })
+      .prompt("q", {}, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ [name: string]: string | undefined }>();
+        return "x";
+      });
+    expect(server).toBeTypeOf("function");
+  });
+});

@@ -1,0 +1,144 @@
+// Prompts: their list, and the messages that one gives. A string is one user message; an array is messages; an
+// object with `messages` is the result itself. Arguments are strings, and a required one that is missing is
+// named in the error.
+
+import type { Context } from "../core/context.ts";
+import type { Meta, Request, Result } from "../core/handler.ts";
+import { isObject } from "../protocol/check.ts";
+import { invalidParams, McpError } from "../protocol/errors.ts";
+import type { Icon, PromptMessage } from "../protocol/model/index.ts";
+import { CallContext, type ToolContext } from "./call-context.ts";
+import type { Completer, Completers } from "./completions.ts";
+import { defined, type Frame } from "./frame.ts";
+import { InputRequired, type Rounds } from "./input-required.ts";
+import type { Flat } from "./schema.ts";
+import { counter, Shelf } from "./shelf.ts";
+import { orError } from "./thrown.ts";
+
+export interface PromptArgumentOptions<Required = unknown> {
+  readonly title?: string;
+  readonly description?: string;
+  readonly required?: Required;
+  readonly complete?: Completer;
+}
+
+/** `Required` says of each argument whether it is; a mapped type, so that completers inside it know their types. */
+export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
+  readonly title?: string;
+  /** For people who choose, and what `prompts/get` says where the handler says nothing of its own. */
+  readonly description?: string;
+  readonly arguments?: {
+    readonly [Name in keyof Required]: PromptArgumentOptions<Required[Name]> & { readonly required?: boolean };
+  };
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Meta;
+}
+
+export type PromptArguments<Required> = Flat<
+  { -readonly [Name in keyof Required as Required[Name] extends true ? Name : never]: string } & {
+    -readonly [Name in keyof Required as Required[Name] extends true ? never : Name]?: string;
+  }
+>;
+
+export type PromptReturn =
+  | string
+  | readonly PromptMessage[]
+  | { readonly description?: string; readonly messages: readonly PromptMessage[]; readonly _meta?: Meta }
+  | InputRequired;
+
+export type PromptHandler<Required> = (
+  args: PromptArguments<Required>,
+  context: ToolContext,
+) => PromptReturn | Promise<PromptReturn>;
+
+interface Prompt {
+  readonly description: string | undefined;
+  readonly required: readonly string[];
+  readonly completers: Completers;
+  get(args: Record<string, string>, context: ToolContext): PromptReturn | Promise<PromptReturn>;
+}
+
+export class Prompts {
+  readonly #shelf: Shelf<Prompt>;
+  readonly #frame: Frame;
+  readonly #rounds: Rounds;
+
+  constructor(frame: Frame, rounds: Rounds, changed: () => void) {
+    this.#frame = frame;
+    this.#rounds = rounds;
+    this.#shelf = new Shelf(counter(), changed);
+  }
+
+  get used(): boolean {
+    return this.#shelf.used;
+  }
+
+  add(name: string, options: PromptOptions, get: Prompt["get"]): void {
+    if (typeof name !== "string" || name === "") throw new TypeError("A prompt needs a name");
+    if (typeof get !== "function") throw new TypeError(`Prompt ${name}: its handler must be a function`);
+    const { title, description, icons, _meta } = options;
+    const declared = Object.entries(options.arguments ?? {});
+    const prompt: Prompt = {
+      description,
+      get,
+      required: declared.filter(([, { required }]) => required === true).map(([argument]) => argument),
+      completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
+    };
+    const shown = declared.map(([argument, { title, description, required }]) =>
+      defined({ name: argument, title, description, required }),
+    );
+    const list = options.arguments === undefined ? undefined : shown;
+    this.#shelf.put(name, prompt, defined({ name, title, description, icons, arguments: list, _meta }));
+  }
+
+  remove(name: string): boolean {
+    return this.#shelf.remove(name);
+  }
+
+  completers(name: string): Completers | undefined {
+    return this.#shelf.get(name)?.completers;
+  }
+
+  list({ method, params }: Request): Result {
+    return this.#frame.list(method, "prompts", this.#shelf.items(), params["cursor"]);
+  }
+
+  async get(request: Request, context: Context): Promise<Result> {
+    const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
+    const prompt = this.#shelf.get(name);
+    if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
+    const args = checkArguments(name, prompt, given);
+    const call = new CallContext(context, request, this.#rounds.brought(request, context));
+    const value = await orError(context, () => prompt.get(args, call));
+    if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
+    const whole = wholeOf(name, value);
+    const { messages, _meta, description = prompt.description, ...rest } = whole;
+    return this.#frame.complete(defined({ ...rest, description, messages }), _meta);
+  }
+}
+
+function checkArguments(name: string, { required }: Prompt, given: Record<string, unknown>): Record<string, string> {
+  const missing = required.filter((argument) => !Object.hasOwn(given, argument));
+  if (missing.length > 0) {
+    const what = missing.length === 1 ? "argument" : "arguments";
+    throw invalidParams(`The prompt ${name} needs the ${what} ${missing.join(", ")}`, { promptName: name, missing });
+  }
+  for (const [argument, value] of Object.entries(given)) {
+    if (typeof value === "string") continue;
+    throw invalidParams(`The argument ${argument} of the prompt ${name} must be a string`, {
+      promptName: name,
+      argument,
+    });
+  }
+  return given as Record<string, string>;
+}
+
+type Whole = Exclude<PromptReturn, string | readonly unknown[] | InputRequired>;
+
+function wholeOf(name: string, value: Exclude<PromptReturn, InputRequired>): Whole {
+  if (typeof value === "string") return { messages: [{ role: "user", content: { type: "text", text: value } }] };
+  if (Array.isArray(value)) return { messages: value as readonly PromptMessage[] };
+  // Programs without types may return anything.
+  if (isObject(value) && Array.isArray(value["messages"])) return value;
+  throw McpError.of("internal_error", `The prompt ${name} gave neither a text nor messages`, { promptName: name });
+}

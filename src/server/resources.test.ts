@@ -1,0 +1,169 @@
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { desk } from "../../test/support/desk.ts";
+import { McpError } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import { createServer, type Server } from "./server.ts";
+import type { TemplateVariables } from "./template-variables.ts";
+
+const info = { name: "test", version: "1" };
+const common = { ttlMs: 0, cacheScope: "private", resultType: "complete", _meta: { [META.serverInfo]: info } };
+
+const read = async (server: Server, uri: string): Promise<unknown> => {
+  const { contents } = await desk(server).call("resources/read", { uri });
+  return contents;
+};
+
+describe("lists of resources", () => {
+  it("show all that was said, in the order of registration", async () => {
+    const annotations = { audience: ["user"], priority: 0.5 } as const;
+    const server = createServer(info)
+      .resource("a:b", {}, () => "x")
+      .template("t:{id}", { name: "T", title: "Tee", mimeType: "text/plain", annotations }, ({ id }) => id)
+      .resource("a:c", { name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } }, () => "x");
+    expect(await desk(server).call("resources/list")).toEqual({
+      resources: [
+        { uri: "a:b", name: "a:b" },
+        { uri: "a:c", name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } },
+      ],
+      ...common,
+    });
+    expect(await desk(server).call("resources/templates/list")).toEqual({
+      resourceTemplates: [{ uriTemplate: "t:{id}", name: "T", title: "Tee", mimeType: "text/plain", annotations }],
+      ...common,
+    });
+  });
+
+  it("are there as one family", async () => {
+    const caller = desk(createServer(info).resource("a:b", {}, () => "x"));
+    expect(await caller.call("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
+    const other = desk(createServer(info).template("t:{id}", {}, () => "x"));
+    expect(await other.call("resources/list")).toMatchObject({ resources: [] });
+  });
+
+  it("hold what templates count, where the template stands, page by page", async () => {
+    const listed = (...names: string[]) => names.map((name) => ({ uri: `t:${name}`, name }));
+    const server = createServer({ ...info, pageSize: 2 })
+      .resource("a:1", {}, () => "x")
+      .template("t:{id}", { list: async () => listed("x", "y", "z") }, ({ id }) => id)
+      .resource("a:2", {}, () => "x")
+      .template("u:{id}", {}, ({ id }) => id);
+    const caller = desk(server);
+    const uris: string[][] = [];
+    for (let cursor: unknown; ;) {
+      const page = await caller.call("resources/list", cursor === undefined ? {} : { cursor });
+      uris.push((page["resources"] as { uri: string }[]).map(({ uri }) => uri));
+      cursor = page["nextCursor"];
+      if (cursor === undefined) break;
+    }
+    expect(uris).toEqual([["a:1", "t:x"], ["t:y", "t:z"], ["a:2"]]);
+  });
+
+  it("refuse addresses without a scheme and templates that are none", () => {
+    const server = createServer(info);
+    expect(() => server.resource("notes/1", {}, () => "x")).toThrow("must begin with a scheme");
+    expect(() => server.template("t:{id", {}, () => "x")).toThrow("never closed");
+    expect(() => server.template("t:{id}", { complete: { other: () => [] } }, () => "x")).toThrow("no variable other");
+  });
+});
+
+describe("reading", () => {
+  it("gives text, blobs and JSON, each with its address and its type where it is known", async () => {
+    const bytes = new Uint8Array([0, 255, 1, 2]).subarray(1, 3);
+    const server = createServer(info)
+      .resource("a:text", {}, () => "hi")
+      .resource("a:html", { mimeType: "text/html" }, async () => "<p>")
+      .resource("a:bytes", { mimeType: "image/png" }, () => bytes)
+      .resource("a:json", {}, () => ({ a: [1] }))
+      .resource("a:null", { mimeType: "application/x+json" }, () => null)
+      .resource("a:uri", {}, (uri) => uri);
+    expect(await desk(server).call("resources/read", { uri: "a:text" })).toEqual({
+      contents: [{ uri: "a:text", text: "hi" }],
+      ...common,
+    });
+    expect(await read(server, "a:html")).toEqual([{ uri: "a:html", mimeType: "text/html", text: "<p>" }]);
+    expect(await read(server, "a:bytes")).toEqual([{ uri: "a:bytes", mimeType: "image/png", blob: "/wE=" }]);
+    expect(await read(server, "a:json")).toEqual([{ uri: "a:json", mimeType: "application/json", text: '{"a":[1]}' }]);
+    expect(await read(server, "a:null")).toEqual([{ uri: "a:null", mimeType: "application/x+json", text: "null" }]);
+    expect(await read(server, "a:uri")).toEqual([{ uri: "a:uri", text: "a:uri" }]);
+  });
+
+  it("takes whole results, and fills in what they leave out", async () => {
+    const contents = [{ text: "1" }, { uri: "a:b/2", mimeType: "text/html", blob: "aGk=" }];
+    const server = createServer(info)
+      .resource("a:b", { mimeType: "text/plain" }, () => ({ contents, _meta: { k: 1 } }))
+      .resource("a:data", {}, () => ({ contents: ["only", "data"] }));
+    expect(await desk(server).call("resources/read", { uri: "a:b" })).toEqual({
+      ...common,
+      contents: [{ uri: "a:b", mimeType: "text/plain", text: "1" }, contents[1]],
+      _meta: { k: 1, [META.serverInfo]: info },
+    });
+    expect(await read(server, "a:data")).toMatchObject([{ text: '{"contents":["only","data"]}' }]);
+  });
+
+  it("looks for the address itself first, then for templates in their order", async () => {
+    const server = createServer(info)
+      .template("n:{id}", {}, ({ id }) => `first ${id}`)
+      .template("n:{+path}", {}, ({ path }, _context, uri) => `second ${path} of ${uri}`)
+      .resource("n:exact", {}, () => "exact");
+    expect(await read(server, "n:exact")).toMatchObject([{ text: "exact" }]);
+    expect(await read(server, "n:a%20b")).toMatchObject([{ uri: "n:a%20b", text: "first a b" }]);
+    expect(await read(server, "n:a/b")).toMatchObject([{ text: "second a/b of n:a/b" }]);
+    server.removeTemplate("n:{id}");
+    expect(await read(server, "n:a")).toMatchObject([{ text: "second a of n:a" }]);
+  });
+
+  it("says what is not there", async () => {
+    const server = createServer(info)
+      .resource("a:b", {}, () => "x")
+      .template("t:{id}", {}, () => undefined);
+    for (const uri of ["a:c", "t:1", "t:a/b", "t:%E0%A4%A", "", "a:b#"]) {
+      const error = await desk(server).refused("resources/read", { uri });
+      expect(error.message).toBe(`Resource not found: ${uri}`);
+      expect(error.data).toEqual({ kind: "resource_not_found", uri });
+    }
+    expect((await desk(server).refused("resources/read", {})).kind).toBe("invalid_params");
+    expect(server.removeResource("a:b")).toBe(true);
+    expect((await desk(server).refused("resources/read", { uri: "a:b" })).kind).toBe("resource_not_found");
+  });
+
+  it("turns what a reader throws into an error of the protocol", async () => {
+    const denied = McpError.of("access_denied", "not you");
+    const server = createServer(info)
+      .resource("a:broken", {}, () => Promise.reject(new Error("disk on fire")))
+      .resource("a:denied", {}, () => Promise.reject(denied));
+    const error = await desk(server).refused("resources/read", { uri: "a:broken" });
+    expect(error.toBody()).toEqual({ code: -32603, message: "disk on fire", data: { kind: "internal_error" } });
+    expect(await desk(server).refused("resources/read", { uri: "a:denied" })).toBe(denied);
+  });
+
+  it("says how long things keep", async () => {
+    const server = createServer({ ...info, cache: { ttlMs: 5000, cacheScope: "public" } })
+      .resource("a:b", {}, () => "x")
+      .resource("a:c", { cache: { ttlMs: 1, cacheScope: "private" } }, () => "x");
+    const caller = desk(server);
+    for (const [method, params] of [
+      ["server/discover"],
+      ["resources/list"],
+      ["resources/read", { uri: "a:b" }],
+    ] as const) {
+      expect(await caller.call(method, params)).toMatchObject({ ttlMs: 5000, cacheScope: "public" });
+    }
+    const own = await caller.call("resources/read", { uri: "a:c" });
+    expect(own).toMatchObject({ ttlMs: 1, cacheScope: "private" });
+  });
+});
+
+describe("types of templates", () => {
+  it("variables follow from the template", () => {
+    createServer(info)
+      .template("a:{x}/{+y}{?q,list*}", {}, (variables) => {
+        expectTypeOf(variables).toEqualTypeOf<{ x: string; y: string; q?: string; list?: string[] }>();
+      })
+      .template("a:{id:2}/{id}{/rest*}", {}, (variables) => {
+        expectTypeOf(variables).toEqualTypeOf<{ id: string; rest?: string[] }>();
+      });
+    expectTypeOf<TemplateVariables<string>>().toEqualTypeOf<Record<string, string | string[]>>();
+    expectTypeOf<keyof TemplateVariables<"plain">>().toEqualTypeOf<never>();
+    expect(info.name).toBe("test");
+  });
+});

@@ -1,0 +1,188 @@
+// Resources and resource templates: their lists and their reads. An address is looked up as it stands, then
+// tried against the templates in the order of their registration. A string that is read is text, bytes are a
+// blob, an object with a `contents` array is the result itself, undefined is "not found", all else is JSON.
+
+import type { Context } from "../core/context.ts";
+import type { Meta, Request, Result } from "../core/handler.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
+import { parseTemplate, type UriTemplate } from "../protocol/uri-template.ts";
+import { CallContext, type ToolContext } from "./call-context.ts";
+import type { Completer, Completers } from "./completions.ts";
+import { type CacheHint, defined, type Frame, type Listed } from "./frame.ts";
+import { InputRequired, type Rounds } from "./input-required.ts";
+import { counter, Shelf } from "./shelf.ts";
+import { orError } from "./thrown.ts";
+
+interface CommonOptions {
+  /** The address where it is left out. */
+  readonly name?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  readonly icons?: readonly Icon[];
+  readonly annotations?: Annotations;
+  readonly _meta?: Meta;
+  /** For what is read here; the server's own hint where it is left out. */
+  readonly cache?: CacheHint;
+}
+
+export interface ResourceOptions extends CommonOptions {
+  /** In bytes. */
+  readonly size?: number;
+}
+
+export interface TemplateOptions extends CommonOptions {
+  /** The addresses that the template stands for now, where they can be counted: they join the list of resources. */
+  readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
+  readonly complete?: Readonly<Record<string, Completer>>;
+}
+
+export type ResourceHandler = (uri: string, context: ToolContext) => unknown;
+export type TemplateHandler<Variables> = (variables: Variables, context: ToolContext, uri: string) => unknown;
+
+interface Template {
+  readonly parsed: UriTemplate;
+  readonly options: TemplateOptions;
+  readonly completers: Completers;
+  read(variables: unknown, context: ToolContext, uri: string): unknown;
+}
+
+type Found = { readonly options: CommonOptions; read(context: ToolContext): unknown };
+
+export class Resources {
+  readonly #resources: Shelf<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
+  readonly #templates: Shelf<Template>;
+  readonly #frame: Frame;
+  readonly #rounds: Rounds;
+
+  constructor(frame: Frame, rounds: Rounds, changed: () => void) {
+    this.#frame = frame;
+    this.#rounds = rounds;
+    // One counter, because what templates list stands among the resources.
+    const next = counter();
+    this.#resources = new Shelf(next, changed);
+    this.#templates = new Shelf(next, changed);
+  }
+
+  get used(): boolean {
+    return this.#resources.used || this.#templates.used;
+  }
+
+  add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
+    if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
+      throw new TypeError(`Resource ${uri}: its address must begin with a scheme`);
+    if (typeof read !== "function") throw new TypeError(`Resource ${uri}: its handler must be a function`);
+    const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
+    const shown = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
+    this.#resources.put(uri, { options, read }, shown);
+  }
+
+  addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
+    const parsed = parseTemplate(uriTemplate);
+    if (typeof read !== "function") throw new TypeError(`Template ${uriTemplate}: its handler must be a function`);
+    const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
+    const stray = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
+    if (stray !== undefined) throw new TypeError(`Template ${uriTemplate}: it has no variable ${stray} to complete`);
+    const completers = new Map(
+      parsed.names.map((name) => [name, Object.hasOwn(complete, name) ? complete[name] : undefined]),
+    );
+    const shown = defined({ uriTemplate, name, title, description, mimeType, icons, annotations, _meta });
+    this.#templates.put(uriTemplate, { parsed, options, completers, read }, shown);
+  }
+
+  remove(uri: string): boolean {
+    return this.#resources.remove(uri);
+  }
+
+  removeTemplate(uriTemplate: string): boolean {
+    return this.#templates.remove(uriTemplate);
+  }
+
+  /** Whether the address can be read, as far as can be told without reading it. */
+  knows(uri: string): boolean {
+    return this.#find(uri) !== undefined;
+  }
+
+  completers(uri: string): Completers | undefined {
+    return this.#templates.get(uri)?.completers ?? (this.#resources.get(uri) && new Map());
+  }
+
+  async list(request: Request, context: Context): Promise<Result> {
+    const listing = this.#templates.items().filter(({ entry }) => entry.options.list !== undefined);
+    const call = new CallContext(context, request, { answers: {}, state: undefined });
+    const counted = await Promise.all(
+      listing.map(async ({ order, entry }): Promise<readonly Listed[]> => {
+        const resources = (await entry.options.list?.(call)) ?? [];
+        return resources.map((shown) => ({ order, key: shown.uri, shown }));
+      }),
+    );
+    const items: readonly Listed[] = this.#resources.items();
+    const all = listing.length === 0 ? items : [...items, ...counted.flat()].toSorted((a, b) => a.order - b.order);
+    return this.#frame.list(request.method, "resources", all, request.params["cursor"]);
+  }
+
+  listTemplates({ method, params }: Request): Result {
+    return this.#frame.list(method, "resourceTemplates", this.#templates.items(), params["cursor"]);
+  }
+
+  async read(request: Request, context: Context): Promise<Result> {
+    const { uri } = request.params as { uri: string };
+    const found = this.#find(uri);
+    if (found === undefined) throw notFound(uri);
+    const call = new CallContext(context, request, this.#rounds.brought(request, context));
+    const value = await orError(context, () => found.read(call));
+    if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
+    if (value === undefined) throw notFound(uri);
+    const { mimeType, cache } = found.options;
+    if (isResult(value)) {
+      const { contents, _meta, ...rest } = value;
+      const whole = contents.map((content) => defined({ uri, mimeType, ...content }));
+      return this.#frame.cacheable({ ...rest, contents: whole }, cache, _meta);
+    }
+    return this.#frame.cacheable({ contents: [contentOf(uri, mimeType, value)] }, cache);
+  }
+
+  #find(uri: string): Found | undefined {
+    const resource = this.#resources.get(uri);
+    if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
+    for (const { entry } of this.#templates.items()) {
+      const variables = entry.parsed.match(uri);
+      if (variables !== undefined) {
+        return { options: entry.options, read: (context) => entry.read(variables, context, uri) };
+      }
+    }
+    return undefined;
+  }
+}
+
+function notFound(uri: string): McpError {
+  return McpError.of("resource_not_found", `Resource not found: ${uri}`, { uri });
+}
+
+function contentOf(uri: string, mimeType: string | undefined, value: unknown): ResourceContents {
+  if (typeof value === "string") return defined({ uri, mimeType, text: value });
+  if (value instanceof Uint8Array) {
+    return defined({
+      uri,
+      mimeType,
+      blob: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
+    });
+  }
+  const text = (JSON.stringify(value) as string | undefined) ?? "null";
+  return { uri, mimeType: mimeType ?? "application/json", text };
+}
+
+interface WholeResult {
+  readonly contents: readonly Partial<ResourceContents>[];
+  readonly _meta?: Meta;
+}
+
+function isResult(value: unknown): value is WholeResult {
+  const { contents } = Object(value) as { contents?: unknown };
+  if (!Array.isArray(contents)) return false;
+  return contents.every((item: unknown) => {
+    const { text, blob } = Object(item) as { text?: unknown; blob?: unknown };
+    return typeof text === "string" || typeof blob === "string";
+  });
+}

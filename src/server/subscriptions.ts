@@ -1,0 +1,89 @@
+// Changes, told to whoever listens: one long request for each listener. The first thing it hears is what was
+// granted of its wishes; it ends when the caller goes, when the server lets go of everything, or at once where
+// nothing was granted. A list that changes many times in one tick is one change. Tagging what is sent with the
+// subscription's id is the dialogue's work.
+
+import type { Context } from "../core/context.ts";
+import type { Notification, Request } from "../core/handler.ts";
+import type { SubscriptionFilter } from "../protocol/model/index.ts";
+
+export type ListName = "tools" | "prompts" | "resources";
+
+/** What the server can promise right now. */
+export interface Offer {
+  listChanged(list: ListName): boolean;
+  updates(uri: string): boolean;
+}
+
+interface Listener {
+  readonly lists: ReadonlySet<ListName>;
+  readonly uris: ReadonlySet<string>;
+  readonly notify: (notification: Notification) => void;
+  readonly end: () => void;
+}
+
+const WISHES = {
+  tools: "toolsListChanged",
+  prompts: "promptsListChanged",
+  resources: "resourcesListChanged",
+} as const;
+const LISTS = Object.keys(WISHES) as readonly ListName[];
+
+export class Subscriptions {
+  readonly #listeners = new Set<Listener>();
+  readonly #changed = new Set<ListName>();
+
+  /** Resolves when the listening is over. */
+  async listen({ params }: Request, context: Context, offer: Offer): Promise<void> {
+    const wanted = params["notifications"] as SubscriptionFilter;
+    const lists = new Set(LISTS.filter((list) => wanted[WISHES[list]] === true && offer.listChanged(list)));
+    const uris = new Set(wanted.resourceSubscriptions?.filter((uri) => offer.updates(uri)));
+    const granted: SubscriptionFilter = {
+      ...Object.fromEntries(Array.from(lists, (list) => [WISHES[list], true])),
+      ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris] }),
+    };
+    context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    const { signal } = context;
+    if ((lists.size === 0 && uris.size === 0) || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const listener: Listener = {
+        lists,
+        uris,
+        notify: (notification) => context.notify(notification),
+        end: () => {
+          this.#listeners.delete(listener);
+          signal.removeEventListener("abort", listener.end);
+          resolve();
+        },
+      };
+      this.#listeners.add(listener);
+      signal.addEventListener("abort", listener.end);
+    });
+  }
+
+  changed(list: ListName): void {
+    if (this.#listeners.size === 0) return;
+    if (this.#changed.size === 0) queueMicrotask(() => this.#flush());
+    this.#changed.add(list);
+  }
+
+  updated(uri: string): void {
+    for (const listener of this.#listeners) {
+      if (listener.uris.has(uri)) listener.notify({ method: "notifications/resources/updated", params: { uri } });
+    }
+  }
+
+  close(): void {
+    for (const listener of this.#listeners) listener.end();
+  }
+
+  #flush(): void {
+    const lists = [...this.#changed];
+    this.#changed.clear();
+    for (const list of lists) {
+      for (const listener of this.#listeners) {
+        if (listener.lists.has(list)) listener.notify({ method: `notifications/${list}/list_changed` });
+      }
+    }
+  }
+}

@@ -1,0 +1,293 @@
+import { type } from "arktype";
+import * as v from "valibot";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
+import { desk } from "../../test/support/desk.ts";
+import { McpError } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import type { ToolContext } from "./call-context.ts";
+import { createServer, type Server } from "./server.ts";
+
+const info = { name: "test", version: "1" };
+const about = { [META.serverInfo]: info };
+
+const call = (server: Server, name: string, args?: Record<string, unknown>): Promise<Record<string, unknown>> =>
+  desk(server).call("tools/call", args === undefined ? { name } : { name, arguments: args });
+
+const said = (text: string, isError = false): object => ({
+  content: [{ type: "text", text }],
+  isError,
+  resultType: "complete",
+  _meta: about,
+});
+
+describe("the list of tools", () => {
+  it("shows all that was said of a tool, and nothing that was not", async () => {
+    const icons = [{ src: "data:image/png;base64,aGk=" }];
+    const annotations = { readOnlyHint: true };
+    const server = createServer(info)
+      .tool("bare", {}, () => "x")
+      .tool(
+        "full",
+        {
+          title: "Full",
+          description: "All of it",
+          input: z.object({ a: z.string() }),
+          output: z.object({ b: z.number() }),
+          annotations,
+          icons,
+          _meta: { "x/y": 1 },
+        },
+        () => ({ b: 1 }),
+      );
+    expect(await desk(server).call("tools/list")).toEqual({
+      tools: [
+        { name: "bare", inputSchema: { type: "object" } },
+        {
+          name: "full",
+          title: "Full",
+          description: "All of it",
+          inputSchema: { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
+          outputSchema: expect.objectContaining({ type: "object", required: ["b"] }),
+          annotations,
+          icons,
+          _meta: { "x/y": 1 },
+        },
+      ],
+      ttlMs: 0,
+      cacheScope: "private",
+      resultType: "complete",
+      _meta: about,
+    });
+  });
+
+  it("is in the order of registration, and a replaced tool keeps its place", async () => {
+    const names = async (server: Server): Promise<string[]> => {
+      const { tools } = await desk(server).call("tools/list");
+      return (tools as { name: string; title?: string }[]).map(({ name, title }) => title ?? name);
+    };
+    const server = createServer(info);
+    for (const name of ["c", "a", "b"]) server.tool(name, {}, () => name);
+    expect(await names(server)).toEqual(["c", "a", "b"]);
+    server.tool("a", { title: "new a" }, () => "new");
+    expect(await names(server)).toEqual(["c", "new a", "b"]);
+    expect(server.removeTool("c")).toBe(true);
+    expect(server.removeTool("c")).toBe(false);
+    server.tool("c", {}, () => "c");
+    expect(await names(server)).toEqual(["new a", "b", "c"]);
+  });
+
+  it("comes in pages that bear changes between them", async () => {
+    const server = createServer({ ...info, pageSize: 2 });
+    for (const name of ["a", "b", "c", "d", "e"]) server.tool(name, {}, () => name);
+    const caller = desk(server);
+    const first = await caller.call("tools/list");
+    expect(first["tools"]).toMatchObject([{ name: "a" }, { name: "b" }]);
+    server.removeTool("b");
+    server.removeTool("a");
+    const second = await caller.call("tools/list", { cursor: first["nextCursor"] });
+    expect(second["tools"]).toMatchObject([{ name: "c" }, { name: "d" }]);
+    const third = await caller.call("tools/list", { cursor: second["nextCursor"] });
+    expect(third["tools"]).toMatchObject([{ name: "e" }]);
+    expect(third).not.toHaveProperty("nextCursor");
+    expect((await caller.refused("tools/list", { cursor: "" })).kind).toBe("invalid_params");
+    expect((await caller.refused("tools/list", { cursor: "forged" })).kind).toBe("invalid_params");
+  });
+
+  it("is one frozen object until something changes", async () => {
+    const server = createServer(info).tool("a", {}, () => "a");
+    const first = await desk(server).call("tools/list");
+    expect(await desk(server).call("tools/list")).toBe(first);
+    expect(Object.isFrozen(first)).toBe(true);
+    server.tool("b", {}, () => "b");
+    expect((await desk(server).call("tools/list"))["tools"]).toHaveLength(2);
+  });
+});
+
+describe("registering a tool", () => {
+  it("refuses what could never work, in plain words", () => {
+    const server = createServer(info);
+    expect(() => server.tool("", {}, () => 1)).toThrow("A tool needs a name");
+    expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("its input must be an object");
+    expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as inputSchema");
+    expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as outputSchema");
+    expect(() => server.tool("t", {}, undefined as never)).toThrow("must be a function");
+  });
+
+  it("leaves no trace when it fails", async () => {
+    const server = createServer(info);
+    expect(() => server.tool("t", { input: z.string() }, (_args, _context) => 1)).toThrow(TypeError);
+    expect(await desk(server).call("server/discover")).toMatchObject({ capabilities: {} });
+    expect((await desk(server).refused("tools/list")).kind).toBe("method_not_found");
+  });
+
+  it("says that the input of a union is an object", async () => {
+    const input = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
+    const server = createServer(info).tool("t", { input }, (args) => ("a" in args ? args.a : args.b));
+    const { tools } = await desk(server).call("tools/list");
+    expect(tools).toMatchObject([{ inputSchema: { type: "object", anyOf: [{}, {}] } }]);
+    expect(await call(server, "t", { b: "x" })).toEqual(said("x"));
+  });
+});
+
+describe("calling a tool", () => {
+  const plain = { type: "object", properties: { text: { type: "string" } }, required: ["text"] } as const;
+  const server = createServer(info)
+    .tool("zod", { input: z.object({ text: z.string() }) }, ({ text }) => text)
+    .tool("valibot", { input: v.object({ text: v.string() }), inputSchema: plain }, ({ text }) => text)
+    .tool("arktype", { input: type({ text: "string" }) }, ({ text }) => text)
+    .tool("plain", { input: plain }, ({ text }) => text)
+    .tool("beside", { inputSchema: plain }, (args) => String(args["text"]));
+  const names = ["zod", "valibot", "arktype", "plain", "beside"];
+
+  it.each(names)("passes what fits: %s", async (name) => {
+    expect(await call(server, name, { text: "hi" })).toEqual(said("hi"));
+  });
+
+  it.each(names)("tells the model what does not fit: %s", async (name) => {
+    const result = await call(server, name, { text: 1 });
+    expect(result).toMatchObject({ isError: true, resultType: "complete" });
+    const [{ text }] = result["content"] as [{ text: string }];
+    expect(text).toMatch(new RegExp(`^Invalid arguments for the tool ${name}:\n- text`));
+    expect((await call(server, name))["isError"]).toBe(true);
+  });
+
+  it("gives arguments as the schema leaves them, and {} where there are none", async () => {
+    const server = createServer(info)
+      .tool("defaults", { input: z.object({ n: z.number().default(7) }) }, ({ n }) => n)
+      .tool("none", {}, (args) => args);
+    expect((await call(server, "defaults"))["structuredContent"]).toBe(7);
+    expect((await call(server, "none"))["structuredContent"]).toEqual({});
+    expect((await call(server, "none", { a: 1 }))["structuredContent"]).toEqual({ a: 1 });
+  });
+
+  it("refuses what is no call at all", async () => {
+    const caller = desk(server);
+    for (const params of [{}, { name: 1 }, { name: "zod", arguments: [] }, { name: "zod", arguments: "x" }]) {
+      expect((await caller.refused("tools/call", params)).kind).toBe("invalid_params");
+    }
+    const unknown = await caller.refused("tools/call", { name: "nope" });
+    expect(unknown.message).toBe("Tool not found: nope");
+    expect(unknown.data).toEqual({ kind: "tool_not_found", toolName: "nope" });
+  });
+
+  it("turns what a tool throws into a result, without a stack", async () => {
+    const server = createServer(info)
+      .tool("error", {}, () => {
+        throw new RangeError("too far");
+      })
+      .tool("empty", {}, () => {
+        throw new RangeError();
+      })
+      .tool("late", {}, () => Promise.reject(new Error("too late")))
+      .tool("text", {}, () => {
+        // eslint-disable-next-line typescript/only-throw-error -- programs do
+        throw "just text";
+      })
+      .tool("circle", {}, () => {
+        const circle: { self?: unknown } = {};
+        circle.self = circle;
+        return circle;
+      });
+    expect(await call(server, "error")).toEqual(said("too far", true));
+    expect(await call(server, "empty")).toEqual(said("RangeError", true));
+    expect(await call(server, "late")).toEqual(said("too late", true));
+    expect(await call(server, "text")).toEqual(said("just text", true));
+    expect((await call(server, "circle"))["isError"]).toBe(true);
+  });
+
+  it("passes McpError on, and whatever comes after the caller has gone", async () => {
+    const error = McpError.of("access_denied", "not you");
+    const gone = new Error("gone");
+    const server = createServer(info)
+      .tool("denied", {}, () => Promise.reject(error))
+      .tool("aborted", {}, (_args, { signal }) => Promise.reject(signal.reason as Error));
+    await expect(call(server, "denied")).rejects.toBe(error);
+    const caller = desk(server);
+    caller.abort(gone);
+    await expect(caller.call("tools/call", { name: "aborted" })).rejects.toBe(gone);
+  });
+
+  it("adds who the server is to a result's own meta", async () => {
+    const server = createServer(info).tool("t", {}, () => ({ content: [], _meta: { mine: 1 }, other: 2 }));
+    expect(await call(server, "t")).toEqual({
+      content: [],
+      isError: false,
+      other: 2,
+      resultType: "complete",
+      _meta: { mine: 1, ...about },
+    });
+  });
+
+  it("shares one frozen meta otherwise", async () => {
+    const first = await call(server, "zod", { text: "a" });
+    const second = await call(server, "plain", { text: "a" });
+    expect(second["_meta"]).toBe(first["_meta"]);
+    expect(Object.isFrozen(first["_meta"])).toBe(true);
+  });
+});
+
+describe("a declared output", () => {
+  it("is checked, whatever the library", async () => {
+    const sum = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] } as const;
+    const given: unknown = JSON.parse('{"sum":"3"}');
+    const wrong = given as { sum: number };
+    const server = createServer(info)
+      .tool("zod", { output: z.object({ sum: z.number() }) }, () => wrong)
+      .tool("valibot", { output: v.object({ sum: v.number() }), outputSchema: sum }, () => wrong)
+      .tool("arktype", { output: type({ sum: "number" }) }, () => wrong)
+      .tool("plain", { output: sum }, () => wrong)
+      .tool("beside", { outputSchema: sum }, () => wrong)
+      .tool("good", { output: sum }, () => ({ sum: 3 }));
+    for (const name of ["zod", "valibot", "arktype", "plain", "beside"]) {
+      const result = await call(server, name);
+      expect(result, name).not.toHaveProperty("structuredContent");
+      const [{ text }] = result["content"] as [{ text: string }];
+      expect(text).toMatch(new RegExp(`^The output of the tool ${name} does not fit its schema:\n- sum`));
+      expect(result["isError"]).toBe(true);
+    }
+    expect(await call(server, "good")).toEqual({ ...said('{"sum":3}'), structuredContent: { sum: 3 } });
+  });
+
+  it("may be any JSON value", async () => {
+    const server = createServer(info)
+      .tool("list", { output: z.array(z.string()) }, () => ["a"])
+      .tool("word", { output: z.string() }, () => "a");
+    expect(await call(server, "list")).toMatchObject({ structuredContent: ["a"], isError: false });
+    expect(await call(server, "word")).toMatchObject({ structuredContent: "a", content: [{ text: '"a"' }] });
+  });
+});
+
+describe("types of tools", () => {
+  it("arguments follow from the schema", () => {
+    const server = createServer(info);
+    const literal = {
+      type: "object",
+      properties: { a: { type: "string" }, b: { type: "number" } },
+      required: ["a"],
+    } as const;
+    server
+      .tool("zod", { input: z.object({ text: z.string(), n: z.number().optional() }) }, (args, context) => {
+        expectTypeOf(args).toEqualTypeOf<{ text: string; n?: number | undefined }>();
+        expectTypeOf(context).toEqualTypeOf<ToolContext>();
+      })
+      .tool("valibot", { input: v.object({ text: v.string() }), inputSchema: literal }, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ text: string }>();
+      })
+      .tool("arktype", { input: type({ text: "string" }) }, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ text: string }>();
+      })
+      .tool("literal", { input: literal }, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ a: string; b?: number }>();
+      })
+      .tool("in place", { input: { type: "object", properties: { on: { type: "boolean" } } } }, (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ on?: boolean }>();
+      })
+      .tool("none", {}, (args) => {
+        expectTypeOf(args).toEqualTypeOf<Record<string, unknown>>();
+      })
+      // @ts-expect-error: the value does not fit the output
+      .tool("output", { output: z.object({ sum: z.number() }) }, () => ({ sum: "3" }));
+    expect(server).toBeTypeOf("function");
+  });
+});

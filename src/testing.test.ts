@@ -1,0 +1,138 @@
+// The tools for testers, on a server as a user would write one, in every revision.
+
+import { describe, expect, it } from "vitest";
+import { connect } from "./client/connect.ts";
+import { isRequest, type Message } from "./jsonrpc/message.ts";
+import { REVISIONS } from "./protocol/revisions/index.ts";
+import { createServer, type Server } from "./server/server.ts";
+import { connectAt, memoryPair, recorded, REVISION_NAMES } from "./testing.ts";
+
+function notes(): Server {
+  return createServer({ name: "notes", version: "1.0.0" })
+    .tool("echo", { description: "Echo", inputSchema: { type: "object" } }, (args) =>
+      String((args as { text?: unknown }).text),
+    )
+    .tool("steps", { description: "Steps", inputSchema: { type: "object" } }, (_, { progress, log }) => {
+      progress(1, 2);
+      log("error", "halfway");
+      return "done";
+    })
+    .tool("where", { description: "Roots", inputSchema: { type: "object" } }, async (_, { ask }) => {
+      const { roots } = await ask.roots();
+      return roots.map(({ uri }) => uri).join();
+    })
+    .resource("notes://one", { name: "One", mimeType: "text/plain" }, () => "first")
+    .template("notes://by/{name}", { name: "By" }, ({ name }) => `by ${name}`)
+    .prompt(
+      "review",
+      { description: "Review", arguments: { what: { required: true, complete: () => ["this"] } } },
+      ({ what }) => `Review ${what}`,
+    );
+}
+
+const methods = (messages: readonly Message[]): string[] => messages.filter(isRequest).map(({ method }) => method);
+
+describe("revisions", () => {
+  it("are named, oldest first", () => {
+    expect(REVISION_NAMES).toEqual(REVISIONS.map(({ name }) => name));
+  });
+});
+
+describe.each(REVISION_NAMES)("a server at %s", (revision) => {
+  const isSession = REVISIONS.find(({ name }) => name === revision)?.style === "session";
+
+  it("does all that it was written to do", async () => {
+    const server = notes();
+    const { client, close } = await connectAt(server, { revision, roots: [{ uri: "file:///here" }] });
+    expect(client.revision).toBe(revision);
+    expect(client.server).toMatchObject({ name: "notes", version: "1.0.0" });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["echo", "steps", "where"]);
+    expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ type: "text", text: "hi" }] });
+    expect(await client.callTool("where")).toMatchObject({ content: [{ text: "file:///here" }] });
+    expect(await client.readResource("notes://by/ada")).toMatchObject({ contents: [{ text: "by ada" }] });
+    expect(await client.getPrompt("review", { what: "it" })).toMatchObject({
+      messages: [{ content: { text: "Review it" } }],
+    });
+    const { completion } = await client.complete({ type: "ref/prompt", name: "review" }, { name: "what", value: "" });
+    expect(completion.values).toEqual(["this"]);
+    const seen: unknown[] = [];
+    await client.callTool("steps", {}, { onProgress: (p) => seen.push(p), onLog: ({ data }) => seen.push(data) });
+    expect(seen).toEqual([{ progress: 1, total: 2 }, "halfway"]);
+    await close();
+  });
+
+  it("tells of its changes", async () => {
+    const server = notes();
+    const { client, close } = await connectAt(server, { revision });
+    await client.ping();
+    const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
+    expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
+    server.removeTool("echo");
+    server.updated("notes://one");
+    const events: string[] = [];
+    for await (const { method } of subscription) {
+      events.push(method);
+      if (events.length === 2) break;
+    }
+    expect(events.sort()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
+    await close();
+  });
+
+  it("has every message of its wire on record", async () => {
+    const { client, sent, received, messages, close } = await connectAt(notes(), {
+      revision,
+      roots: [{ uri: "file:///here" }],
+    });
+    await client.callTool("where");
+    await close();
+    expect(methods(sent)).toEqual(
+      isSession ? ["initialize", "tools/call"] : ["server/discover", "tools/call", "tools/call"],
+    );
+    expect(methods(received)).toEqual(isSession ? ["roots/list"] : []);
+    const roots = sent.find((message) => "result" in message);
+    expect(roots).toEqual(
+      isSession ? expect.objectContaining({ result: { roots: [{ uri: "file:///here" }] } }) : undefined,
+    );
+    expect(messages).toHaveLength(sent.length + received.length);
+    expect(messages.filter(({ from }) => from === "end").map(({ message }) => message)).toEqual(received);
+    expect(messages[0]).toMatchObject({ from: "caller", message: sent[0] });
+  });
+});
+
+describe("a server without a wire", () => {
+  it("does all that it was written to do", async () => {
+    const client = await connect(notes(), { roots: [{ uri: "file:///here" }] });
+    expect(client.server).toMatchObject({ name: "notes" });
+    expect(await client.callTool("where")).toMatchObject({ content: [{ text: "file:///here" }] });
+    await client.close();
+  });
+});
+
+describe("connecting in memory", () => {
+  it("fails where the server does not speak the revision, and leaves nothing open", async () => {
+    const [oldest, newest] = [REVISION_NAMES[0]!, REVISION_NAMES.at(-1)!];
+    await expect(connectAt(notes(), { revision: oldest, serving: { revisions: [newest] } })).rejects.toMatchObject({
+      name: "LinkError",
+      kind: "protocol",
+    });
+  });
+
+  it("records batches message by message", async () => {
+    const [ours, theirs] = memoryPair();
+    const wire = recorded(ours);
+    const far = recorded(theirs);
+    await wire.start(() => undefined);
+    const heard = new Promise<void>(
+      (resolve) => void far.start(({ kind }) => (kind === "batch" ? resolve() : undefined)),
+    );
+    const batch: Message[] = [
+      { jsonrpc: "2.0", method: "a" },
+      { jsonrpc: "2.0", method: "b" },
+    ];
+    await wire.send(batch);
+    await heard;
+    expect(wire.sent).toEqual(batch);
+    expect(far.received).toEqual(batch);
+    await wire.close();
+  });
+});

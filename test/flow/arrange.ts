@@ -1,0 +1,53 @@
+// A caller, a bridge and an end, each pair joined by a wire: the bridge is nothing but an end's handler that
+// is served again. In memory all three live here; over stdio each is a process of its own.
+
+import { fileURLToPath } from "node:url";
+import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
+import { serveTransport } from "../../src/dialogue/serve.ts";
+import { memoryPair } from "../../src/transport/memory.ts";
+import { makeServer } from "./end-server.ts";
+
+/** What a bridge declares to its end: its callers' own limits are told question by question. */
+export const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+
+export interface Flow {
+  readonly client: Client;
+  close(): Promise<void>;
+}
+
+export type Arrange = (callerRevision: string, endRevision: string, options: ConnectOptions) => Promise<Flow>;
+
+const inMemory: Arrange = async (callerRevision, endRevision, options) => {
+  const [endBack, endFront] = memoryPair();
+  const [callerBack, callerFront] = memoryPair();
+  const end = await serveTransport(makeServer(), endFront, { revisions: [endRevision] });
+  const inner = await connect(endBack, { revision: endRevision, capabilities: ALL_CAPABILITIES });
+  const bridge = await serveTransport(inner.handler, callerFront);
+  const client = await connect(callerBack, { ...options, revision: callerRevision });
+  return {
+    client,
+    close: async () => {
+      await client.close();
+      await bridge.close();
+      await inner.close();
+      await end.close();
+    },
+  };
+};
+
+const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/** A script of this folder as a command. */
+export function command(name: string, ...args: readonly string[]): { command: string; args: string[] } {
+  return { command: process.execPath, args: ["--import", "tsx", script(name), ...args] };
+}
+
+const overStdio: Arrange = async (callerRevision, endRevision, options) => {
+  const client = await connect(command("bridge.ts", endRevision), { ...options, revision: callerRevision });
+  return { client, close: () => client.close() };
+};
+
+export const ARRANGEMENTS: readonly (readonly [string, Arrange])[] = [
+  ["memory", inMemory],
+  ["stdio", overStdio],
+];

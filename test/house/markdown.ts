@@ -1,0 +1,60 @@
+// Reading the documents: their tables, their links, their code. Only what our own pages use of Markdown.
+
+/** The rows of the first table under a heading, without the heading row; cells without padding. */
+export function tableUnder(heading: string, text: string): string[][] {
+  const start = text.split("\n").findIndex((line) => line === heading);
+  if (start < 0) throw new Error(`There is no heading "${heading}"`);
+  const rows: string[][] = [];
+  for (const line of text.split("\n").slice(start + 1)) {
+    if (line.startsWith("|")) rows.push(cells(line));
+    else if (rows.length > 0 || line.startsWith("#")) break;
+  }
+  return rows.slice(2);
+}
+
+function cells(line: string): string[] {
+  return line
+    .replace(/^\||\|\s*$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
+}
+
+/** Links to other files, without what follows "#". */
+export function fileLinks(text: string): string[] {
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = ""]) => target.replace(/#.*$/, ""))
+    .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
+}
+
+/** The fenced blocks of a language. */
+export function codeBlocks(language: string, text: string): string[] {
+  return [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
+    .filter(([, found]) => found === language)
+    .map(([, , code = ""]) => code);
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  KiB: 1024,
+  MiB: 1024 * 1024,
+};
+
+/** "4 MiB" in bytes, "2 s" in milliseconds, "100" as it is. */
+export function amount(text: string): number {
+  const [, number = "", unit = ""] = /^(\d+)\s*(\w*)$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  if (number === "" || factor === undefined) throw new Error(`"${text}" is no amount`);
+  return Number(number) * factor;
+}
+
+/** What a source gives a constant, a key or an option as its (default) value: a product of numbers. */
+export function writtenNumber(name: string, source: string): number {
+  const pattern = new RegExp(`\\b${name}\\b(?:\\??: [A-Za-z]+)?\\s*(?:=|:|\\?\\?)\\s*(\\d[\\d_ *]*)`);
+  const found = pattern.exec(source)?.[1];
+  if (found === undefined) throw new Error(`No number is written for ${name}`);
+  return found.split("*").reduce((product, factor) => product * Number(factor.trim().replaceAll("_", "")), 1);
+}

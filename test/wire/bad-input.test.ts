@@ -1,0 +1,88 @@
+// Sends the table of bad inputs over a child process and over streams: each gets exactly the answer that it must
+// get, or none, and a ping after each shows that the connection lives on.
+
+import { afterAll, describe, expect, it } from "vitest";
+import { BEFORE_SESSION, IN_SESSION, WITH_BATCHES } from "./bad-input.ts";
+import type { Expected, Row } from "./bad-input.ts";
+import { Judge } from "./judge.ts";
+import { closeLines, LINES } from "./line.ts";
+import type { Line } from "./line.ts";
+
+afterAll(closeLines);
+
+const GROUPS: readonly { name: string; revision: string; session: boolean; rows: readonly Row[] }[] = [
+  { name: "in a session", revision: "2025-11-25", session: true, rows: IN_SESSION },
+  { name: "in a session with batches", revision: "2025-03-26", session: true, rows: WITH_BATCHES },
+  { name: "before any session", revision: "2025-11-25", session: false, rows: BEFORE_SESSION },
+];
+
+async function initialize(line: Line, revision: string): Promise<void> {
+  line.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${revision}"}}\n`);
+  expect(JSON.parse(await line.next()).result.protocolVersion).toBe(revision);
+}
+
+/** The text is cut in messages, so that one of a megabyte does not fill the screen. */
+function expectAnswer(text: string, expected: Expected): void {
+  const shown = text.slice(0, 300);
+  if (expected.kind === "batch") {
+    const answers = JSON.parse(text) as unknown[];
+    expect(answers, shown).toHaveLength(expected.answers.length);
+    let rest = text.slice(1);
+    for (const answer of expected.answers) {
+      const end = startOf(rest.slice(1));
+      expectAnswer(rest.slice(0, end), answer);
+      rest = rest.slice(end + 1);
+    }
+    return;
+  }
+  if (expected.kind === "none") throw new Error(`An answer to what wants none: ${shown}`);
+  const head = `{"jsonrpc":"2.0","id":${expected.id},"${expected.kind}":`;
+  expect(text.startsWith(head), `${shown}\nshould begin with ${head.slice(0, 300)}`).toBe(true);
+  if (expected.kind === "error") expect(JSON.parse(text).error.code, shown).toBe(expected.code);
+  if (expected.shows !== undefined) expect(text.slice(head.length)).toContain(expected.shows);
+}
+
+/** Where the next answer of a batch begins, or the batch ends. */
+function startOf(rest: string): number {
+  const next = rest.indexOf(',{"jsonrpc":"2.0","id":');
+  return (next === -1 ? rest.lastIndexOf("]") : next) + 1;
+}
+
+async function tryRow(line: Line, judge: Judge, { send, expected, oddId }: Row, number: number): Promise<void> {
+  const bytes = Buffer.concat(send.map((piece) => Buffer.from(piece)));
+  judge.sent(bytes.toString("utf8"));
+  for (const piece of send) line.send(piece);
+  line.send("\n");
+  if (expected.kind !== "none") {
+    const answer = await line.next();
+    expectAnswer(answer, expected);
+    if (oddId !== true) expect(judge.received(answer)).toEqual([]);
+  }
+  line.send(`{"jsonrpc":"2.0","id":"alive ${number}","method":"ping"}\n`);
+  expect(await line.next()).toBe(`{"jsonrpc":"2.0","id":"alive ${number}","result":{}}`);
+  expect(line.unread()).toEqual([]);
+}
+
+it("has some hundred inputs", () => {
+  expect(GROUPS.flatMap(({ rows }) => rows).length).toBeGreaterThan(100);
+});
+
+describe.each(LINES)("over %s", (_, open) => {
+  describe.each(GROUPS)("$name", ({ revision, session, rows }) => {
+    let line: Line;
+    const judge = new Judge(revision);
+
+    it("begins", async () => {
+      line = await open("edge");
+      if (session) await initialize(line, revision);
+    });
+
+    it.each(rows.map((row, index) => [row.name, row, index] as const))("%s", async (_name, row, index) => {
+      await tryRow(line, judge, row, index);
+    });
+
+    it("ends by itself", async () => {
+      expect(await line.end()).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,14 @@
+// A server that has tools and none of them, as in the examples of seeds 002 and 004: a plain handler, because a
+// server made by createServer offers only what is registered.
+
+const meta = { "io.modelcontextprotocol/serverInfo": { name: "empty", version: "1.0.0" } };
+
+export const server = async ({ method }) => {
+  if (method === "server/discover") {
+    return { resultType: "complete", capabilities: { tools: {} }, ttlMs: 0, cacheScope: "private", _meta: meta };
+  }
+  if (method === "tools/list") {
+    return { resultType: "complete", tools: [], ttlMs: 0, cacheScope: "private", _meta: meta };
+  }
+  throw new Error(`Nobody should ask for ${method}`);
+};
