@@ -10,7 +10,8 @@ const schema = {
   "~standard": {
     version: 1,
     vendor: "bench",
-    validate: (value) => (typeof value?.text === "string" ? { value } : { issues: [{ message: "text must be a string" }] }),
+    validate: (value) =>
+      typeof value?.text === "string" ? { value } : { issues: [{ message: "text must be a string" }] },
   },
 };
 await serve(

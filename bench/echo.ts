@@ -14,7 +14,9 @@ interface Cost {
 
 /** Starts a child, makes the calls, ends its input, and reads what it says it cost. */
 async function drive(script: string, calls: number, inFlight: number): Promise<number> {
-  const child = spawn(process.execPath, [new URL(script, import.meta.url).pathname], { stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [new URL(script, import.meta.url).pathname], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
   let report = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (report += text));
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -63,7 +65,13 @@ export async function echoCosts(tell: (text: string) => void): Promise<Figure[]>
       ours.push(await perCall("catenary-echo.js", inFlight));
     }
     const detail = `${median(ours).toFixed(1)} us a call, bare ${median(bare).toFixed(1)} us`;
-    figures.push({ name: `echo over stdio, ${inFlight} in flight`, value: median(ours) / median(bare), unit: "x bare", bound: 2.5, detail });
+    figures.push({
+      name: `echo over stdio, ${inFlight} in flight`,
+      value: median(ours) / median(bare),
+      unit: "x bare",
+      bound: 2.5,
+      detail,
+    });
   }
   return figures;
 }

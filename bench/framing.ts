@@ -10,7 +10,11 @@ const CHUNK = 4 * 1024;
 export async function framingCosts(tell: (text: string) => void): Promise<Figure[]> {
   tell("framing: 100 MB without a newline");
   let faults = 0;
-  const reader = new LineReader({ maxBytes: DEFAULT_LIMITS.messageBytes, onLine: () => undefined, onFault: () => (faults += 1) });
+  const reader = new LineReader({
+    maxBytes: DEFAULT_LIMITS.messageBytes,
+    onLine: () => undefined,
+    onFault: () => (faults += 1),
+  });
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
   let most = before;

@@ -22,5 +22,13 @@ export async function importCosts(tell: (text: string) => void): Promise<Figure[
     ours.push(run('import "catenary"'));
   }
   const value = median(ours) - median(bare);
-  return [{ name: "import over bare Node", value, unit: "ms", bound: 40, detail: `bare ${median(bare).toFixed(1)} ms, median of ${ROUNDS}` }];
+  return [
+    {
+      name: "import over bare Node",
+      value,
+      unit: "ms",
+      bound: 40,
+      detail: `bare ${median(bare).toFixed(1)} ms, median of ${ROUNDS}`,
+    },
+  ];
 }

@@ -1,10 +1,23 @@
-// The front door: the few names that most programs need. Everything else is behind a subpath.
+// The front door: the few names that most programs need. Everything else is behind a subpath. What is only
+// called later is loaded later: a server's author pays nothing for the client, nor the other way round.
 
-export { connect } from "./client/connect.ts";
-export type { Client } from "./client/client.ts";
+import type { Client } from "./client/client.ts";
+import type { ConnectOptions, Target } from "./client/connect.ts";
+import type { Closeable, ServeOptions, Serving } from "./serve.ts";
+
+/** Connects to a command, a handler or a transport, in whatever revision it speaks. */
+export async function connect(target: Target, options?: ConnectOptions): Promise<Client> {
+  return (await import("./client/connect.ts")).connect(target, options);
+}
+
+/** Serves a server, or any handler, on the process's stdio; resolves when it is ready to be spoken to. */
+export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
+  return (await import("./serve.ts")).serve(handler, options);
+}
+
+export type { Client, ConnectOptions, ServeOptions, Serving, Target };
 export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
 export { LinkError, type LinkErrorKind } from "./core/errors.ts";
 export type { Handler, Link, Middleware, Notification, Params, Request, Result } from "./core/handler.ts";
 export { McpError, type ErrorKind, type Profile } from "./protocol/errors.ts";
-export { serve, type ServeOptions, type Serving } from "./serve.ts";
-export { createServer } from "./server/server.ts";
+export { createServer, type Server } from "./server/server.ts";

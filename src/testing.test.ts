@@ -74,7 +74,7 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
       events.push(method);
       if (events.length === 2) break;
     }
-    expect(events.sort()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
+    expect(events.toSorted()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
     await close();
   });
 

@@ -137,7 +137,7 @@ describe("an address", () => {
       answer({ elicit }, "elicitation/create", { mode: "url", message: "", url });
     expect(await visit("https://a.example/x")).toEqual({ action: "accept" });
     expect(await visit("HTTP://127.0.0.1/x")).toEqual({ action: "accept" });
-    for (const url of ["javascript:alert(1)", "file:///etc/passwd", "data:,x", " https://a.example", "", undefined]) {
+    for (const url of ["vbscript:x", "file:///etc/passwd", "data:,x", " https://a.example", "", undefined]) {
       await expect(visit(url)).rejects.toMatchObject({ kind: "invalid_params" });
     }
   });

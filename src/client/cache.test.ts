@@ -1,3 +1,5 @@
+// What is used again, for how long, and what drops it: the cache by itself, and a client's.
+
 import { afterEach, describe, expect, it } from "vitest";
 import { stage } from "../../test/support/stage.ts";
 import type { Params, Result } from "../core/handler.ts";
@@ -43,7 +45,7 @@ describe("the cache", () => {
     const kept = (): string[] =>
       [list(), read("x://a"), read("x://a/b"), read("x://c"), { method: "resources/list", params: {} }]
         .filter((request) => cache.slot(request)?.kept !== undefined)
-        .map(({ method, params }) => String(params["uri"] ?? method));
+        .map(({ method, params }) => (params["uri"] as string | undefined) ?? method);
     for (const request of [
       list(),
       read("x://a"),

@@ -28,7 +28,7 @@ export interface CallOptions {
 /** Any token will do: whoever carries the request makes its own. */
 const TOKEN = { progressToken: "progress" };
 /** setTimeout fires at once for longer delays. */
-const LONGEST_MS = 0x7fffffff;
+export const LONGEST_MS: number = 0x7fffffff;
 
 export class Calls {
   readonly #handler: Handler;

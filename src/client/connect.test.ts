@@ -180,6 +180,18 @@ describe("giving up", () => {
     expect(peer.received.filter(asks("initialize"))).toEqual([]);
   });
 
+  it("never cancels initialize on the wire", async () => {
+    const { ours, peer } = await byHand();
+    const stop = new AbortController();
+    const connecting = connect(ours, { revision: NEWEST_SESSION.name, signal: stop.signal });
+    const failed = expect(connecting).rejects.toMatchObject({ kind: "cancelled" });
+    await peer.until(asks("initialize"));
+    stop.abort();
+    await failed;
+    await peer.until(() => peer.ended);
+    expect(peer.received).toHaveLength(1);
+  });
+
   it("closes a client that is connected already", async () => {
     const stop = new AbortController();
     const client = await connect(stage().handler, { signal: stop.signal });

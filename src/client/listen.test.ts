@@ -1,3 +1,5 @@
+// Changes, without a wire and in every revision, and ends that are slow, silent or gone.
+
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
 import { stage, type Stage } from "../../test/support/stage.ts";

@@ -6,7 +6,7 @@ import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
 import type { RequestParams, ResourceUpdatedParams, SubscriptionFilter } from "../protocol/model/index.ts";
-import { cancelled, withMeta, type CallOptions } from "./calls.ts";
+import { cancelled, LONGEST_MS, withMeta, type CallOptions } from "./calls.ts";
 import { tell, type Contexts } from "./contexts.ts";
 
 export type ChangeEvent =
@@ -63,7 +63,8 @@ export class Listens {
     const { stop } = listening;
     const abort = (): void => stop.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
-    const timer = timeout > 0 ? setTimeout(() => stop.abort(unacknowledged(timeout)), timeout) : undefined;
+    const timer =
+      timeout > 0 ? setTimeout(() => stop.abort(unacknowledged(timeout)), Math.min(timeout, LONGEST_MS)) : undefined;
     const context = this.#contexts.call(stop.signal, {});
     const notify = (notification: Notification): void => {
       if (notification.method === ACKNOWLEDGED) {
@@ -109,7 +110,7 @@ class Listening implements Subscription {
   readonly #kept: ChangeEvent[] = [];
   #iterated = false;
   #over = false;
-  #failure: unknown;
+  #failure: Error | undefined;
   #wake: (() => void) | undefined;
   #acknowledge: () => void = () => undefined;
   #refuse: (error: unknown) => void = () => undefined;
@@ -145,7 +146,7 @@ class Listening implements Subscription {
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),
-      (error: unknown) => this.#end(error),
+      (error: unknown) => this.#end(error as Error),
     );
   }
 
@@ -192,7 +193,7 @@ class Listening implements Subscription {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  #end(failure?: unknown): void {
+  #end(failure?: Error): void {
     if (this.#over) return;
     this.#over = true;
     this.#failure = failure;

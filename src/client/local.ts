@@ -65,7 +65,7 @@ class Local {
       (error: unknown) => this.#pending.fail(id, error as Error),
     );
     try {
-      return (await answer) as Result;
+      return await answer;
     } finally {
       signal.removeEventListener("abort", abort);
       this.#stops.delete(stop);

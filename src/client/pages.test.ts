@@ -1,3 +1,5 @@
+// Walking pages, also those of ends that never come to one.
+
 import { describe, expect, it } from "vitest";
 import type { Result } from "../core/handler.ts";
 import { pagesOf } from "./pages.ts";

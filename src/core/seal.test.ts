@@ -1,3 +1,6 @@
+// Seals: what was sealed comes back, and nothing else is ever taken for it. Every byte and every letter of a
+// token is altered in turn; time is a clock that the test moves.
+
 import { describe, expect, it } from "vitest";
 import { createSeal, digest } from "./seal.ts";
 

@@ -26,7 +26,11 @@ export async function drive(handler: Handler, request: Request, context: Context
     result = await handler(
       {
         method: request.method,
-        params: { ...params, inputResponses: answers.given, ...(state === undefined ? undefined : { requestState: state }) },
+        params: {
+          ...params,
+          inputResponses: answers.given,
+          ...(state === undefined ? undefined : { requestState: state }),
+        },
       },
       context,
     );

@@ -45,7 +45,10 @@ export class ExchangeBack implements Role {
     try {
       const result = this.revision.lift.result(method, await this.#call(method, params, context));
       if (!RESULT_TYPES.has(result.resultType)) {
-        throw new LinkError("protocol", `The end answered ${method} with a result of an unknown type, ${String(result.resultType)}`);
+        throw new LinkError(
+          "protocol",
+          `The end answered ${method} with a result of an unknown type, ${String(result.resultType)}`,
+        );
       }
       return method === "subscriptions/listen" ? withoutTag(result) : result;
     } catch (error) {
@@ -57,11 +60,14 @@ export class ExchangeBack implements Role {
   async #call(method: string, params: Params, context: Context): Promise<Result> {
     const stamp = this.#stamp(context);
     const wantsProgress = params._meta?.["progressToken"] !== undefined;
-    return (await this.#wire.call(
+    return this.#wire.call(
       method,
-      (id) => ({ ...params, _meta: { ...params._meta, ...stamp, ...(wantsProgress ? { progressToken: id } : undefined) } }),
+      (id) => ({
+        ...params,
+        _meta: { ...params._meta, ...stamp, ...(wantsProgress ? { progressToken: id } : undefined) },
+      }),
       context,
-    )) as Result;
+    );
   }
 
   /** What every request says of its caller; a log level that an earlier front read is written anew. */
@@ -81,7 +87,7 @@ export class ExchangeBack implements Role {
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {
-    const lifted = this.revision.lift.notification(message as Notification);
+    const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
     const tag = params?._meta?.[META.subscriptionId];
@@ -100,7 +106,9 @@ export class ExchangeBack implements Role {
     const named = this.#wire.callNamed(inbound.about);
     const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
     const listens = calls.filter(({ method }) => method === "subscriptions/listen");
-    const takers = calls.filter(({ method, context }) => context.logLevel !== undefined && method !== "subscriptions/listen");
+    const takers = calls.filter(
+      ({ method, context }) => context.logLevel !== undefined && method !== "subscriptions/listen",
+    );
     const taker = takers.length === 1 ? takers[0] : listens.at(-1);
     (taker?.context ?? this.#options.home).notify(notification);
   }
@@ -114,5 +122,5 @@ function untagged(params: Params | undefined): Params {
 }
 
 function withoutTag(result: Result): Result {
-  return untagged(result as Params) as Result;
+  return untagged(result);
 }

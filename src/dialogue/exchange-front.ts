@@ -78,8 +78,13 @@ export class ExchangeFront {
     const name = isObject(meta) ? meta[META.revision] : undefined;
     const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
     if (!isObject(meta) || typeof name !== "string" || !isObject(capabilities)) {
-      const missing = [typeof name === "string" ? [] : META.revision, isObject(capabilities) ? [] : META.clientCapabilities];
-      throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, { missing: missing.flat() });
+      const missing = [
+        typeof name === "string" ? [] : META.revision,
+        isObject(capabilities) ? [] : META.clientCapabilities,
+      ];
+      throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
+        missing: missing.flat(),
+      });
     }
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupported(name, this.#options.revisions);
@@ -102,7 +107,10 @@ export class ExchangeFront {
       if (method === "notifications/progress") {
         if (token === undefined) return;
         notification = { method, params: { ...notification.params, progressToken: token } };
-      } else if (method !== "notifications/message" || LOG_LEVELS.indexOf(notification.params?.["level"] as LogLevel) < least) {
+      } else if (
+        method !== "notifications/message" ||
+        LOG_LEVELS.indexOf(notification.params?.["level"] as LogLevel) < least
+      ) {
         return;
       }
       this.#send(notification, revision, inbound);
@@ -141,7 +149,10 @@ export class ExchangeFront {
 }
 
 function isNothing(filter: unknown): boolean {
-  return !isObject(filter) || Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0));
+  return (
+    !isObject(filter) ||
+    Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0))
+  );
 }
 
 /** No caller is asked what it has not declared, whoever wrote the question. */
@@ -150,7 +161,10 @@ function checkQuestions(result: Result, capabilities: Json): void {
   if (!isObject(questions)) return;
   for (const question of Object.values(questions)) {
     if (isObject(question)) {
-      checkAsk({ method: String(question["method"]), params: (question["params"] as Params | undefined) ?? {} }, capabilities);
+      checkAsk(
+        { method: String(question["method"]), params: (question["params"] as Params | undefined) ?? {} },
+        capabilities,
+      );
     }
   }
 }

@@ -18,6 +18,11 @@ export function toMcpError(error: unknown): McpError {
   return McpError.of("internal_error", `Internal error: ${message}`, undefined, { cause: error });
 }
 
+/** Why a call was cancelled, as the reason of its signal; what the other side says of it is text or nothing. */
+export function cancellation(reason: unknown, by: string): Error {
+  return new Error(`Cancelled by ${by}${typeof reason === "string" ? `: ${reason}` : ""}`);
+}
+
 export function errorBody(error: unknown, request: Request, revision: Revision, profile: Profile): ErrorBody {
   const known = toMcpError(error);
   const { kind } = known;

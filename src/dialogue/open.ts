@@ -47,19 +47,28 @@ const START_MS = 10_000;
 export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
   const wanted = options.revision === undefined ? undefined : revisionNamed(options.revision);
   if (options.revision !== undefined && wanted === undefined) {
-    throw new TypeError(`Unknown revision ${options.revision}; known are ${REVISIONS.map(({ name }) => name).join(", ")}`);
+    throw new TypeError(
+      `Unknown revision ${options.revision}; known are ${REVISIONS.map(({ name }) => name).join(", ")}`,
+    );
   }
   let failure: LinkError;
   const wire = await start(connect(), options);
   try {
     if (wanted?.style === "session") return await openSession(wire, options, wanted);
-    const probe = await discover(wire, options, wanted ?? NEWEST, wanted === undefined ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS));
-    if (probe.found !== undefined) return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
-    if (wanted !== undefined) throw probe.error;
+    const probe = await discover(
+      wire,
+      options,
+      wanted ?? NEWEST,
+      wanted === undefined ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS),
+    );
+    if (probe.found !== undefined)
+      return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
+    if (wanted !== undefined) throw lacks(wanted, probe.error);
     return await openSession(wire, options, undefined, probe.late);
   } catch (error) {
     await wire.close().catch(() => undefined);
-    if (wanted !== undefined || !(error instanceof LinkError) || (error.kind !== "closed" && error.kind !== "timeout")) throw error;
+    if (wanted !== undefined || !(error instanceof LinkError) || (error.kind !== "closed" && error.kind !== "timeout"))
+      throw error;
     failure = error;
   }
   // It may be the probe that it did not survive: once more, without one.
@@ -95,7 +104,8 @@ async function discover(wire: Wire, options: OpenOptions, revision: Revision, pa
   const probe = await Promise.race([asking, silence]);
   clearTimeout(timer);
   // An end that is gone cannot be spoken to in any style.
-  if (probe.found === undefined && probe.error instanceof LinkError && probe.error.kind !== "timeout") throw probe.error;
+  if (probe.found === undefined && probe.error instanceof LinkError && probe.error.kind !== "timeout")
+    throw probe.error;
   return probe;
 }
 
@@ -104,7 +114,11 @@ async function ask(wire: Wire, options: OpenOptions, revision: Revision, again =
   try {
     const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
     if (!Array.isArray(discovered["supportedVersions"])) {
-      return { found: undefined, error: new LinkError("protocol", "The end does not speak an exchange-style revision"), late: undefined };
+      return {
+        found: undefined,
+        error: new LinkError("protocol", "The end does not speak an exchange-style revision"),
+        late: undefined,
+      };
     }
     return { found: revision, discovered };
   } catch (error) {
@@ -120,6 +134,13 @@ async function ask(wire: Wire, options: OpenOptions, revision: Revision, again =
   }
 }
 
+/** An end that was given no choice and answered with an error; what it said would not tell what we wanted of it. */
+function lacks(revision: Revision, error: Error): Error {
+  if (!(error instanceof McpError)) return error;
+  const message = `The end does not speak ${revision.name}: ${error.message} (${error.code})`;
+  return new LinkError("protocol", message, { cause: error });
+}
+
 /** The revisions that an "unsupported revision" error names; undefined for any other error. */
 function supportedBy(error: unknown, revision: Revision): readonly string[] | undefined {
   if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
@@ -127,29 +148,46 @@ function supportedBy(error: unknown, revision: Revision): readonly string[] | un
   return Array.isArray(supported) ? supported.map(String) : undefined;
 }
 
-async function openSession(wire: Wire, options: OpenOptions, wanted: Revision | undefined, late?: Promise<Probe>): Promise<Opened> {
+async function openSession(
+  wire: Wire,
+  options: OpenOptions,
+  wanted: Revision | undefined,
+  late?: Promise<Probe>,
+): Promise<Opened> {
   const sessions = REVISIONS.filter(({ style }) => style === "session");
   const offers = wanted ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
   const { info, capabilities, home } = options;
   try {
-    const back = await SessionBack.initialize(wire, { info, capabilities, offers, accepts, home }, options.startMs ?? START_MS);
+    const back = await SessionBack.initialize(
+      wire,
+      { info, capabilities, offers, accepts, home },
+      options.startMs ?? START_MS,
+    );
     return opened(wire, back, back.discovered);
   } catch (error) {
     // A slow exchange-style end: it refuses initialize, and has answered the probe by now.
     const probe = error instanceof McpError ? await late : undefined;
-    if (probe?.found !== undefined) return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
+    if (probe?.found !== undefined)
+      return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
     if (!(error instanceof McpError)) throw error;
     throw new LinkError("protocol", `The end refused initialize: ${error.message} (${error.code})`, { cause: error });
   }
 }
 
-function backOptions({ info, home }: OpenOptions, revision: Revision): { revision: Revision; info: Json; home: Context } {
+function backOptions(
+  { info, home }: OpenOptions,
+  revision: Revision,
+): { revision: Revision; info: Json; home: Context } {
   return { revision, info, home };
 }
 
-function opened(wire: Wire, back: Role & { readonly handler: Handler; readonly revision: Revision }, discovered: Result): Opened {
+function opened(
+  wire: Wire,
+  back: Role & { readonly handler: Handler; readonly revision: Revision },
+  discovered: Result,
+): Opened {
   const { handler, revision } = back;
   wire.role = back;
   return { handler, revision, discovered, ended: (signal) => wire.untilEnd(signal), close: () => wire.close() };

@@ -3,7 +3,7 @@
 // when progress comes in, and never moves past the hard cap. This file knows nothing of revisions.
 
 import { LinkError } from "../core/errors.ts";
-import type { ErrorBody, ResponseMessage } from "../jsonrpc/message.ts";
+import type { ResponseMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
 
 export interface Timeouts {
@@ -40,7 +40,11 @@ export class Pending {
   }
 
   /** A new id and the promise of its answer. `onTimeout` tells the other side that we gave up. */
-  open(what: string, timeouts: Timeouts, onTimeout?: (error: LinkError) => void): { id: number; answer: Promise<Answer> } {
+  open(
+    what: string,
+    timeouts: Timeouts,
+    onTimeout?: (error: LinkError) => void,
+  ): { id: number; answer: Promise<Answer> } {
     const id = this.#nextId++;
     const now = performance.now();
     const cap = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
@@ -58,7 +62,7 @@ export class Pending {
     if (typeof id !== "number") return false;
     const entry = this.#take(id);
     if (entry === undefined) return false;
-    if ("error" in response) entry.reject(McpError.fromBody(response.error as ErrorBody));
+    if ("error" in response) entry.reject(McpError.fromBody(response.error));
     else entry.resolve(response.result);
     return true;
   }
@@ -130,7 +134,9 @@ export class Pending {
         const capped = entry.deadline >= entry.cap;
         const error = new LinkError(
           "timeout",
-          capped ? `${entry.what} was not finished within its longest time` : `${entry.what} was not answered in ${entry.idleMs} ms`,
+          capped
+            ? `The end did not finish ${entry.what} within the longest time that it may take; raise the total timeout`
+            : `The end did not answer ${entry.what} in ${entry.idleMs} ms and reported no progress; raise the timeout`,
         );
         this.fail(id, error);
         entry.onTimeout?.(error);

@@ -12,15 +12,27 @@ import { serveTransport, type Served } from "./serve.ts";
 const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
 const QUESTION: Request = {
   method: "elicitation/create",
-  params: { mode: "form", message: "Who?", requestedSchema: { type: "object", properties: { name: { type: "string" } } } },
+  params: {
+    mode: "form",
+    message: "Who?",
+    requestedSchema: { type: "object", properties: { name: { type: "string" } } },
+  },
 };
-const text = (value: string): Result => ({ resultType: "complete", content: [{ type: "text", text: value }], isError: false });
+const text = (value: string): Result => ({
+  resultType: "complete",
+  content: [{ type: "text", text: value }],
+  isError: false,
+});
 const accept = (name: string): Result => ({ action: "accept", content: { name } });
 
 type Tool = (context: Context, args: Record<string, unknown>) => Promise<Result>;
 interface Answer {
   readonly id: unknown;
-  readonly result?: Result & { inputRequests?: Record<string, Request>; requestState?: string; content?: { text: string }[] };
+  readonly result?: Result & {
+    inputRequests?: Record<string, Request>;
+    requestState?: string;
+    content?: { text: string }[];
+  };
   readonly error?: { code: number; message: string; data?: Record<string, unknown> };
 }
 
@@ -40,9 +52,18 @@ async function stage(tools: Record<string, Tool>, rounds: RoundsOptions = {}) {
   open.push(await serveTransport(handler, ours, { rounds }));
   const peer = await new RawPeer(theirs).start();
   let id = 0;
-  const call = async (name: string, more: Record<string, unknown> = {}, meta: Record<string, unknown> = {}): Promise<Answer> => {
+  const call = async (
+    name: string,
+    more: Record<string, unknown> = {},
+    meta: Record<string, unknown> = {},
+  ): Promise<Answer> => {
     id += 1;
-    const params = { name, arguments: { n: 1, deep: { a: 1, b: 2 } }, ...more, _meta: stamp(NEWEST.name, CAPABILITIES, meta) };
+    const params = {
+      name,
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      ...more,
+      _meta: stamp(NEWEST.name, CAPABILITIES, meta),
+    };
     return (await peer.request({ id, method: "tools/call", params })) as unknown as Answer;
   };
   return { peer, call, runs };
@@ -58,7 +79,10 @@ describe("a question", () => {
     const { call, runs } = await stage({ asking });
     const first = await call("asking");
     expect(first.result).toMatchObject({ resultType: "input_required", inputRequests: { who: QUESTION } });
-    const second = await call("asking", { requestState: first.result!.requestState, inputResponses: { who: accept("Ada") } });
+    const second = await call("asking", {
+      requestState: first.result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
     expect(second.result).toMatchObject({ resultType: "complete", content: [{ text: "Hello Ada" }] });
     expect(runs).toEqual(["asking"]);
   });
@@ -66,19 +90,29 @@ describe("a question", () => {
   it("finds its run whatever the order of the arguments' keys", async () => {
     const { call } = await stage({ asking });
     const { result } = await call("asking", { arguments: { n: 1, deep: { a: 1, b: 2 } } });
-    const again = await call("asking", { arguments: { deep: { b: 2, a: 1 }, n: 1 }, requestState: result!.requestState, inputResponses: { who: accept("Ada") } });
+    const again = await call("asking", {
+      arguments: { deep: { b: 2, a: 1 }, n: 1 },
+      requestState: result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
     expect(again.result?.content?.[0]?.text).toBe("Hello Ada");
   });
 
   it("goes out with the others that are put at the same time", async () => {
     const both: Tool = async (context) => {
-      const [name, roots] = await Promise.all([context.ask(QUESTION), context.ask({ method: "roots/list", params: {} })]);
+      const [name, roots] = await Promise.all([
+        context.ask(QUESTION),
+        context.ask({ method: "roots/list", params: {} }),
+      ]);
       return text(`${(name["content"] as { name: string }).name} ${(roots["roots"] as unknown[]).length}`);
     };
     const { call } = await stage({ both });
     const first = await call("both");
     expect(Object.keys(first.result!.inputRequests!)).toEqual(["1", "2"]);
-    const second = await call("both", { requestState: first.result!.requestState, inputResponses: { "1": accept("Ada"), "2": { roots: [] } } });
+    const second = await call("both", {
+      requestState: first.result!.requestState,
+      inputResponses: { "1": accept("Ada"), "2": { roots: [] } },
+    });
     expect(second.result?.content?.[0]?.text).toBe("Ada 0");
   });
 
@@ -90,11 +124,17 @@ describe("a question", () => {
     };
     const { call } = await stage({ twice });
     const first = await call("twice");
-    const second = await call("twice", { requestState: first.result!.requestState, inputResponses: { "1": accept("Ada") } });
+    const second = await call("twice", {
+      requestState: first.result!.requestState,
+      inputResponses: { "1": accept("Ada") },
+    });
     expect(second.result).toMatchObject({ resultType: "input_required" });
     expect(Object.keys(second.result!.inputRequests!)).toEqual(["2"]);
     expect(second.result!.requestState).not.toBe(first.result!.requestState);
-    const third = await call("twice", { requestState: second.result!.requestState, inputResponses: { "2": accept("Bea") } });
+    const third = await call("twice", {
+      requestState: second.result!.requestState,
+      inputResponses: { "2": accept("Bea") },
+    });
     expect(third.result?.content?.[0]?.text).toBe("Ada Bea");
   });
 
@@ -106,7 +146,10 @@ describe("a question", () => {
       expect(next.result).toMatchObject({ resultType: "input_required", inputRequests: { who: QUESTION } });
       result = next.result;
     }
-    const last = await call("asking", { requestState: result!.requestState, inputResponses: { who: accept("Ada"), extra: accept("x") } });
+    const last = await call("asking", {
+      requestState: result!.requestState,
+      inputResponses: { who: accept("Ada"), extra: accept("x") },
+    });
     expect(last.result?.content?.[0]?.text).toBe("Hello Ada");
   });
 
@@ -119,7 +162,11 @@ describe("a question", () => {
 
   it("is refused where the caller cannot answer it, naming the capability", async () => {
     const { peer } = await stage({ asking });
-    const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "asking", _meta: stamp(NEWEST.name, { sampling: {} }) } });
+    const answer = await peer.request({
+      id: 1,
+      method: "tools/call",
+      params: { name: "asking", _meta: stamp(NEWEST.name, { sampling: {} }) },
+    });
     expect(answer).toMatchObject({ error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } } });
   });
 
@@ -128,7 +175,11 @@ describe("a question", () => {
     const handler: Handler = async (_request, context) => context.ask(QUESTION);
     open.push(await serveTransport(handler, ours));
     const peer = await new RawPeer(theirs).start();
-    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name, CAPABILITIES) } });
+    const answer = await peer.request({
+      id: 1,
+      method: "tools/list",
+      params: { _meta: stamp(NEWEST.name, CAPABILITIES) },
+    });
     expect(answer).toMatchObject({ error: { code: -32600 } });
   });
 });
@@ -162,8 +213,16 @@ describe("a state", () => {
     const requestState = (await call("asking")).result!.requestState;
     const inputResponses = { who: accept("x") };
     expect((await call("other", { requestState, inputResponses })).error?.message).toContain("another call");
-    expect((await call("asking", { requestState, inputResponses, arguments: { n: 2 } })).error?.message).toContain("another call");
-    const params = { name: "asking", arguments: { n: 1, deep: { a: 1, b: 2 } }, requestState, inputResponses, _meta: stamp(NEWEST.name, CAPABILITIES) };
+    expect((await call("asking", { requestState, inputResponses, arguments: { n: 2 } })).error?.message).toContain(
+      "another call",
+    );
+    const params = {
+      name: "asking",
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      requestState,
+      inputResponses,
+      _meta: stamp(NEWEST.name, CAPABILITIES),
+    };
     expect(await peer.request({ id: "p", method: "prompts/get", params })).toMatchObject({ error: { code: -32602 } });
   });
 
@@ -195,9 +254,13 @@ describe("a state", () => {
     const first = (await peer.request({ id: 1, method: "tools/call", params })) as unknown as Answer;
     principal = "mallory";
     const retry = { ...params, requestState: first.result!.requestState, inputResponses: { who: accept("x") } };
-    expect(await peer.request({ id: 2, method: "tools/call", params: retry })).toMatchObject({ error: { code: -32602 } });
+    expect(await peer.request({ id: 2, method: "tools/call", params: retry })).toMatchObject({
+      error: { code: -32602 },
+    });
     principal = "ada";
-    expect(await peer.request({ id: 3, method: "tools/call", params: retry })).toMatchObject({ result: { resultType: "complete" } });
+    expect(await peer.request({ id: 3, method: "tools/call", params: retry })).toMatchObject({
+      result: { resultType: "complete" },
+    });
   });
 });
 
@@ -217,9 +280,16 @@ describe("a waiting run", () => {
     const { result } = await call("chatty", {}, meta);
     again();
     await new Promise((resolve) => setImmediate(resolve));
-    await call("chatty", { requestState: result!.requestState, inputResponses: { who: accept("x") } }, { ...meta, progressToken: "second" });
+    await call(
+      "chatty",
+      { requestState: result!.requestState, inputResponses: { who: accept("x") } },
+      { ...meta, progressToken: "second" },
+    );
     const sent = peer.received.filter((message) => "method" in message).map((message) => message["params"]);
-    expect(sent).toEqual([{ progressToken: "second", progress: 3 }, { level: "error", data: "while waiting" }]);
+    expect(sent).toEqual([
+      { progressToken: "second", progress: 3 },
+      { level: "error", data: "while waiting" },
+    ]);
   });
 
   it("is aborted when its retry is cancelled", async () => {
@@ -227,12 +297,19 @@ describe("a waiting run", () => {
     const stuck: Tool = async (context) => {
       await context.ask(QUESTION, { key: "who" });
       ({ signal } = context);
-      await new Promise<void>((_resolve, reject) => context.signal.addEventListener("abort", () => reject(context.signal.reason)));
+      await new Promise<void>((_resolve, reject) =>
+        context.signal.addEventListener("abort", () => reject(context.signal.reason)),
+      );
       return text("never");
     };
     const { call, peer } = await stage({ stuck });
     const { result } = await call("stuck");
-    const params = { name: "stuck", arguments: { n: 1, deep: { a: 1, b: 2 } }, requestState: result!.requestState, inputResponses: { who: accept("x") } };
+    const params = {
+      name: "stuck",
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      requestState: result!.requestState,
+      inputResponses: { who: accept("x") },
+    };
     peer.send({ id: "retry", method: "tools/call", params: { ...params, _meta: stamp(NEWEST.name, CAPABILITIES) } });
     await expect.poll(() => signal !== undefined).toBe(true);
     peer.send({ method: "notifications/cancelled", params: { requestId: "retry" } });
@@ -258,7 +335,10 @@ describe("a waiting run", () => {
     await call("asking");
     const third = await call("asking");
     expect(third.error?.data?.["kind"]).toBe("rate_limited");
-    const finished = await call("asking", { requestState: first.result!.requestState, inputResponses: { who: accept("Ada") } });
+    const finished = await call("asking", {
+      requestState: first.result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
     expect(finished.result?.content?.[0]?.text).toBe("Hello Ada");
     expect((await call("asking")).result).toMatchObject({ resultType: "input_required" });
   });

@@ -85,10 +85,15 @@ export class Rounds {
     let id: string | undefined;
     const given = request.params["requestState"] === undefined ? request.params["inputResponses"] : undefined;
     const { stop } = call.flight;
-    const run = new Run(stop, isObject(given) ? given : undefined, call.notify, (inputRequests) => {
-      id ??= crypto.randomUUID();
-      return this.#park(id, run, request, call, inputRequests);
-    });
+    const run = new Run(
+      stop,
+      isObject(given) ? given : undefined,
+      (event) => call.notify(event),
+      (inputRequests) => {
+        id ??= crypto.randomUUID();
+        return this.#park(id, run, request, call, inputRequests);
+      },
+    );
     const context: Context = {
       revision: call.revision,
       caller: call.caller,
@@ -135,13 +140,14 @@ export class Rounds {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
     const parked = this.#parked.get(sealed.run);
-    if (parked === undefined) throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
+    if (parked === undefined)
+      throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
     const known = parked.answered.get(sealed.round);
     if (known !== undefined) return known;
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
     call.flight.stop = parked.run.stop;
-    const next = parked.run.resume(responses, call.notify);
+    const next = parked.run.resume(responses, (event) => call.notify(event));
     parked.answered.set(sealed.round, next);
     // Kept for repetitions: an error that nobody repeats must not look unhandled.
     next.catch(() => undefined);

@@ -86,9 +86,13 @@ export class Run {
         return;
       }
       this.#questions.set(key, { request, resolve, reject });
-      options?.signal?.addEventListener("abort", () => {
-        if (this.#questions.delete(key)) reject(options.signal?.reason);
-      }, { once: true });
+      options?.signal?.addEventListener(
+        "abort",
+        () => {
+          if (this.#questions.delete(key)) reject(options.signal?.reason);
+        },
+        { once: true },
+      );
       this.#gather();
     });
   }

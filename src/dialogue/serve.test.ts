@@ -10,7 +10,11 @@ import { memoryPair } from "../transport/memory.ts";
 import { serveTransport, type ConnectionOptions, type Served } from "./serve.ts";
 
 const BATCHING = REVISIONS.find(({ batches }) => batches)!.name;
-const text = (value: string): Result => ({ resultType: "complete", content: [{ type: "text", text: value }], isError: false });
+const text = (value: string): Result => ({
+  resultType: "complete",
+  content: [{ type: "text", text: value }],
+  isError: false,
+});
 
 /** A handler of three tools, whose running calls tests can look into. */
 function stage(): { handler: Handler; running: Map<string, Context>; release(name: string): void } {
@@ -67,7 +71,9 @@ function stage(): { handler: Handler; running: Map<string, Context>; release(nam
 }
 
 const open: { peer: RawPeer; served: Served }[] = [];
-async function serving(options: ConnectionOptions = {}): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: Served }> {
+async function serving(
+  options: ConnectionOptions = {},
+): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: Served }> {
   const [ours, theirs] = memoryPair();
   const made = stage();
   const served = await serveTransport(made.handler, ours, options);
@@ -84,7 +90,11 @@ describe("a session", () => {
   it("is refused work before initialize, but for ping", async () => {
     const { peer } = await serving();
     expect(await peer.request({ id: 1, method: "tools/list" })).toMatchObject({
-      error: { code: -32600, message: "Server not initialized", data: { kind: "not_initialized", method: "tools/list" } },
+      error: {
+        code: -32600,
+        message: "Server not initialized",
+        data: { kind: "not_initialized", method: "tools/list" },
+      },
     });
     expect(await peer.request({ id: 2, method: "ping" })).toEqual({ jsonrpc: "2.0", id: 2, result: {} });
   });
@@ -130,10 +140,16 @@ describe("a session", () => {
     await peer.request({ id: 2, method: "tools/call", params: { name: "progress", _meta: { progressToken: "t" } } });
     const sent = peer.received.filter((message) => "method" in message);
     expect(sent).toEqual([
-      { jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: "t", progress: 1, total: 2, message: "half" } },
+      {
+        jsonrpc: "2.0",
+        method: "notifications/progress",
+        params: { progressToken: "t", progress: 1, total: 2, message: "half" },
+      },
       { jsonrpc: "2.0", method: "notifications/message", params: { level: "error", data: "big" } },
     ]);
-    expect(await peer.request({ id: 3, method: "logging/setLevel", params: { level: "loud" } })).toMatchObject({ error: { code: -32602 } });
+    expect(await peer.request({ id: 3, method: "logging/setLevel", params: { level: "loud" } })).toMatchObject({
+      error: { code: -32602 },
+    });
   });
 
   it("answers a call with an error where its result cannot be written", async () => {
@@ -141,7 +157,9 @@ describe("a session", () => {
     await peer.handshake(NEWEST_SESSION.name);
     // The memory wire writes nothing, so the fault is put there by hand.
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
-    expect(answer).toMatchObject({ error: { code: -32602, message: "Tool not found: missing", data: { toolName: "missing" } } });
+    expect(answer).toMatchObject({
+      error: { code: -32602, message: "Tool not found: missing", data: { toolName: "missing" } },
+    });
   });
 
   it("uses the seed documents' codes in the chain profile only", async () => {
@@ -149,7 +167,11 @@ describe("a session", () => {
     await peer.handshake(NEWEST_SESSION.name);
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
     expect(answer).toMatchObject({ error: { code: -32001, data: { kind: "tool_not_found" } } });
-    const modern = await peer.request({ id: 2, method: "tools/call", params: { name: "missing", _meta: stamp(NEWEST.name) } });
+    const modern = await peer.request({
+      id: 2,
+      method: "tools/call",
+      params: { name: "missing", _meta: stamp(NEWEST.name) },
+    });
     expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
   });
 
@@ -159,7 +181,9 @@ describe("a session", () => {
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
     await expect.poll(() => running.has("a")).toBe(true);
     peer.send({ id: 2, method: "shutdown" });
-    expect(await peer.request({ id: 3, method: "tools/list" })).toMatchObject({ error: { code: -32600, message: "Server is shutting down" } });
+    expect(await peer.request({ id: 3, method: "tools/list" })).toMatchObject({
+      error: { code: -32600, message: "Server is shutting down" },
+    });
     expect(peer.received.some((message) => message["id"] === 2)).toBe(false);
     release("a");
     expect(await peer.answerTo(1)).toMatchObject({ result: { content: [{ text: "a" }] } });
@@ -180,7 +204,10 @@ describe("cancellation", () => {
   it("aborts the call and leaves it without an answer, in both styles", async () => {
     const { peer, running } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
-    for (const [id, meta] of [["old", undefined], ["new", stamp(NEWEST.name)]] as const) {
+    for (const [id, meta] of [
+      ["old", undefined],
+      ["new", stamp(NEWEST.name)],
+    ] as const) {
       peer.send({ id, method: "tools/call", params: { name: "wait", arguments: { key: id }, _meta: meta } });
       await expect.poll(() => running.has(id)).toBe(true);
       const { signal } = running.get(id)!;
@@ -198,7 +225,7 @@ describe("cancellation", () => {
     expect(await peer.request({ id: 1, method: "ping" })).toMatchObject({ result: {} });
   });
 
-  it("keeps 1 and \"1\" apart, and refuses an id that is in flight", async () => {
+  it('keeps 1 and "1" apart, and refuses an id that is in flight', async () => {
     const { peer, running, release } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "number" } } });
@@ -209,7 +236,9 @@ describe("cancellation", () => {
     await expect.poll(() => running.get("string")!.signal.aborted).toBe(true);
     expect(running.get("number")!.signal.aborted).toBe(false);
     release("number");
-    expect(await peer.until((message) => message["id"] === 1 && "result" in message)).toMatchObject({ result: { isError: false } });
+    expect(await peer.until((message) => message["id"] === 1 && "result" in message)).toMatchObject({
+      result: { isError: false },
+    });
   });
 });
 
@@ -231,7 +260,10 @@ describe("an exchange", () => {
   it("is told which keys of _meta are missing", async () => {
     const { peer } = await serving();
     expect(await peer.request({ id: 1, method: "server/discover" })).toMatchObject({
-      error: { code: -32602, data: { missing: ["io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"] } },
+      error: {
+        code: -32602,
+        data: { missing: ["io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"] },
+      },
     });
     const { "io.modelcontextprotocol/clientCapabilities": _left, ...partial } = stamp(NEWEST.name);
     expect(await peer.request({ id: 2, method: "tools/list", params: { _meta: partial } })).toMatchObject({
@@ -245,8 +277,14 @@ describe("an exchange", () => {
       error: { code: -32022, data: { supported: [NEWEST.name], requested: "v999.0.0" } },
     });
     for (const method of ["initialize", "ping", "logging/setLevel", "resources/subscribe", "shutdown", "no/such"]) {
-      const answer = await peer.request({ id: method, method, params: { _meta: stamp(NEWEST.name), protocolVersion: "x", level: "info", uri: "a:b" } });
-      expect(answer, method).toMatchObject(method === "ping" ? { error: { code: -32601 } } : { error: { code: -32601 } });
+      const answer = await peer.request({
+        id: method,
+        method,
+        params: { _meta: stamp(NEWEST.name), protocolVersion: "x", level: "info", uri: "a:b" },
+      });
+      expect(answer, method).toMatchObject(
+        method === "ping" ? { error: { code: -32601 } } : { error: { code: -32601 } },
+      );
     }
   });
 
@@ -262,23 +300,39 @@ describe("an exchange", () => {
 
   it("listens with everything tagged, and is told of the end in both ways", async () => {
     const { peer, running, served } = await serving();
-    peer.send({ id: "L", method: "subscriptions/listen", params: { notifications: { toolsListChanged: true }, _meta: stamp(NEWEST.name) } });
+    peer.send({
+      id: "L",
+      method: "subscriptions/listen",
+      params: { notifications: { toolsListChanged: true }, _meta: stamp(NEWEST.name) },
+    });
     const tagged = { _meta: { "io.modelcontextprotocol/subscriptionId": "L" } };
-    expect(await peer.until((message) => message["method"] === "notifications/subscriptions/acknowledged")).toMatchObject({
+    expect(
+      await peer.until((message) => message["method"] === "notifications/subscriptions/acknowledged"),
+    ).toMatchObject({
       params: { notifications: { toolsListChanged: true }, ...tagged },
     });
     running.get("listen")!.notify({ method: "notifications/tools/list_changed" });
     running.get("listen")!.notify({ method: "notifications/message", params: { level: "error", data: "not here" } });
-    expect(await peer.until((message) => message["method"] === "notifications/tools/list_changed")).toMatchObject({ params: tagged });
+    expect(await peer.until((message) => message["method"] === "notifications/tools/list_changed")).toMatchObject({
+      params: tagged,
+    });
     void served;
     expect(peer.received.some((message) => message["method"] === "notifications/message")).toBe(false);
   });
 
   it("of which nothing can be honoured is answered at once", async () => {
     const { peer } = await serving();
-    const answer = await peer.request({ id: 9, method: "subscriptions/listen", params: { notifications: {}, _meta: stamp(NEWEST.name) } });
-    expect(answer).toMatchObject({ result: { resultType: "complete", _meta: { "io.modelcontextprotocol/subscriptionId": 9 } } });
-    expect(await peer.until((message) => message["method"] === "notifications/cancelled")).toMatchObject({ params: { requestId: 9 } });
+    const answer = await peer.request({
+      id: 9,
+      method: "subscriptions/listen",
+      params: { notifications: {}, _meta: stamp(NEWEST.name) },
+    });
+    expect(answer).toMatchObject({
+      result: { resultType: "complete", _meta: { "io.modelcontextprotocol/subscriptionId": 9 } },
+    });
+    expect(await peer.until((message) => message["method"] === "notifications/cancelled")).toMatchObject({
+      params: { requestId: 9 },
+    });
   });
 });
 
@@ -294,7 +348,9 @@ describe("batches", () => {
     ]);
     await expect.poll(() => running.has("slow")).toBe(true);
     release("slow");
-    const { batch } = (await peer.until((message) => "batch" in message)) as { batch: { id: number; error?: { code: number } }[] };
+    const { batch } = (await peer.until((message) => "batch" in message)) as {
+      batch: { id: number; error?: { code: number } }[];
+    };
     expect(batch.map(({ id }) => id)).toEqual([1, 2, 3]);
     expect(batch[2]?.error?.code).toBe(-32600);
   });

@@ -4,11 +4,11 @@
 
 import type { Handler } from "../core/handler.ts";
 import {
+  isId,
   isNotification,
   isRequest,
   isResponse,
   type ErrorBody,
-  type Id,
   type Message,
   type NotificationMessage,
   type RequestMessage,
@@ -19,6 +19,7 @@ import type { Revision } from "../protocol/revision.ts";
 import { REVISIONS, revisionNamed } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
 import { ExchangeFront, isExchange } from "./exchange-front.ts";
+import { cancellation } from "./faults.ts";
 import { InFlight, type Flight } from "./in-flight.ts";
 import { Rounds, type RoundsOptions } from "./rounds.ts";
 import { Sequence } from "./sequence.ts";
@@ -57,6 +58,7 @@ class Connection implements Served {
   readonly #speaksExchange: boolean;
   readonly #sequence: Sequence | undefined;
   readonly #graceMs: number;
+  readonly #mayShutDown: boolean;
   #markClosed: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
@@ -65,6 +67,7 @@ class Connection implements Served {
     const profile = options.profile ?? "mcp";
     this.#transport = transport;
     this.#graceMs = options.graceMs ?? 1_000;
+    this.#mayShutDown = options.mayShutDown ?? false;
     this.#rounds = new Rounds(options.rounds);
     this.#sequence = options.ordering === "sequential" ? new Sequence() : undefined;
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
@@ -72,7 +75,7 @@ class Connection implements Served {
       revisions: spoken.filter(({ style }) => style === "session"),
       spoken,
       profile,
-      mayShutDown: options.mayShutDown ?? false,
+      mayShutDown: this.#mayShutDown,
     });
     const exchanges = spoken.filter(({ style }) => style === "exchange");
     this.#speaksExchange = exchanges.length > 0;
@@ -106,8 +109,8 @@ class Connection implements Served {
   #takeNotification(message: NotificationMessage): void {
     if (message.method === "notifications/cancelled") {
       const { requestId, reason } = message.params ?? {};
-      if (requestId !== undefined) this.#inFlight.cancel(requestId as Id, new Error(`Cancelled: ${String(reason ?? "by the caller")}`));
-    } else if (message.method === "exit") this.#closing ??= this.#finish(0);
+      if (isId(requestId)) this.#inFlight.cancel(requestId, cancellation(reason, "the caller"));
+    } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(0);
     else this.#session.take(message);
   }
 
@@ -116,7 +119,9 @@ class Connection implements Served {
     const background = message.method === "subscriptions/listen";
     const flight = this.#inFlight.begin(message.id, background);
     if (flight === undefined) {
-      const error = McpError.of("invalid_request", "A request with this id is still in flight", { method: message.method });
+      const error = McpError.of("invalid_request", "A request with this id is still in flight", {
+        method: message.method,
+      });
       return this.#respond({ jsonrpc: "2.0", id: message.id, error: front.fault(error, message) }, inbound);
     }
     if (this.#sequence === undefined || background) return this.#answer(front, message, inbound, flight);
@@ -192,7 +197,7 @@ class Connection implements Served {
     });
     void Promise.all(work).then(async () => {
       if (answers.size === 0) return;
-      const ordered = [...answers].sort(([a], [b]) => a - b).map(([, answer]) => answer);
+      const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
       await inbound.reply(ordered, { last: true }).catch(() => undefined);
     });
   }
@@ -218,7 +223,11 @@ function spokenRevisions(names: readonly string[] | undefined): readonly Revisio
   return REVISIONS.filter(({ name }) => names.includes(name));
 }
 
-export async function serveTransport(handler: Handler, transport: Transport, options: ConnectionOptions = {}): Promise<Served> {
+export async function serveTransport(
+  handler: Handler,
+  transport: Transport,
+  options: ConnectionOptions = {},
+): Promise<Served> {
   const connection = new Connection(handler, transport, options);
   await connection.start();
   return connection;

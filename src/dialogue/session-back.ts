@@ -7,7 +7,7 @@ import type { Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
-import { idKey, type Id, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
+import { idKey, isId, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
@@ -15,7 +15,7 @@ import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
-import { errorBody } from "./faults.ts";
+import { cancellation, errorBody } from "./faults.ts";
 import { SessionChanges } from "./session-changes.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
@@ -69,7 +69,7 @@ export class SessionBack implements Role {
       capabilities: offers.lower.clientCapabilities(options.capabilities),
       clientInfo: offers.lower.implementation(options.info),
     };
-    const answer = (await wire.call("initialize", () => params, context)) as Result;
+    const answer: Result = await wire.call("initialize", () => params, context);
     const name = answer["protocolVersion"];
     const revision = typeof name === "string" ? revisionNamed(name) : undefined;
     if (revision === undefined || !options.accepts.includes(revision)) {
@@ -93,7 +93,7 @@ export class SessionBack implements Role {
     const params = (id: number): Params =>
       wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
     try {
-      return this.revision.lift.result(method, (await this.#wire.call(method, params, context)) as Result);
+      return this.revision.lift.result(method, await this.#wire.call(method, params, context));
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
@@ -148,7 +148,7 @@ export class SessionBack implements Role {
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {
-    const lifted = this.revision.lift.notification(message as Notification);
+    const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
     if (method === "notifications/progress") {
@@ -158,21 +158,30 @@ export class SessionBack implements Role {
       call.context.notify({ method, params: params ?? {} });
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
     else if (method === "notifications/cancelled") {
-      const requestId = params?.["requestId"];
-      if (requestId !== undefined) this.#asked.get(idKey(requestId as Id))?.abort(new Error(String(params?.["reason"] ?? "Cancelled by the end")));
+      const { requestId, reason } = params ?? {};
+      if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellation(reason, "the end"));
     } else this.#changes.deliver(lifted);
   }
 
   /** To the call it came for, or to the only one that wants logs; otherwise it belongs to no call. */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
-    const takers = named === undefined ? [...this.#wire.calls.values()].filter(({ context }) => context.logLevel !== undefined) : [named];
+    const takers =
+      named === undefined
+        ? [...this.#wire.calls.values()].filter(({ context }) => context.logLevel !== undefined)
+        : [named];
     if (takers.length === 1) takers[0]?.context.notify(notification);
     else this.#changes.deliver(notification);
   }
 }
 
-const ENVELOPE: ReadonlySet<string> = new Set([META.revision, META.clientInfo, META.clientCapabilities, META.logLevel, "progressToken"]);
+const ENVELOPE: ReadonlySet<string> = new Set([
+  META.revision,
+  META.clientInfo,
+  META.clientCapabilities,
+  META.logLevel,
+  "progressToken",
+]);
 
 /** Params without what only an exchange carries. */
 function bare(params: Params): Params {

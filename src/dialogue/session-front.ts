@@ -48,6 +48,7 @@ export class SessionFront {
   #caller: Caller = { capabilities: {} };
   #capabilities: Json = {};
   #level: LogLevel = "info";
+  #listening = false;
 
   constructor(handler: Handler, push: (message: Message) => void, inFlight: InFlight, options: SessionFrontOptions) {
     this.#handler = handler;
@@ -162,7 +163,12 @@ export class SessionFront {
 
   /** The caller has our answer to `initialize`: from now on we may speak first. */
   #ready(): void {
-    this.#listen.start({ context: this.#quiet(), deliver: (notification) => this.#deliver(notification) }, this.#capabilities);
+    if (this.#listening) return;
+    this.#listening = true;
+    this.#listen.start(
+      { context: this.#quiet(), deliver: (notification) => this.#deliver(notification) },
+      this.#capabilities,
+    );
   }
 
   /** The context of what no call of the caller stands behind. */
@@ -219,7 +225,10 @@ export class SessionFront {
   ): Promise<Result> {
     const { method } = question;
     if (!this.#revision.asks.has(method)) {
-      throw McpError.of("missing_capability", `The caller's revision has no ${method}`, { method, requiredCapabilities: {} });
+      throw McpError.of("missing_capability", `The caller's revision has no ${method}`, {
+        method,
+        requiredCapabilities: {},
+      });
     }
     checkAsk(question, this.#caller.capabilities);
     const params = this.#revision.lower.request(method, question.params);
@@ -228,13 +237,13 @@ export class SessionFront {
     const { id, answer } = this.#pending.open(method, ASK_TIMEOUTS, (error) => cancel(error.message));
     const signals = [flight?.stop.signal, options?.signal];
     const stop = (event: Event): void => {
-      const { reason } = event.target as AbortSignal;
-      if (this.#pending.fail(id, reason as Error)) cancel("The call that asked has ended");
+      const { reason } = event.target as AbortSignal & { readonly reason: Error };
+      if (this.#pending.fail(id, reason)) cancel("The call that asked has ended");
     };
     for (const signal of signals) signal?.addEventListener("abort", stop, { once: true });
     send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
     try {
-      return this.#revision.lift.result(method, (await answer) as Result);
+      return this.#revision.lift.result(method, await answer);
     } finally {
       for (const signal of signals) signal?.removeEventListener("abort", stop);
     }
@@ -243,8 +252,12 @@ export class SessionFront {
 
 export function unsupported(requested: unknown, supported: readonly Revision[]): McpError {
   const names = supported.map(({ name }) => name);
-  return McpError.of("unsupported_revision", `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ")}`, {
-    supported: names,
-    requested: String(requested),
-  });
+  return McpError.of(
+    "unsupported_revision",
+    `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ")}`,
+    {
+      supported: names,
+      requested: String(requested),
+    },
+  );
 }

@@ -70,7 +70,8 @@ export class SessionListen {
   #open(): Promise<Filter> {
     const host = this.#host;
     if (host === undefined || this.#closed) return Promise.resolve({});
-    const notifications = this.#uris.size > 0 ? { ...this.#flags, resourceSubscriptions: [...this.#uris] } : this.#flags;
+    const notifications =
+      this.#uris.size > 0 ? { ...this.#flags, resourceSubscriptions: [...this.#uris] } : this.#flags;
     const generation = (this.#generation += 1);
     const stop = new AbortController();
     return new Promise<Filter>((resolve, reject) => {
@@ -110,7 +111,8 @@ export class SessionListen {
       this.#open().then(
         () => {
           for (const [flag, method] of LIST_CHANGES) if (this.#flags[flag] === true) this.#host?.deliver({ method });
-          for (const uri of this.#uris) this.#host?.deliver({ method: "notifications/resources/updated", params: { uri } });
+          for (const uri of this.#uris)
+            this.#host?.deliver({ method: "notifications/resources/updated", params: { uri } });
         },
         () => undefined,
       );

@@ -13,6 +13,7 @@ import {
   type NotificationMessage,
   type RequestMessage,
 } from "../jsonrpc/message.ts";
+import { methodNotFound } from "../protocol/errors.ts";
 import type { Inbound, Transport } from "../transport/transport.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
 
@@ -29,7 +30,15 @@ export interface Role {
   notification(message: NotificationMessage, inbound: Inbound): void;
 }
 
-const NOBODY: Role = { request: () => undefined, notification: () => undefined };
+/** Before it is known what the end speaks: it may ask whether we live, and nothing else. */
+const NOBODY: Role = {
+  request: ({ id, method }, inbound) => {
+    const error = methodNotFound(method).toBody();
+    const answer: Message = { jsonrpc: "2.0", id, ...(method === "ping" ? { result: {} } : { error }) };
+    void inbound.reply(answer).catch(() => undefined);
+  },
+  notification: () => undefined,
+};
 
 export class Wire {
   readonly calls: Map<number, Outgoing> = new Map();
@@ -57,15 +66,21 @@ export class Wire {
   }
 
   /** Sends a request; `params` is made once the id is known, because tokens are made of it. */
-  async call(method: string, params: (id: number) => Params, context: Context): Promise<{ readonly [key: string]: unknown }> {
+  async call(
+    method: string,
+    params: (id: number) => Params,
+    context: Context,
+  ): Promise<{ readonly [key: string]: unknown }> {
     if (this.#end !== undefined) throw this.#end;
     const { signal } = context;
     if (signal.aborted) throw cancelled(signal);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    const { id, answer } = this.#pending.open(method, timeouts, (error) => this.#cancel(id, error.message));
+    // The page on cancellation: `initialize` is never cancelled.
+    const cancel = (reason: string): void => (method === "initialize" ? undefined : this.#cancel(id, reason));
+    const { id, answer } = this.#pending.open(method, timeouts, (error) => cancel(error.message));
     const abort = (): void => {
-      if (this.#pending.fail(id, cancelled(signal))) this.#cancel(id, reasonOf(signal));
+      if (this.#pending.fail(id, cancelled(signal))) cancel(reasonOf(signal));
     };
     this.calls.set(id, { id, method, context });
     signal.addEventListener("abort", abort, { once: true });
@@ -134,7 +149,9 @@ export class Wire {
   #receive(inbound: Inbound): void {
     if (inbound.kind === "end") {
       const { error } = inbound;
-      this.#finish(error instanceof LinkError ? error : new LinkError("closed", "The end closed the connection", { cause: error }));
+      this.#finish(
+        error instanceof LinkError ? error : new LinkError("closed", "The end closed the connection", { cause: error }),
+      );
       return;
     }
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);

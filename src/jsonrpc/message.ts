@@ -58,6 +58,11 @@ export function idKey(id: Id): string {
   return typeof id.value === "string" ? '"' + id.value : id.raw;
 }
 
+/** Whether a parsed value can be an id, or stand for one. */
+export function isId(value: unknown): value is Id {
+  return typeof value === "number" || typeof value === "string" || value instanceof Exact;
+}
+
 export type Params = { readonly [key: string]: unknown };
 
 export interface RequestMessage {

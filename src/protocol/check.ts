@@ -36,7 +36,9 @@ const page: Guard = ({ cursor }) =>
   cursor === undefined || typeof cursor === "string" ? undefined : "`cursor` must be a string";
 
 const level: Guard = (params) =>
-  (LOG_LEVELS as readonly unknown[]).includes(params["level"]) ? undefined : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
+  (LOG_LEVELS as readonly unknown[]).includes(params["level"])
+    ? undefined
+    : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
 const completion: Guard = ({ ref, argument }) => {
   if (!isObject(ref)) return "`ref` must be an object";
@@ -76,7 +78,8 @@ function metaProblem({ _meta }: Params): string | undefined {
   if (_meta === undefined) return undefined;
   if (!isObject(_meta)) return "`_meta` must be an object";
   const token = _meta["progressToken"];
-  if (token === undefined || typeof token === "string" || typeof token === "number" || token instanceof Exact) return undefined;
+  if (token === undefined || typeof token === "string" || typeof token === "number" || token instanceof Exact)
+    return undefined;
   return "`_meta.progressToken` must be a string or a number";
 }
 

@@ -73,7 +73,12 @@ export class McpError extends Error {
     return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
   }
 
-  static of(kind: ErrorKind, message: string, data?: Readonly<Record<string, unknown>>, options?: { cause?: unknown }): McpError {
+  static of(
+    kind: ErrorKind,
+    message: string,
+    data?: Readonly<Record<string, unknown>>,
+    options?: { cause?: unknown },
+  ): McpError {
     return new McpError(CODES[kind], message, { kind, ...data }, options);
   }
 

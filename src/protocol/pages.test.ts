@@ -1,3 +1,6 @@
+// Pages and cursors: every item once, whatever the size of a page; cursors that bear changes of the list between
+// two pages; and refusal of every cursor that the list did not give.
+
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { McpError } from "./errors.ts";

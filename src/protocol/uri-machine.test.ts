@@ -1,3 +1,6 @@
+// The machine under URI templates, against input made to keep it busy. Work is counted in steps, not in time:
+// ten times the text may cost ten times the steps, however many ways there are to divide it.
+
 import { describe, expect, it } from "vitest";
 import { parseTemplate } from "./uri-template.ts";
 import { Assembler, END, run, stopsAt } from "./uri-machine.ts";

@@ -1,3 +1,6 @@
+// Completions of prompt arguments and template variables: whose completer is asked, what it is told, and how much
+// of its answer goes out.
+
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { META } from "../protocol/model/index.ts";
@@ -69,6 +72,16 @@ describe("completions", () => {
     }
     expect((await refused(prompt, "constructor")).message).toBe("The prompt write has no argument constructor");
     expect((await refused({ type: "ref/resource", uri: "n:now" }, "a")).message).toContain("has no argument a");
+  });
+
+  it("that fail are errors of the protocol", async () => {
+    const broken = createServer(info)
+      .prompt("p", { arguments: { a: { complete: () => Promise.reject(new Error("no words")) } } }, () => "x")
+      .template("t:{id}", { list: () => Promise.reject(new Error("no list")) }, () => "x");
+    const ref = { type: "ref/prompt", name: "p" };
+    const error = await desk(broken).refused("completion/complete", { ref, argument: { name: "a", value: "" } });
+    expect(error.toBody()).toEqual({ code: -32603, message: "no words", data: { kind: "internal_error" } });
+    expect((await desk(broken).refused("resources/list")).message).toBe("no list");
   });
 
   it("are a capability only where somebody completes", async () => {

@@ -1,3 +1,6 @@
+// Prompts: what their list shows, what becomes of what a handler returns, and which arguments are refused. The
+// types of arguments are checked here too.
+
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { META } from "../protocol/model/index.ts";

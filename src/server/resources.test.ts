@@ -1,3 +1,6 @@
+// Resources and templates: their lists, which of them answers a read, and what becomes of what a reader returns.
+// The types of template variables are checked here too.
+
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -163,7 +166,6 @@ describe("types of templates", () => {
         expectTypeOf(variables).toEqualTypeOf<{ id: string; rest?: string[] }>();
       });
     expectTypeOf<TemplateVariables<string>>().toEqualTypeOf<Record<string, string | string[]>>();
-    expectTypeOf<keyof TemplateVariables<"plain">>().toEqualTypeOf<never>();
     expect(info.name).toBe("test");
   });
 });

@@ -113,7 +113,7 @@ export class Resources {
     const call = new CallContext(context, request, { answers: {}, state: undefined });
     const counted = await Promise.all(
       listing.map(async ({ order, entry }): Promise<readonly Listed[]> => {
-        const resources = (await entry.options.list?.(call)) ?? [];
+        const resources = await orError(context, () => entry.options.list?.(call) ?? []);
         return resources.map((shown) => ({ order, key: shown.uri, shown }));
       }),
     );

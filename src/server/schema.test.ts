@@ -1,3 +1,6 @@
+// Schemas of three libraries and plain JSON Schema: what callers see of each, what each says of a value that does
+// not fit, and the types that follow.
+
 import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
@@ -170,6 +173,18 @@ describe("checks of plain JSON Schema", () => {
     expect(error).toBeInstanceOf(McpError);
     expect((error as McpError).kind).toBe("internal_error");
     expect((error as McpError).message).toContain("http://127.0.0.1:9/schema.json");
+  });
+
+  it("says what is wrong with a schema that makes no sense", async () => {
+    for (const schema of [{ type: "strin" }, { required: "a" }, { $ref: "#/nowhere" }, { properties: 1 }]) {
+      await expect(Promise.resolve(check(schema, {}))).rejects.toThrow("A schema of this server cannot be used");
+    }
+  });
+
+  it("knows its own dialect as a schema", async () => {
+    const meta = { properties: { schema: { $ref: "https://json-schema.org/draft/2020-12/schema" } } };
+    expect(await check(meta, { schema: { type: "string" } })).toHaveProperty("value");
+    expect(await check(meta, { schema: { type: "strin" } })).toHaveProperty("issues");
   });
 
   it("takes formats and unknown words as notes", async () => {

@@ -132,7 +132,8 @@ class Parts {
       "resources/read": (request, context) => resources.read(request, context),
       "prompts/list": (request) => prompts.list(request),
       "prompts/get": (request, context) => prompts.get(request, context),
-      "completion/complete": (request) => complete(request, this.#frame, (ref) => this.#completers(ref)),
+      "completion/complete": (request, context) =>
+        complete(request, context, this.#frame, (ref) => this.#completers(ref)),
       "subscriptions/listen": (request, context) => this.#listen(request, context),
     };
   }

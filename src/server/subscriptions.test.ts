@@ -1,3 +1,6 @@
+// subscriptions/listen: what is granted, who hears of what, how often, and how listening ends. The tags on what is
+// sent are the dialogue's, and tested there.
+
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { META } from "../protocol/model/index.ts";

@@ -1,3 +1,6 @@
+// What becomes of what a tool returns, value by value, with and without a declared output.
+// Whole calls are in tools.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { declaredResult, toolResult } from "./tool-result.ts";
 

@@ -1,3 +1,6 @@
+// Calls of tools, from arguments to result, with schemas of every kind. The types of arguments are checked here
+// too; the list and the registration of tools are in tools-list.test.ts.
+
 import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
@@ -19,115 +22,6 @@ const said = (text: string, isError = false): object => ({
   isError,
   resultType: "complete",
   _meta: about,
-});
-
-describe("the list of tools", () => {
-  it("shows all that was said of a tool, and nothing that was not", async () => {
-    const icons = [{ src: "data:image/png;base64,aGk=" }];
-    const annotations = { readOnlyHint: true };
-    const server = createServer(info)
-      .tool("bare", {}, () => "x")
-      .tool(
-        "full",
-        {
-          title: "Full",
-          description: "All of it",
-          input: z.object({ a: z.string() }),
-          output: z.object({ b: z.number() }),
-          annotations,
-          icons,
-          _meta: { "x/y": 1 },
-        },
-        () => ({ b: 1 }),
-      );
-    expect(await desk(server).call("tools/list")).toEqual({
-      tools: [
-        { name: "bare", inputSchema: { type: "object" } },
-        {
-          name: "full",
-          title: "Full",
-          description: "All of it",
-          inputSchema: { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
-          outputSchema: expect.objectContaining({ type: "object", required: ["b"] }),
-          annotations,
-          icons,
-          _meta: { "x/y": 1 },
-        },
-      ],
-      ttlMs: 0,
-      cacheScope: "private",
-      resultType: "complete",
-      _meta: about,
-    });
-  });
-
-  it("is in the order of registration, and a replaced tool keeps its place", async () => {
-    const names = async (server: Server): Promise<string[]> => {
-      const { tools } = await desk(server).call("tools/list");
-      return (tools as { name: string; title?: string }[]).map(({ name, title }) => title ?? name);
-    };
-    const server = createServer(info);
-    for (const name of ["c", "a", "b"]) server.tool(name, {}, () => name);
-    expect(await names(server)).toEqual(["c", "a", "b"]);
-    server.tool("a", { title: "new a" }, () => "new");
-    expect(await names(server)).toEqual(["c", "new a", "b"]);
-    expect(server.removeTool("c")).toBe(true);
-    expect(server.removeTool("c")).toBe(false);
-    server.tool("c", {}, () => "c");
-    expect(await names(server)).toEqual(["new a", "b", "c"]);
-  });
-
-  it("comes in pages that bear changes between them", async () => {
-    const server = createServer({ ...info, pageSize: 2 });
-    for (const name of ["a", "b", "c", "d", "e"]) server.tool(name, {}, () => name);
-    const caller = desk(server);
-    const first = await caller.call("tools/list");
-    expect(first["tools"]).toMatchObject([{ name: "a" }, { name: "b" }]);
-    server.removeTool("b");
-    server.removeTool("a");
-    const second = await caller.call("tools/list", { cursor: first["nextCursor"] });
-    expect(second["tools"]).toMatchObject([{ name: "c" }, { name: "d" }]);
-    const third = await caller.call("tools/list", { cursor: second["nextCursor"] });
-    expect(third["tools"]).toMatchObject([{ name: "e" }]);
-    expect(third).not.toHaveProperty("nextCursor");
-    expect((await caller.refused("tools/list", { cursor: "" })).kind).toBe("invalid_params");
-    expect((await caller.refused("tools/list", { cursor: "forged" })).kind).toBe("invalid_params");
-  });
-
-  it("is one frozen object until something changes", async () => {
-    const server = createServer(info).tool("a", {}, () => "a");
-    const first = await desk(server).call("tools/list");
-    expect(await desk(server).call("tools/list")).toBe(first);
-    expect(Object.isFrozen(first)).toBe(true);
-    server.tool("b", {}, () => "b");
-    expect((await desk(server).call("tools/list"))["tools"]).toHaveLength(2);
-  });
-});
-
-describe("registering a tool", () => {
-  it("refuses what could never work, in plain words", () => {
-    const server = createServer(info);
-    expect(() => server.tool("", {}, () => 1)).toThrow("A tool needs a name");
-    expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("its input must be an object");
-    expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as inputSchema");
-    expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as outputSchema");
-    expect(() => server.tool("t", {}, undefined as never)).toThrow("must be a function");
-  });
-
-  it("leaves no trace when it fails", async () => {
-    const server = createServer(info);
-    expect(() => server.tool("t", { input: z.string() }, (_args, _context) => 1)).toThrow(TypeError);
-    expect(await desk(server).call("server/discover")).toMatchObject({ capabilities: {} });
-    expect((await desk(server).refused("tools/list")).kind).toBe("method_not_found");
-  });
-
-  it("says that the input of a union is an object", async () => {
-    const input = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
-    const server = createServer(info).tool("t", { input }, (args) => ("a" in args ? args.a : args.b));
-    const { tools } = await desk(server).call("tools/list");
-    expect(tools).toMatchObject([{ inputSchema: { type: "object", anyOf: [{}, {}] } }]);
-    expect(await call(server, "t", { b: "x" })).toEqual(said("x"));
-  });
 });
 
 describe("calling a tool", () => {

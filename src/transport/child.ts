@@ -116,6 +116,10 @@ class PipedChild implements ChildTransport {
       for (let count = batch.length; count < decoded.items.length; count += 1) this.#hearNoise(text);
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...back });
     } else {
+      // A broken answer still says whose it is: that call fails now instead of waiting for ever.
+      if (!decoded.answerable && decoded.fault.id !== null) {
+        this.#receive?.({ kind: "message", message: decoded.fault, ...back });
+      }
       this.#hearNoise(text);
     }
   }

@@ -44,7 +44,8 @@ class MemoryTransport implements Transport {
     }
     const reply: Inbound["reply"] = (answer) => this.send(answer);
     const gone = this.#gone.signal;
-    if (isBatch(message)) this.#receive({ kind: "batch", batch: message.map((item) => ({ message: item })), gone, reply });
+    if (isBatch(message))
+      this.#receive({ kind: "batch", batch: message.map((item) => ({ message: item })), gone, reply });
     else this.#receive({ kind: "message", message, gone, reply });
   }
 

@@ -11,8 +11,14 @@ export function makeServer(): Server {
   let added = 0;
   const server = createServer({ name: "end", version: "1.0.0", title: "The End", instructions: "Ask away" });
   server
-    .tool("echo", { description: "Echo a text", title: "Echo", input: TEXT_SCHEMA, annotations: { readOnlyHint: true } }, ({ text }) => String(text))
-    .tool("count", { description: "Counts letters", input: TEXT_SCHEMA, output: COUNT_SCHEMA }, ({ text }) => ({ count: String(text).length }))
+    .tool(
+      "echo",
+      { description: "Echo a text", title: "Echo", input: TEXT_SCHEMA, annotations: { readOnlyHint: true } },
+      ({ text }) => String(text),
+    )
+    .tool("count", { description: "Counts letters", input: TEXT_SCHEMA, output: COUNT_SCHEMA }, ({ text }) => ({
+      count: text.length,
+    }))
     .tool("mixed", { description: "One of each content" }, () => [
       { type: "text", text: "plain" },
       { type: "image", data: "AAAA", mimeType: "image/png" },
@@ -31,7 +37,7 @@ export function makeServer(): Server {
       context.progress(1);
       await new Promise<void>((_resolve, reject) => {
         context.signal.addEventListener("abort", () => {
-          aborted.push(String(text));
+          aborted.push(text);
           reject(new Error("aborted"));
         });
       });
@@ -57,7 +63,11 @@ export function makeServer(): Server {
       return `${answer.action} ${String(answer.content?.["name"])}`;
     })
     .tool("visit", { description: "Asks by address" }, async (_args, context) => {
-      const answer = await context.ask.elicit({ mode: "url", message: "Please visit", url: "https://example.com/consent" });
+      const answer = await context.ask.elicit({
+        mode: "url",
+        message: "Please visit",
+        url: "https://example.com/consent",
+      });
       return answer.action;
     })
     .tool("sample", { description: "Asks the caller's model" }, async (_args, context) => {
@@ -71,12 +81,19 @@ export function makeServer(): Server {
     })
     .tool("interview", { description: "Asks twice" }, async (_args, context) => {
       const first = await context.ask.roots();
-      const second = await context.ask.sample({ messages: [{ role: "user", content: { type: "text", text: "again" } }], maxTokens: 5 });
+      const second = await context.ask.sample({
+        messages: [{ role: "user", content: { type: "text", text: "again" } }],
+        maxTokens: 5,
+      });
       return `${first.roots.length} ${second.model}`;
     })
     .resource("flow://note", { name: "note", mimeType: "text/plain" }, () => "a note")
     .resource("flow://bytes", { name: "bytes", mimeType: "application/octet-stream" }, () => new Uint8Array([1, 2, 3]))
-    .template("flow://item/{id}", { name: "item", complete: { id: (value) => ["one", "two"].filter((id) => id.startsWith(value)) } }, ({ id }) => ({ id }))
+    .template(
+      "flow://item/{id}",
+      { name: "item", complete: { id: (value) => ["one", "two"].filter((id) => id.startsWith(value)) } },
+      ({ id }) => ({ id }),
+    )
     .prompt(
       "greet",
       {

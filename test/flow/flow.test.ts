@@ -59,8 +59,13 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
       it("lists resources, templates and prompts", async () => {
         const { client } = flow;
         expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(["flow://note", "flow://bytes"]);
-        expect((await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual(["flow://item/{id}"]);
-        expect((await client.listPrompts()).prompts[0]).toMatchObject({ name: "greet", arguments: [{ name: "name", required: true }, { name: "style" }] });
+        expect((await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([
+          "flow://item/{id}",
+        ]);
+        expect((await client.listPrompts()).prompts[0]).toMatchObject({
+          name: "greet",
+          arguments: [{ name: "name", required: true }, { name: "style" }],
+        });
       });
 
       it("calls", async () => {
@@ -92,9 +97,13 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
 
       it("reads", async () => {
         const { client } = flow;
-        expect((await client.readResource("flow://note")).contents).toEqual([{ uri: "flow://note", mimeType: "text/plain", text: "a note" }]);
+        expect((await client.readResource("flow://note")).contents).toEqual([
+          { uri: "flow://note", mimeType: "text/plain", text: "a note" },
+        ]);
         expect((await client.readResource("flow://bytes")).contents[0]).toMatchObject({ blob: "AQID" });
-        expect((await client.readResource("flow://item/a%20b")).contents[0]).toMatchObject({ text: JSON.stringify({ id: "a b" }) });
+        expect((await client.readResource("flow://item/a%20b")).contents[0]).toMatchObject({
+          text: JSON.stringify({ id: "a b" }),
+        });
       });
 
       it("gets prompts", async () => {
@@ -104,16 +113,29 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
 
       it("completes, with the other arguments where both know them", async () => {
         const { client } = flow;
-        const item = await client.complete({ type: "ref/resource", uri: "flow://item/{id}" }, { name: "id", value: "t" });
+        const item = await client.complete(
+          { type: "ref/resource", uri: "flow://item/{id}" },
+          { name: "id", value: "t" },
+        );
         expect(item.completion.values).toEqual(["two"]);
-        const style = await client.complete({ type: "ref/prompt", name: "greet" }, { name: "style", value: "s" }, { arguments: { name: "Ada" } });
+        const style = await client.complete(
+          { type: "ref/prompt", name: "greet" },
+          { name: "style", value: "s" },
+          { arguments: { name: "Ada" } },
+        );
         expect(style.completion.values).toEqual([both(THIRD) ? "s-Ada" : "s-nobody"]);
       });
 
       it("names what is not there", async () => {
         const { client } = flow;
-        await expect(client.callTool("nothing")).rejects.toMatchObject({ code: -32602, message: "Tool not found: nothing" });
-        await expect(client.readResource("flow://nothing")).rejects.toMatchObject({ code: -32602, data: { kind: "resource_not_found", uri: "flow://nothing" } });
+        await expect(client.callTool("nothing")).rejects.toMatchObject({
+          code: -32602,
+          message: "Tool not found: nothing",
+        });
+        await expect(client.readResource("flow://nothing")).rejects.toMatchObject({
+          code: -32602,
+          data: { kind: "resource_not_found", uri: "flow://nothing" },
+        });
         await expect(client.getPrompt("nothing")).rejects.toMatchObject({ code: -32602 });
         await expect(client.listTools({ cursor: "forged" })).rejects.toMatchObject({ code: -32602 });
       });
@@ -129,7 +151,11 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
       it("cancels, and the end sees it", async () => {
         const stop = new AbortController();
         const key = `${caller} ${end}`;
-        const call = flow.client.callTool("wait", { text: key }, { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) });
+        const call = flow.client.callTool(
+          "wait",
+          { text: key },
+          { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) },
+        );
         await expect(call).rejects.toMatchObject({ name: "LinkError", kind: "cancelled" });
         await expect.poll(async () => textOf(await flow.client.callTool("aborted"))).toBe(key);
       });
@@ -147,7 +173,10 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
         expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["flow://note"] });
         const events = subscription[Symbol.asyncIterator]();
         await client.callTool("touch");
-        expect((await events.next()).value).toMatchObject({ method: "notifications/resources/updated", params: { uri: "flow://note" } });
+        expect((await events.next()).value).toMatchObject({
+          method: "notifications/resources/updated",
+          params: { uri: "flow://note" },
+        });
         await client.callTool("grow");
         expect((await events.next()).value).toMatchObject({ method: "notifications/tools/list_changed" });
         const { tools } = await client.listTools();
@@ -170,13 +199,19 @@ describe.each(ARRANGEMENTS)("over %s", (_wire, arrange) => {
       it(both(THIRD) ? "elicits in mid-call" : "refuses to elicit, by name", async () => {
         const call = flow.client.callTool("elicit");
         if (both(THIRD)) expect(textOf(await call)).toBe("accept Ada (Your name?)");
-        else await expect(call).rejects.toSatisfy((error) => error instanceof McpError && error.kind === "missing_capability");
+        else
+          await expect(call).rejects.toSatisfy(
+            (error) => error instanceof McpError && error.kind === "missing_capability",
+          );
       });
 
       it(both(FOURTH) ? "elicits by address" : "refuses to elicit by address, by name", async () => {
         const call = flow.client.callTool("visit");
         if (both(FOURTH)) expect(textOf(await call)).toBe("accept");
-        else await expect(call).rejects.toSatisfy((error) => error instanceof McpError && error.kind === "missing_capability");
+        else
+          await expect(call).rejects.toSatisfy(
+            (error) => error instanceof McpError && error.kind === "missing_capability",
+          );
       });
     });
   });

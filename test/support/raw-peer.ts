@@ -20,7 +20,8 @@ export class RawPeer {
     await this.#transport.start((inbound) => {
       if (inbound.kind === "end") this.ended = true;
       if (inbound.message !== undefined) this.received.push(inbound.message as unknown as Loose);
-      if (inbound.batch !== undefined) this.received.push({ batch: inbound.batch.map((item) => ("message" in item ? item.message : item.fault)) });
+      if (inbound.batch !== undefined)
+        this.received.push({ batch: inbound.batch.map((item) => ("message" in item ? item.message : item.fault)) });
       for (const wake of this.#waiting.splice(0)) wake();
     });
     return this;

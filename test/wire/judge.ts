@@ -6,7 +6,7 @@
 import { decode } from "../../src/jsonrpc/codec.ts";
 import { idKey, isNotification, isRequest, isResponse } from "../../src/jsonrpc/message.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
-import { NEWEST } from "../../src/protocol/revisions/index.ts";
+import { NEWEST, revisionNamed } from "../../src/protocol/revisions/index.ts";
 import { specFound, validateMessage } from "../schema.ts";
 
 const REVISION = "io.modelcontextprotocol/protocolVersion";
@@ -31,7 +31,9 @@ export class Judge {
     for (const message of messagesOf(text)) {
       if (!isRequest(message)) continue;
       const named = metaOf(message.params)[REVISION];
-      const revision = typeof named === "string" ? named : this.#revision;
+      // A request that names a revision stands by itself; whoever does not know the name answers in the newest.
+      const alone = typeof named === "string" ? (revisionNamed(named) ?? NEWEST).name : undefined;
+      const revision = alone ?? this.#revision;
       this.#asked.set(idKey(message.id), { method: message.method, revision });
     }
   }

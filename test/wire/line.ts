@@ -29,7 +29,7 @@ export interface Line {
 }
 
 /** No test waits longer than this for one line or for the end: far more than any machine needs. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 10_000;
 
 const launcher = fileURLToPath(new URL("servers/main.js", import.meta.url));
 

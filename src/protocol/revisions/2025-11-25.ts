@@ -6,7 +6,7 @@ import { newest } from "./2026-07-28.ts";
 import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
-import { all, at, drop, dropAt, isObject, items, object, set, values } from "./edit.ts";
+import { all, at, drop, dropAt, isObject, items, object, set, sift, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
@@ -47,7 +47,7 @@ const capCompletions: Edit = at(
 );
 
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
-const dropResultKind: Edit = all(drop("resultType", "ttlMs", "cacheScope"), dropAt("_meta", META.serverInfo));
+const dropResultKind: Edit = sift(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
 const completeUncached: Edit = set({ resultType: "complete", ttlMs: 0, cacheScope: "private" });
 

@@ -72,9 +72,34 @@ export function set(fields: Json): Edit {
   return object((value) => ({ ...value, ...fields }));
 }
 
+/** A new object of the other keys: `delete` would make it a slow one. */
 function without(value: Json, keys: readonly string[]): Json {
   if (!keys.some((key) => Object.hasOwn(value, key))) return value;
-  const copy: Record<string, unknown> = { ...value };
-  for (const key of keys) delete copy[key];
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) if (!keys.includes(key)) put(copy, key, value[key]);
   return copy;
+}
+
+/** As data, whatever the key is called. */
+function put(copy: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === "__proto__")
+    Object.defineProperty(copy, key, { value, enumerable: true, configurable: true, writable: true });
+  else copy[key] = value;
+}
+
+/** Both of `drop` and `dropAt` in one copy: for what every result goes through. */
+export function sift(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
+  return object((value) => {
+    const copy: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) {
+      if (dropped.includes(key)) continue;
+      const before = value[key];
+      if (key !== at || !isObject(before)) put(copy, key, before);
+      else {
+        const after = without(before, inner);
+        if (after === before || Object.keys(after).length > 0) put(copy, key, after);
+      }
+    }
+    return copy;
+  });
 }

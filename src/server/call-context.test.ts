@@ -1,0 +1,173 @@
+// What a handler gets beside its arguments: progress, logs and questions, as they leave the server. How they
+// travel to the caller is tested with the dialogue.
+
+import { describe, expect, it } from "vitest";
+import { desk } from "../../test/support/desk.ts";
+import type { Params } from "../core/handler.ts";
+import type { ToolContext } from "./call-context.ts";
+import { createServer } from "./server.ts";
+
+/** A server with one tool, whose work each test gives. */
+const tool = (work: (context: ToolContext) => unknown) =>
+  createServer({ name: "test", version: "1" }).tool("t", {}, (_args, context) => work(context));
+
+const call = (more: Params = {}): Params => ({ name: "t", ...more });
+
+describe("progress", () => {
+  const report = (context: ToolContext): void => {
+    context.progress(0, 10);
+    context.progress(5, 10, "half");
+    context.progress(5, 10, "still half");
+    context.progress(3);
+    context.progress(Number.NaN);
+    context.progress(6);
+  };
+
+  it("goes out with the caller's token, as long as it grows", async () => {
+    const caller = desk(tool(report));
+    await caller.call("tools/call", call({ _meta: { progressToken: "p1" } }));
+    const method = "notifications/progress";
+    expect(caller.told).toEqual([
+      { method, params: { progressToken: "p1", progress: 0, total: 10 } },
+      { method, params: { progressToken: "p1", progress: 5, total: 10, message: "half" } },
+      { method, params: { progressToken: "p1", progress: 6 } },
+    ]);
+  });
+
+  it("counts anew for each call", async () => {
+    const server = tool(({ progress }) => progress(1));
+    const caller = desk(server);
+    await caller.call("tools/call", call({ _meta: { progressToken: 1 } }));
+    await caller.call("tools/call", call({ _meta: { progressToken: 2 } }));
+    expect(caller.told.map(({ params }) => params?.["progressToken"])).toEqual([1, 2]);
+  });
+});
+
+describe("log", () => {
+  const speak = ({ log }: ToolContext): void => {
+    log("debug", "a");
+    log("info", { b: 1 });
+    log("error", "c", "disk");
+  };
+  const method = "notifications/message";
+
+  it("goes out from the caller's level on", async () => {
+    const caller = desk(tool(speak), { logLevel: "info" });
+    await caller.call("tools/call", call());
+    expect(caller.told).toEqual([
+      { method, params: { level: "info", data: { b: 1 } } },
+      { method, params: { level: "error", logger: "disk", data: "c" } },
+    ]);
+  });
+
+  it("is dropped where the caller named no level", async () => {
+    const caller = desk(tool(speak));
+    await caller.call("tools/call", call());
+    expect(caller.told).toEqual([]);
+  });
+
+  it("knows its levels", async () => {
+    const result = await desk(tool(({ log }) => log("loud" as never, "x"))).call("tools/call", call());
+    expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"loud"') }] });
+  });
+});
+
+describe("ask", () => {
+  const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } } as const;
+  const capabilities = { elicitation: {}, sampling: {}, roots: {} };
+
+  it("asks the caller, with the key that was chosen", async () => {
+    const server = tool(async ({ ask }) => [
+      await ask.elicit(form, { key: "who" }),
+      await ask.sample({ messages: [], maxTokens: 5 }),
+      await ask.roots({ key: "roots" }),
+      await ask({ method: "roots/list", params: {} }),
+    ]);
+    const caller = desk(server, { caller: { capabilities }, answer: ({ method }) => ({ answered: method }) });
+    const { structuredContent } = await caller.call("tools/call", call());
+    const methods = ["elicitation/create", "sampling/createMessage", "roots/list", "roots/list"];
+    expect(structuredContent).toEqual(methods.map((answered) => ({ answered })));
+    expect(caller.asked).toEqual([
+      { request: { method: methods[0], params: form }, options: { key: "who" } },
+      { request: { method: methods[1], params: { messages: [], maxTokens: 5 } }, options: undefined },
+      { request: { method: "roots/list", params: {} }, options: { key: "roots" } },
+      { request: { method: "roots/list", params: {} }, options: undefined },
+    ]);
+  });
+
+  it("does not ask what the caller cannot answer", async () => {
+    const works: readonly [(context: ToolContext) => unknown, object][] = [
+      [({ ask }) => ask.elicit(form), { elicitation: {} }],
+      [({ ask }) => ask.elicit({ mode: "url", message: "?", url: "x:y" }), { elicitation: { url: {} } }],
+      [({ ask }) => ask.sample({ messages: [], maxTokens: 1, tools: [] }), { sampling: { tools: {} } }],
+      [({ ask }) => ask.roots(), { roots: {} }],
+    ];
+    for (const [work, requiredCapabilities] of works) {
+      const caller = desk(tool(work));
+      const error = await caller.refused("tools/call", call());
+      expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities });
+      expect(caller.asked).toEqual([]);
+    }
+  });
+
+  it("may be caught by the handler", async () => {
+    const server = tool(({ ask }) => ask.roots().catch(() => "no roots"));
+    expect(await desk(server).call("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
+  });
+});
+
+describe("the rest of the context", () => {
+  it("is the caller's own", async () => {
+    const seen: ToolContext[] = [];
+    const hungUp: number[] = [];
+    const options = {
+      caller: { principal: "ann", capabilities: { roots: {} } },
+      logLevel: "info" as const,
+      hangUp: (retryMs: number) => hungUp.push(retryMs),
+    };
+    const server = tool((context) => {
+      seen.push(context);
+      context.hangUp(50);
+      context.notify({ method: "notifications/x" });
+    });
+    const caller = desk(server, options);
+    await caller.call("tools/call", call());
+    const [context] = seen;
+    expect(context?.signal).toBe(caller.context.signal);
+    expect(context?.caller).toBe(caller.context.caller);
+    expect(context?.revision).toBe(caller.context.revision);
+    expect(context?.logLevel).toBe("info");
+    expect(context?.answers).toEqual({});
+    expect(context?.state).toBeUndefined();
+    expect(hungUp).toEqual([50]);
+    expect(caller.told).toEqual([{ method: "notifications/x" }]);
+  });
+
+  it("hangs up nothing where there is nothing to hang up", async () => {
+    const result = await desk(tool(({ hangUp }) => hangUp(1))).call("tools/call", call());
+    expect(result["isError"]).toBe(false);
+  });
+
+  it("does not look at the signal unless the handler does", async () => {
+    const server = tool(() => "x");
+    const { context } = desk(server);
+    const shy = Object.defineProperty({ ...context }, "signal", {
+      get: () => {
+        throw new Error("looked");
+      },
+    });
+    expect(await server({ method: "tools/call", params: call() }, shy)).toMatchObject({ isError: false });
+  });
+
+  it("goes to resources and prompts too", async () => {
+    const server = createServer({ name: "test", version: "1" })
+      .resource("a:b", {}, (_uri, { log }) => log("info", "resource") ?? "x")
+      .template("t:{id}", {}, (_variables, { log }) => log("info", "template") ?? "x")
+      .prompt("p", {}, (_args, { log }) => log("info", "prompt") ?? "x");
+    const caller = desk(server, { logLevel: "debug" });
+    await caller.call("resources/read", { uri: "a:b" });
+    await caller.call("resources/read", { uri: "t:1" });
+    await caller.call("prompts/get", { name: "p" });
+    expect(caller.told.map(({ params }) => params?.["data"])).toEqual(["resource", "template", "prompt"]);
+  });
+});

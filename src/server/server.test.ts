@@ -1,0 +1,207 @@
+// The server as a whole: what it promises, which methods it knows and when, and that all its results are what the
+// official schema of the newest revision says.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { itWithSpec, validateResult } from "../../test/schema.ts";
+import { desk } from "../../test/support/desk.ts";
+import { META } from "../protocol/model/index.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import { createServer, inputRequired, type Server, type ServerInfo } from "./index.ts";
+
+const info = { name: "test", version: "1" };
+
+const capabilities = async (server: Server): Promise<unknown> =>
+  (await desk(server).call("server/discover"))["capabilities"];
+
+describe("server/discover", () => {
+  it("says who the server is and what it can do", async () => {
+    const who = {
+      name: "notes",
+      version: "1.0.0",
+      title: "Notes",
+      description: "Keeps notes",
+      websiteUrl: "https://example.com",
+      icons: [{ src: "https://example.com/i.png" }],
+    };
+    const server = createServer({ ...who, instructions: "Ask first." }).tool("t", {}, () => "x");
+    expect(await desk(server).call("server/discover")).toEqual({
+      capabilities: { tools: { listChanged: true } },
+      instructions: "Ask first.",
+      ttlMs: 0,
+      cacheScope: "private",
+      resultType: "complete",
+      _meta: { [META.serverInfo]: who },
+    });
+  });
+
+  it("promises what is registered, no more", async () => {
+    const server = createServer(info);
+    expect(await capabilities(server)).toEqual({});
+    server.tool("t", {}, () => "x");
+    expect(await capabilities(server)).toEqual({ tools: { listChanged: true } });
+    server.resource("a:b", {}, () => "x").prompt("p", {}, () => "x");
+    expect(await capabilities(server)).toEqual({
+      tools: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+      prompts: { listChanged: true },
+    });
+    const templates = createServer(info).template("t:{id}", {}, () => "x");
+    expect(await capabilities(templates)).toEqual({ resources: { subscribe: true, listChanged: true } });
+  });
+
+  it("promises log messages where a handler takes the context", async () => {
+    const makers: ((server: Server) => Server)[] = [
+      (server) => server.tool("t", {}, (_args, { log }) => log("info", "x")),
+      (server) => server.resource("a:b", {}, (_uri, { log }) => log("info", "x")),
+      (server) => server.template("t:{id}", {}, (_variables, { log }) => log("info", "x")),
+      (server) => server.prompt("p", {}, (_args, { log }) => log("info", "x") ?? "x"),
+    ];
+    for (const add of makers) {
+      expect(await capabilities(add(createServer(info)))).toHaveProperty("logging", {});
+      expect(await capabilities(add(createServer({ ...info, logging: false })))).not.toHaveProperty("logging");
+    }
+    expect(await capabilities(createServer(info).tool("t", {}, (args) => args))).not.toHaveProperty("logging");
+    expect(await capabilities(createServer({ ...info, logging: true }))).toEqual({ logging: {} });
+  });
+
+  it("writes what was switched off as false", async () => {
+    const off: ServerInfo = { ...info, listChanged: false, subscribe: false };
+    const server = createServer(off)
+      .tool("t", {}, () => "x")
+      .resource("a:b", {}, () => "x")
+      .prompt("p", {}, () => "x");
+    expect(await capabilities(server)).toEqual({
+      tools: { listChanged: false },
+      resources: { subscribe: false, listChanged: false },
+      prompts: { listChanged: false },
+    });
+  });
+});
+
+describe("a server", () => {
+  it("is a handler, and its registrations can be chained", () => {
+    const server = createServer(info);
+    expect(server).toBeTypeOf("function");
+    expect(server.tool("t", {}, () => "x")).toBe(server);
+    expect(server.resource("a:b", {}, () => "x")).toBe(server);
+    expect(server.template("t:{id}", {}, () => "x")).toBe(server);
+    expect(server.prompt("p", {}, () => "x")).toBe(server);
+  });
+
+  it("knows no other methods", async () => {
+    const caller = desk(createServer(info).tool("t", {}, () => "x"));
+    const methods = [
+      "initialize",
+      "ping",
+      "logging/setLevel",
+      "resources/subscribe",
+      "nope",
+      "",
+      "constructor",
+      "tools/x",
+    ];
+    for (const method of methods) {
+      const error = await caller.refused(method);
+      expect(error.message).toBe(`Method not found: ${method}`);
+      expect(error.data).toEqual({ kind: "method_not_found", method });
+    }
+  });
+
+  it("knows the methods of a family from its first registration on, also when it is empty again", async () => {
+    const server = createServer(info);
+    const caller = desk(server);
+    const families: readonly (readonly [string, string, () => unknown, () => unknown])[] = [
+      ["tools/list", "tools", () => server.tool("t", {}, () => "x"), () => server.removeTool("t")],
+      ["resources/list", "resources", () => server.resource("a:b", {}, () => "x"), () => server.removeResource("a:b")],
+      ["prompts/list", "prompts", () => server.prompt("p", {}, () => "x"), () => server.removePrompt("p")],
+    ];
+    for (const [method, field, add, remove] of families) {
+      expect((await caller.refused(method)).kind).toBe("method_not_found");
+      add();
+      expect((await caller.call(method))[field]).toHaveLength(1);
+      remove();
+      expect((await caller.call(method))[field]).toEqual([]);
+    }
+    for (const method of ["tools/call", "prompts/get", "resources/read"]) {
+      expect((await desk(createServer(info)).refused(method)).kind).toBe("method_not_found");
+    }
+  });
+
+  it("wants a name, a version and a page size that is one", () => {
+    expect(() => createServer({ name: "x" } as never)).toThrow("a name and a version");
+    for (const pageSize of [0, -1, 1.5, Number.NaN])
+      expect(() => createServer({ ...info, pageSize })).toThrow("pageSize");
+  });
+
+  it("bears requests all at once", async () => {
+    const server = createServer(info).tool("t", { input: z.object({ n: z.number() }) }, async ({ n }) => {
+      await Promise.resolve();
+      return n;
+    });
+    const calls = Array.from({ length: 100 }, (_, n) =>
+      desk(server).call("tools/call", { name: "t", arguments: { n } }),
+    );
+    const results = await Promise.all(calls);
+    expect(results.map(({ structuredContent }) => structuredContent)).toEqual(Array.from({ length: 100 }, (_, n) => n));
+  });
+});
+
+describe("every result", () => {
+  const question = { method: "roots/list" } as const;
+  const server = createServer({ ...info, instructions: "x", pageSize: 1 })
+    .tool("value", { input: z.object({ a: z.string() }), output: z.object({ a: z.string() }) }, (args) => args)
+    .tool("text", { annotations: { readOnlyHint: true } }, () => "x")
+    .tool("asks", {}, (_args, { answers }) => (answers["r"] ? "x" : inputRequired({ r: question })))
+    .resource("a:b", { mimeType: "text/plain", size: 1 }, () => "x")
+    .resource("a:c", {}, () => new Uint8Array(3))
+    .template("t:{id}", { complete: { id: () => ["1"] } }, ({ id }) => ({ id }))
+    .template("u:{id}", {}, () => "x")
+    .prompt("p", { description: "d", arguments: { a: { required: true, complete: () => [] } } }, ({ a }) => a)
+    .prompt("q", {}, () => []);
+
+  const requests: readonly (readonly [string, Record<string, unknown>])[] = [
+    ["tools/list", {}],
+    ["tools/call", { name: "value", arguments: { a: "x" } }],
+    ["tools/call", { name: "value", arguments: {} }],
+    ["tools/call", { name: "text" }],
+    ["tools/call", { name: "asks" }],
+    ["resources/list", {}],
+    ["resources/templates/list", {}],
+    ["resources/read", { uri: "a:b" }],
+    ["resources/read", { uri: "a:c" }],
+    ["resources/read", { uri: "t:1" }],
+    ["prompts/list", {}],
+    ["prompts/get", { name: "p", arguments: { a: "1" } }],
+    ["prompts/get", { name: "q" }],
+    ["completion/complete", { ref: { type: "ref/prompt", name: "p" }, argument: { name: "a", value: "" } }],
+  ];
+
+  itWithSpec("is what the newest revision says it must be", async () => {
+    const caller = desk(server, { caller: { capabilities: { roots: {} } } });
+    for (const [method, params] of requests) {
+      const result = await caller.call(method, params);
+      expect(validateResult(NEWEST.name, method, result, { closed: true }), method).toEqual([]);
+      expect(result["_meta"]).toEqual({ [META.serverInfo]: info });
+    }
+    const discovered = { ...(await caller.call("server/discover")), supportedVersions: [NEWEST.name] };
+    expect(validateResult(NEWEST.name, "server/discover", discovered, { closed: true })).toEqual([]);
+  });
+});
+
+describe("the import graph", () => {
+  it("holds no schema library: only types of them, and what is imported late", () => {
+    const folder = new URL("./", import.meta.url);
+    const sources = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+    expect(sources.length).toBeGreaterThan(10);
+    for (const name of sources) {
+      const text = readFileSync(new URL(name, folder), "utf8");
+      const outside = [...text.matchAll(/^(?:import|export)\b(?! type\b)[^;]*? from "([^."][^"]*)";/gms)];
+      expect(
+        outside.map((match) => match[1]),
+        name,
+      ).toEqual([]);
+    }
+  });
+});

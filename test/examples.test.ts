@@ -1,0 +1,198 @@
+// Runs every example as a person would, with `node` on the built package: what it prints, that it ends by itself
+// with exit code 0, and that it leaves no process behind. The messages that the conversation prints are held
+// against the official schema of their revision, in both directions.
+
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { connect } from "catenary";
+import type { Client } from "catenary";
+import { afterEach, describe, expect, it } from "vitest";
+import { REVISIONS } from "../src/protocol/revisions/index.ts";
+import { Judge } from "./wire/judge.ts";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+
+/** Every process of a run, and whatever it starts, carries this in its environment. */
+const MARK = "CATENARY_EXAMPLE_RUN";
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(mark: string, ...args: string[]): Promise<Run> {
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, [MARK]: mark },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const late = setTimeout(() => child.kill("SIGKILL"), 20_000);
+  const [code] = (await once(child, "close")) as [number | null];
+  clearTimeout(late);
+  return { code, stdout, stderr };
+}
+
+/** The processes that still carry the mark; only Linux shows them. */
+function marked(mark: string): string[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(`${MARK}=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Whoever watches over children goes a moment after the program; there is no event to wait for. */
+async function expectNothingLeft(mark: string): Promise<void> {
+  for (let turn = 0; turn < 50 && marked(mark).length > 0; turn++) await wait(100);
+  expect(marked(mark)).toEqual([]);
+}
+
+describe("examples/client", () => {
+  it("lists, calls, reads, shows progress and answers the server's question", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/client/main.js");
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      `Connected to weather 1.0.0 in revision ${REVISIONS.at(-1)?.name}`,
+      "Tool get_weather: Get current weather for a location",
+      "Tool forecast: Forecast the coming days, one after the other",
+      "Tool report_sighting: Report the sky over a city; the person is asked what it looks like",
+      "Resource file:///home/user/documents/report.pdf: Monthly Report",
+      "Resource file:///project/data.json: Sightings",
+      "Prompt code_review: Review code for best practices",
+      "The weather in New York is 72°F and sunny.",
+      "Progress: day 1 of 3",
+      "Progress: day 2 of 3",
+      "Progress: day 3 of 3",
+      "Highs: { highs: [ 75, 76, 74 ] }",
+      "The server asks: What does the sky over London look like?",
+      "Thank you. London is cloudy.",
+      'Sightings: [{"location":"London","sky":"cloudy"}]',
+      "Prompt: Please review this Python code for best practices and suggest improvements.",
+      "Failed: There is no station in Atlantis; try New York, London, Tokyo.",
+      "",
+    ]);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
+describe("examples/conversation", () => {
+  it("prints a conversation in all five revisions, in messages that their schemas allow", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/conversation/main.js");
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    const parts = stdout.split(/^# Revision /m).slice(1);
+    expect(parts.map((part) => part.slice(0, 10))).toEqual(REVISIONS.map(({ name }) => name));
+    for (const [index, revision] of REVISIONS.entries()) {
+      const judges = { "→": new Judge(revision.name), "←": new Judge(revision.name) };
+      const lines = (parts[index] ?? "").split("\n").filter((line) => /^[→←] /.test(line));
+      expect(lines.length).toBeGreaterThanOrEqual(12);
+      for (const line of lines) {
+        const from = line.charAt(0) as "→" | "←";
+        const text = line.slice(2);
+        expect(judges[from].received(text), line).toEqual([]);
+        judges[from === "→" ? "←" : "→"].sent(text);
+      }
+      const first = JSON.parse(lines[0]?.slice(2) ?? "") as { method: string };
+      expect(first.method).toBe(revision.style === "session" ? "initialize" : "server/discover");
+      const asked = stdout.includes("elicitation/create");
+      expect(asked).toBe(true);
+    }
+    await expectNothingLeft(mark);
+  });
+
+  it("asks in the middle of the call as each revision does, and is refused where there is no such thing", async () => {
+    const { stdout } = await run(randomUUID(), "examples/conversation/main.js");
+    const parts = stdout.split(/^# Revision /m).slice(1);
+    const ways = parts.map((part) =>
+      part.includes('"resultType":"input_required"')
+        ? "a round"
+        : /^← .*"method":"elicitation\/create"/m.test(part)
+          ? "a request"
+          : /^# refused: .*elicitation/m.test(part)
+            ? "refused"
+            : "nothing",
+    );
+    expect(ways).toEqual(["refused", "refused", "a request", "a request", "a round"]);
+  });
+});
+
+describe("example servers", () => {
+  const clients: Client[] = [];
+  const open = async (...args: string[]): Promise<Client> => {
+    const client = await connect({ command: process.execPath, args, cwd: root });
+    clients.push(client);
+    return client;
+  };
+
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.close();
+  });
+
+  it.each([["examples/pharo/main.js"], ["dist/cli/main.js", "serve", "examples/pharo/server.js"]])(
+    "pharo, started by node %s %s",
+    async (...args) => {
+      const client = await open(...args.filter((arg) => typeof arg === "string"));
+      expect(client.server).toEqual({ name: "pharo-mcp", version: "0.1.0" });
+      expect(client.capabilities).toEqual({
+        resources: { subscribe: false, listChanged: false },
+        prompts: { listChanged: false },
+      });
+      const version = await client.readResource("pharo://system/version");
+      expect(version.contents).toEqual([{ uri: "pharo://system/version", mimeType: "text/plain", text: "Pharo 13.0" }]);
+      const { resourceTemplates } = await client.listResourceTemplates();
+      expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual(["pharo://class/{className}"]);
+      const set = await client.readResource("pharo://class/Set");
+      expect(set.contents[0]).toMatchObject({ mimeType: "application/json", text: expect.stringContaining("HashedCollection") });
+      await expect(client.readResource("pharo://class/Nothing")).rejects.toMatchObject({
+        data: { kind: "resource_not_found" },
+      });
+      const prompt = await client.getPrompt("review-class", { className: "Set" });
+      expect(prompt).toMatchObject({
+        description: "Code review for Set",
+        messages: [{ role: "user", content: { type: "text", text: "Please review the class Set." } }],
+      });
+    },
+  );
+
+  it("weather, started by node examples/weather/main.js", async () => {
+    const client = await open("examples/weather/main.js");
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["get_weather", "forecast", "report_sighting"]);
+    const { contents } = await client.readResource("file:///home/user/documents/report.pdf");
+    expect(Buffer.from((contents[0] as { blob: string }).blob, "base64").toString()).toMatch(/^%PDF/);
+    expect(await client.callTool("get_weather", { location: "New York" })).toMatchObject({
+      content: [{ type: "text", text: "The weather in New York is 72°F and sunny." }],
+      isError: false,
+    });
+    // A client that cannot ask a person gets an error that says what is missing.
+    await expect(client.callTool("report_sighting", { location: "London" })).rejects.toMatchObject({
+      data: { kind: "missing_capability" },
+    });
+  });
+});
+
+it("every example has a README that says how to run it", () => {
+  const folders = readdirSync(new URL("../examples/", import.meta.url), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+  expect(folders.toSorted()).toEqual(["client", "conversation", "pharo", "weather"]);
+  for (const name of folders) {
+    const readme = readFileSync(new URL(`../examples/${name}/README.md`, import.meta.url), "utf8");
+    expect(readme).toContain(`node examples/${name}/main.js`);
+  }
+});
