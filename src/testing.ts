@@ -62,7 +62,7 @@ export function recorded(transport: Transport): Recording {
       note("caller", message);
       return transport.send(message, options);
     },
-    close: () => transport.close(),
+    close: (budgetMs) => transport.close(budgetMs),
   };
 }
 

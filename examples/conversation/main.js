@@ -32,7 +32,7 @@ function shown(wire) {
     start: (receive) =>
       wire.start((inbound) => {
         if (inbound.message !== undefined) received(inbound.message);
-        receive({ ...inbound, reply: shownFirst(inbound.reply) });
+        receive({ ...inbound, reply: shownFirst((message, options) => inbound.reply(message, options)) });
       }),
     send: shownFirst((message, options) => wire.send(message, options)),
     close: () => wire.close(),
@@ -52,13 +52,18 @@ async function converse(revision) {
     await client.callTool("forecast", { location: "Tokyo", days: 2 }, { onProgress: () => undefined });
     remark("a tool that asks the person in the middle of the call");
     // A revision without such questions refuses; the line above the remark says so on the wire.
-    await client.callTool("report_sighting", { location: "London" }).catch(({ message }) => remark(`refused: ${message}`));
+    await client
+      .callTool("report_sighting", { location: "London" })
+      .catch(({ message }) => remark(`refused: ${message}`));
     remark("a resource");
     await client.readResource("file:///project/data.json");
   } finally {
     await client.close();
   }
 }
+
+// Whoever reads may have seen enough, as `head` has.
+process.stdout.on("error", () => process.exit());
 
 for (const revision of REVISIONS) {
   console.log(paint("bold", `# Revision ${revision}`));

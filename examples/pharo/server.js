@@ -10,9 +10,16 @@ const classes = new Map([
   ["Object", { superclass: "ProtoObject", package: "Kernel", comment: "The root of most classes." }],
   [
     "OrderedCollection",
-    { superclass: "SequenceableCollection", package: "Collections-Sequenceable", comment: "A list that grows at both ends." },
+    {
+      superclass: "SequenceableCollection",
+      package: "Collections-Sequenceable",
+      comment: "A list that grows at both ends.",
+    },
   ],
-  ["Set", { superclass: "HashedCollection", package: "Collections-Unordered", comment: "Each element once, in no order." }],
+  [
+    "Set",
+    { superclass: "HashedCollection", package: "Collections-Unordered", comment: "Each element once, in no order." },
+  ],
 ]);
 
 export function createPharo() {

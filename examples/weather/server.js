@@ -15,7 +15,8 @@ const stations = new Map([
 function stationAt(location) {
   const station = stations.get(location);
   // What a tool throws reaches the model as a result that says what went wrong.
-  if (station === undefined) throw new Error(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
+  if (station === undefined)
+    throw new Error(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
   return station;
 }
 
@@ -108,9 +109,10 @@ export const server = createWeather()
         },
       });
       if (answer.action !== "accept") return `Nothing was reported for ${location}.`;
-      sightings.push({ location, sky: String(answer.content?.sky) });
+      const sky = String(answer.content?.sky);
+      sightings.push({ location, sky });
       server.updated("file:///project/data.json");
-      return `Thank you. ${location} is ${answer.content?.sky}.`;
+      return `Thank you. ${location} is ${sky}.`;
     },
   )
   .resource(

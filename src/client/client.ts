@@ -167,9 +167,9 @@ export class Client {
     return this.#listens.listen(filter, onEvent, options);
   }
 
-  /** Ends all calls and listens, and the connection; a child process is gone when it resolves. */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close(new LinkError("closed", "The client was closed")));
+  /** Ends all calls and listens, and the connection; a child process is gone when it resolves, within the budget if any. */
+  close(budgetMs?: number): Promise<void> {
+    return (this.#closing ??= this.#close(new LinkError("closed", "The client was closed"), undefined, budgetMs));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -180,12 +180,12 @@ export class Client {
     return this.#opened.revision.style === "session";
   }
 
-  async #close(reason: LinkError, failure?: LinkError): Promise<void> {
+  async #close(reason: LinkError, failure?: LinkError, budgetMs?: number): Promise<void> {
     this.#listens.endAll(failure);
     this.#calls.endAll(reason);
     this.#contexts.end(reason);
     this.#contexts.cache?.clear();
-    await this.#opened.close();
+    await this.#opened.close(budgetMs);
   }
 
   async #untilOver(): Promise<LinkError | undefined> {

@@ -35,7 +35,7 @@ export async function openHandler(target: Handler, { home, timeouts }: LocalOpti
 class Local {
   readonly #target: Handler;
   readonly #timeouts: Timeouts;
-  readonly #pending = new Pending();
+  readonly #pending = new Pending("The handler");
   readonly #stops = new Set<AbortController>();
   readonly #over = new AbortController();
 

@@ -37,7 +37,7 @@ export interface Opened {
   readonly discovered: Result;
   /** Rejects when the connection ends by itself; never resolves before `signal` is aborted. */
   ended(signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
+  close(budgetMs?: number): Promise<void>;
 }
 
 const PROBE_MS = 1_000;
@@ -190,5 +190,11 @@ function opened(
 ): Opened {
   const { handler, revision } = back;
   wire.role = back;
-  return { handler, revision, discovered, ended: (signal) => wire.untilEnd(signal), close: () => wire.close() };
+  return {
+    handler,
+    revision,
+    discovered,
+    ended: (signal) => wire.untilEnd(signal),
+    close: (budgetMs) => wire.close(budgetMs),
+  };
 }

@@ -31,12 +31,18 @@ interface Entry {
 
 export class Pending {
   readonly #entries = new Map<number, Entry>();
+  readonly #who: string;
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** `who` is asked, for errors that tell a person what went wrong. */
+  constructor(who: string) {
+    this.#who = who;
   }
 
   /** A new id and the promise of its answer. `onTimeout` tells the other side that we gave up. */
@@ -135,8 +141,8 @@ export class Pending {
         const error = new LinkError(
           "timeout",
           capped
-            ? `The end did not finish ${entry.what} within the longest time that it may take; raise the total timeout`
-            : `The end did not answer ${entry.what} in ${entry.idleMs} ms and reported no progress; raise the timeout`,
+            ? `${this.#who} did not finish ${entry.what} within the longest time that it may take; raise the total timeout`
+            : `${this.#who} did not answer ${entry.what} in ${entry.idleMs} ms and reported no progress; raise the timeout`,
         );
         this.fail(id, error);
         entry.onTimeout?.(error);

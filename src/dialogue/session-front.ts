@@ -3,11 +3,10 @@
 // self-contained requests of the newest revision, and what comes back into the caller's own revision.
 // It does not know which wire it is on: every message brings its own way back.
 
-import type { AskOptions, Caller, Context, LogLevel } from "../core/context.ts";
+import type { Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
-import { checkAsk } from "../protocol/asks.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
@@ -17,11 +16,9 @@ import type { Inbound } from "../transport/transport.ts";
 import { drive } from "./drive.ts";
 import { errorBody } from "./faults.ts";
 import type { Flight, InFlight } from "./in-flight.ts";
-import { Pending, type Timeouts } from "./pending.ts";
+import { Questions, type Asked } from "./questions.ts";
 import { SessionListen } from "./session-listen.ts";
 
-/** A person may sit behind a question. */
-const ASK_TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
 const SHUTDOWN_GRACE_MS = 30_000;
 
 export interface SessionFrontOptions {
@@ -38,7 +35,7 @@ export class SessionFront {
   readonly #handler: Handler;
   readonly #options: SessionFrontOptions;
   readonly #inFlight: InFlight;
-  readonly #pending = new Pending();
+  readonly #questions = new Questions();
   readonly #listen: SessionListen;
   /** Toward the caller, outside any call. */
   readonly #push: (message: Message) => void;
@@ -115,12 +112,12 @@ export class SessionFront {
 
   /** The answer to a question of ours. False where there was none. */
   settle(message: ResponseMessage): boolean {
-    return this.#pending.settle(message);
+    return this.#questions.settle(message);
   }
 
   close(reason: Error): void {
     this.#listen.close();
-    this.#pending.failAll(reason);
+    this.#questions.failAll(reason);
   }
 
   async #initialize(params: Params, inbound: Inbound): Promise<Result> {
@@ -179,7 +176,7 @@ export class SessionFront {
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (question, options) => this.#ask(question, options, this.#push),
+      ask: (question, options) => this.#questions.ask(question, this.#asked(this.#push), options),
     };
   }
 
@@ -201,9 +198,15 @@ export class SessionFront {
         }
         this.#deliver(notification, (message) => void inbound.reply(message).catch(() => undefined));
       },
-      ask: (question, options) =>
-        this.#ask(question, options, (message) => void inbound.reply(message).catch(() => undefined), flight),
+      ask: (question, options) => {
+        const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
+        return this.#questions.ask(question, { ...this.#asked(send), signal: flight.stop.signal }, options);
+      },
     };
+  }
+
+  #asked(send: (message: Message) => void): Asked {
+    return { caller: this.#caller, revision: this.#revision, send };
   }
 
   #deliver(notification: Notification, send: (message: Message) => void = this.#push): void {
@@ -215,38 +218,6 @@ export class SessionFront {
 
   #wants({ params }: Notification): boolean {
     return LOG_LEVELS.indexOf(params?.["level"] as LogLevel) >= LOG_LEVELS.indexOf(this.#level);
-  }
-
-  async #ask(
-    question: Request,
-    options: AskOptions | undefined,
-    send: (message: Message) => void,
-    flight?: Flight,
-  ): Promise<Result> {
-    const { method } = question;
-    if (!this.#revision.asks.has(method)) {
-      throw McpError.of("missing_capability", `The caller's revision has no ${method}`, {
-        method,
-        requiredCapabilities: {},
-      });
-    }
-    checkAsk(question, this.#caller.capabilities);
-    const params = this.#revision.lower.request(method, question.params);
-    const cancel = (reason: string): void =>
-      send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
-    const { id, answer } = this.#pending.open(method, ASK_TIMEOUTS, (error) => cancel(error.message));
-    const signals = [flight?.stop.signal, options?.signal];
-    const stop = (event: Event): void => {
-      const { reason } = event.target as AbortSignal & { readonly reason: Error };
-      if (this.#pending.fail(id, reason)) cancel("The call that asked has ended");
-    };
-    for (const signal of signals) signal?.addEventListener("abort", stop, { once: true });
-    send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
-    try {
-      return this.#revision.lift.result(method, await answer);
-    } finally {
-      for (const signal of signals) signal?.removeEventListener("abort", stop);
-    }
   }
 }
 

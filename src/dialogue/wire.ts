@@ -46,7 +46,7 @@ export class Wire {
   /** Answers that nobody waits for: late, repeated, or to an id that we never sent. */
   strayAnswers = 0;
   readonly #transport: Transport;
-  readonly #pending = new Pending();
+  readonly #pending = new Pending("The end");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: LinkError) => void>();
   #end: LinkError | undefined;
@@ -60,9 +60,9 @@ export class Wire {
     return this.#transport.start((inbound) => this.#receive(inbound));
   }
 
-  async close(): Promise<void> {
+  async close(budgetMs?: number): Promise<void> {
     this.#finish(new LinkError("closed", "The connection was closed"));
-    await this.#transport.close();
+    await this.#transport.close(budgetMs);
   }
 
   /** Sends a request; `params` is made once the id is known, because tokens are made of it. */

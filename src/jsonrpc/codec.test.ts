@@ -1,3 +1,5 @@
+// Texts and the one thing that each decodes to; messages and the line that each is written as.
+
 import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode } from "./codec.ts";
 import { Exact } from "./message.ts";

@@ -1,3 +1,5 @@
+// Lines out of bytes, cut anywhere, within bounds of memory and work.
+
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { LineReader, frame } from "./framing.ts";

@@ -1,3 +1,5 @@
+// Real processes, started and ended: every rung of the ladder, and nobody left behind.
+
 import { readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

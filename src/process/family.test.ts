@@ -1,3 +1,5 @@
+// Who belongs to a child: its group, and the strays that bear its mark.
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { beforeEach, describe, expect, it, vi } from "vitest";

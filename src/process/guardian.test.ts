@@ -1,3 +1,5 @@
+// We are killed, and our children go all the same.
+
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

@@ -1,3 +1,5 @@
+// The last words of a child, in bounded memory.
+
 import { describe, expect, it } from "vitest";
 import { Tail } from "./tail.ts";
 

@@ -1,3 +1,5 @@
+// A server as a child process: what it says, how it dies, and what the wire makes of it.
+
 import { afterEach, describe, expect, it } from "vitest";
 import type { Message } from "../jsonrpc/message.ts";
 import { census } from "../process/census.ts";

@@ -1,3 +1,5 @@
+// Writing to a pipe that is slow, full, or gone.
+
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { LinkError } from "../core/errors.ts";

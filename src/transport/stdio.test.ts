@@ -1,3 +1,5 @@
+// Streams as a transport: messages in and out, and answers to what is no message.
+
 import { spawn } from "node:child_process";
 import type { ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";

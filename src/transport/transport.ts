@@ -10,7 +10,8 @@ export interface Transport {
   start(receive: (inbound: Inbound) => void): Promise<void>;
   /** Resolves when the wire can take more; rejects with a LinkError when the message cannot be carried. */
   send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
-  close(): Promise<void>;
+  /** `budgetMs` is the longest that it may take, where somebody waits for us. */
+  close(budgetMs?: number): Promise<void>;
 }
 
 export interface SendOptions {

@@ -6,4 +6,4 @@ import { ALL_CAPABILITIES, command } from "./arrange.ts";
 
 const [revision = ""] = process.argv.slice(2);
 const inner = await connect(command("end.ts", revision), { revision, capabilities: ALL_CAPABILITIES });
-await serve(Object.assign(inner.handler, { close: () => inner.close() }));
+await serve(Object.assign(inner.handler, { close: (budgetMs?: number) => inner.close(budgetMs) }));

@@ -10,7 +10,8 @@ import { connect, type Client } from "../../src/client/index.ts";
 import { SESSIONS } from "./conversation.ts";
 import { ANSWERS, Ear, runningWith, type Json } from "./peer.ts";
 
-const SCRIPT = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
+const require = createRequire(import.meta.url);
+const SCRIPT = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
 const TEXT = "demo://resource/dynamic/text/7";
 
 describe("server-everything over stdio", { timeout: 20_000 }, () => {

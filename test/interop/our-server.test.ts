@@ -146,7 +146,7 @@ describe("our server and a client of others", { timeout: 20_000 }, () => {
     const answered = { inputResponses: { [who]: ANSWERS.elicit }, requestState: first["requestState"] };
     const second = await ask(answered);
     const asked = Object.entries(second["inputRequests"]) as [string, Json][];
-    expect(asked.map(([, { method }]) => method).toSorted()).toEqual(["roots/list", "sampling/createMessage"]);
+    expect(asked.map(([, { method }]) => method)).toEqual(["sampling/createMessage", "roots/list"]);
     expect(await ask(answered)).toMatchObject({ requestState: second["requestState"] });
     const inputResponses = Object.fromEntries(
       asked.map(([key, { method }]) => [key, method === "roots/list" ? { roots: ANSWERS.roots } : ANSWERS.sample]),

@@ -2,11 +2,12 @@
 // get, or none, and a ping after each shows that the connection lives on.
 
 import { afterAll, describe, expect, it } from "vitest";
-import { BEFORE_SESSION, IN_SESSION, WITH_BATCHES } from "./bad-input.ts";
-import type { Expected, Row } from "./bad-input.ts";
+import { BEFORE_SESSION, WITH_BATCHES } from "./bad-input-elsewhere.ts";
+import { IN_SESSION } from "./bad-input.ts";
 import { Judge } from "./judge.ts";
 import { closeLines, LINES } from "./line.ts";
 import type { Line } from "./line.ts";
+import type { Expected, Row } from "./row.ts";
 
 afterAll(closeLines);
 

@@ -1,55 +1,27 @@
-// A table of bad and odd inputs, each with the one answer that it gets. An answer is told by its id as it stands
-// on the wire, byte for byte, and by its code or a piece of its result. Groups differ in what was said before.
+// Bad and odd inputs on a session, each with the one answer that it gets.
 
-export type Expected =
-  | { readonly kind: "none" }
-  | { readonly kind: "error"; readonly id: string; readonly code: number; readonly shows?: string }
-  | { readonly kind: "result"; readonly id: string; readonly shows: string }
-  /** One answer for a batch: an array with an answer for each of these. */
-  | { readonly kind: "batch"; readonly answers: readonly Expected[] };
+import {
+  bytes,
+  call,
+  echo,
+  error,
+  INVALID,
+  METHOD,
+  NONE,
+  notification,
+  odd,
+  PARAMS,
+  PARSE,
+  ping,
+  request,
+  result,
+  row,
+} from "./row.ts";
+import type { Row } from "./row.ts";
 
-export interface Row {
-  /** What the input is, with its number in the list of inputs that we hold ourselves to. */
-  readonly name: string;
-  /** The bytes without the last newline; of several pieces, each is written by itself. */
-  readonly send: readonly (string | Uint8Array)[];
-  readonly expected: Expected;
-  /** The id is one that MCP does not allow; JSON-RPC does, and we echo it. */
-  readonly oddId?: boolean;
-}
-
-const NONE: Expected = { kind: "none" };
-const error = (code: number, id = "null", shows?: string): Expected => ({
-  kind: "error",
-  id,
-  code,
-  ...(shows === undefined ? undefined : { shows }),
-});
-const result = (id = "1", shows = "{}"): Expected => ({ kind: "result", id, shows });
-const row = (name: string, send: string | Uint8Array | readonly (string | Uint8Array)[], expected: Expected): Row => ({
-  name,
-  send: typeof send === "string" || send instanceof Uint8Array ? [send] : send,
-  expected,
-});
-const odd = (one: Row): Row => ({ ...one, oddId: true });
-
-const ping = (id: string): string => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
-const request = (method: string, params = "{}", id = "1"): string =>
-  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
-const call = (name: string, args: string): string => request("tools/call", `{"name":"${name}","arguments":${args}}`);
-const echo = (text: string, id = "1"): string =>
-  request("tools/call", `{"name":"echo","arguments":{"text":${text}}}`, id);
-const notification = (method: string, params: string): string =>
-  `{"jsonrpc":"2.0","method":"${method}","params":${params}}`;
-const bytes = (...parts: readonly (string | readonly number[])[]): Uint8Array =>
-  Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([...part]))));
 /** A request in which objects and arrays stand `depth` deep in each other. */
-const nested = (depth: number): string => call("echo", `{"text":"deep","more":${"[".repeat(depth - 3)}${"]".repeat(depth - 3)}}`);
-
-const PARSE = -32700;
-const INVALID = -32600;
-const METHOD = -32601;
-const PARAMS = -32602;
+const nested = (depth: number): string =>
+  call("echo", `{"text":"deep","more":${"[".repeat(depth - 3)}${"]".repeat(depth - 3)}}`);
 
 const long = `"${"x".repeat(64 * 1024)}"`;
 const digits = "7".repeat(1024 * 1024);
@@ -62,16 +34,32 @@ export const IN_SESSION: readonly Row[] = [
   row("I-01 two revisions of JSON-RPC", '{"jsonrpc":"1.0","jsonrpc":"2.0","id":1,"method":"ping"}', result()),
   row("I-01 two arguments of one name", call("echo", '{"text":"a","text":"b"}'), result("1", '"text":"b"')),
 
-  row("I-02 __proto__ as the envelope", '{"jsonrpc":"2.0","id":1,"__proto__":{"method":"ping"}}', error(INVALID, "1", "method")),
+  row(
+    "I-02 __proto__ as the envelope",
+    '{"jsonrpc":"2.0","id":1,"__proto__":{"method":"ping"}}',
+    error(INVALID, "1", "method"),
+  ),
   ...["__proto__", "constructor", "toString", "hasOwnProperty"].flatMap((name) => [
     row(`I-02 ${name} as a tool`, call(name, "{}"), error(PARAMS, "1", `Tool not found: ${name}`)),
     row(`I-02 ${name} as a method`, request(name), error(METHOD, "1")),
     row(`I-02 ${name} as an id`, ping(`"${name}"`), result(`"${name}"`)),
   ]),
-  row("I-02 __proto__ as a prompt", request("prompts/get", '{"name":"__proto__"}'), error(PARAMS, "1", "Prompt not found")),
+  row(
+    "I-02 __proto__ as a prompt",
+    request("prompts/get", '{"name":"__proto__"}'),
+    error(PARAMS, "1", "Prompt not found"),
+  ),
   row("I-02 __proto__ as a resource", request("resources/read", '{"uri":"__proto__"}'), error(-32002, "1")),
-  row("I-02 an argument inherited from __proto__", call("echo", '{"__proto__":{"text":"x"}}'), result("1", '"isError":true')),
-  row("I-02 a polluting argument", call("echo", '{"text":"a","constructor":{"prototype":{"polluted":1}}}'), result("1", '"text":"a"')),
+  row(
+    "I-02 an argument inherited from __proto__",
+    call("echo", '{"__proto__":{"text":"x"}}'),
+    result("1", '"isError":true'),
+  ),
+  row(
+    "I-02 a polluting argument",
+    call("echo", '{"text":"a","constructor":{"prototype":{"polluted":1}}}'),
+    result("1", '"text":"a"'),
+  ),
 
   row("I-03 a BOM before a line", bytes([0xef, 0xbb, 0xbf], ping("1")), result()),
   row("I-03 two BOMs before a line", bytes([0xef, 0xbb, 0xbf, 0xef, 0xbb, 0xbf], ping("1")), error(PARSE)),
@@ -82,7 +70,10 @@ export const IN_SESSION: readonly Row[] = [
   row("I-04 a surrogate as UTF-8", bytes('{"jsonrpc":"2.0","id":1,"method":"', [0xed, 0xa0, 0x80], '"}'), error(PARSE)),
   row(
     "I-04 a character split between two writes",
-    [bytes('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"', [0xc2]), bytes([0xb0], '"}}}')],
+    [
+      bytes('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"', [0xc2]),
+      bytes([0xb0], '"}}}'),
+    ],
     result("1", '"text":"°"'),
   ),
 
@@ -108,7 +99,11 @@ export const IN_SESSION: readonly Row[] = [
   row("I-08 4,097 levels", nested(4_097), error(INVALID, "1", "128")),
   row("I-08 100,000 arrays that nobody closes", "[".repeat(100_000), error(INVALID)),
   row("I-08 5,000,000 arrays", "[".repeat(5_000_000), error(INVALID, "null", "bytes")),
-  row("I-08 a message of one byte too many", `${ping("1")}${" ".repeat(4 * 1024 * 1024)}`, error(INVALID, "null", "bytes")),
+  row(
+    "I-08 a message of one byte too many",
+    `${ping("1")}${" ".repeat(4 * 1024 * 1024)}`,
+    error(INVALID, "null", "bytes"),
+  ),
 
   row("I-09 a number beyond doubles", call("echo", '{"text":"a","n":1e400}'), result("1", '"text":"a"')),
   row("I-09 minus zero", call("echo", '{"text":"a","n":-0}'), result("1", '"text":"a"')),
@@ -118,7 +113,9 @@ export const IN_SESSION: readonly Row[] = [
   ...["0", "-1", '"1"', '""', "9007199254740993", "-9007199254740993", "1.0", "1e3", "-0", digits, long].map((id) =>
     row(`I-10 the id ${id.slice(0, 30)}`, ping(id), result(id)),
   ),
-  ...['"\\u0041"', '"a\\/b"', '"\\u00e9é"', '"\\"\\\\"'].map((id) => row(`I-10 the id ${id}`, echo('"a"', id), result(id, '"text":"a"'))),
+  ...['"\\u0041"', '"a\\/b"', '"\\u00e9é"', '"\\"\\\\"'].map((id) =>
+    row(`I-10 the id ${id}`, echo('"a"', id), result(id, '"text":"a"')),
+  ),
   odd(row("I-10 the id 1.5", ping("1.5"), result("1.5"))),
   odd(row("I-10 the id 1e400", ping("1e400"), result("1e400"))),
   ...["null", "true", "{}", "[]"].map((id) => row(`I-10 the id ${id}`, ping(id), error(INVALID, "null", "id"))),
@@ -131,7 +128,11 @@ export const IN_SESSION: readonly Row[] = [
 
   row("I-12 an empty batch", "[]", error(INVALID)),
   row("I-12 a batch where the revision has none", `[${ping("1")}]`, error(INVALID, "null", "batch")),
-  row("I-12 101 messages", `[${Array.from({ length: 101 }, (_, id) => ping(String(id))).join()}]`, error(INVALID, "null", "101")),
+  row(
+    "I-12 101 messages",
+    `[${Array.from({ length: 101 }, (_, id) => ping(String(id))).join()}]`,
+    error(INVALID, "null", "101"),
+  ),
 
   row("I-13 no jsonrpc", '{"id":1,"method":"ping"}', error(INVALID, "1", "Missing required field: jsonrpc")),
   ...['"1.0"', "2", '"2.00"', "null"].map((found) =>
@@ -143,9 +144,15 @@ export const IN_SESSION: readonly Row[] = [
   row("I-14 an answer to nothing", '{"jsonrpc":"2.0","id":99,"result":{}}', NONE),
   row("I-14 an error to nothing", '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}', NONE),
   row("I-14 an error that is none", '{"jsonrpc":"2.0","id":1,"error":"x"}', NONE),
-  row("I-14 a method and a result", '{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', error(INVALID, "1", "result")),
+  row(
+    "I-14 a method and a result",
+    '{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}',
+    error(INVALID, "1", "result"),
+  ),
 
-  ...["[]", '"x"', "null", "1"].map((params) => row(`I-15 params ${params}`, request("tools/list", params), error(INVALID, "1", "params"))),
+  ...["[]", '"x"', "null", "1"].map((params) =>
+    row(`I-15 params ${params}`, request("tools/list", params), error(INVALID, "1", "params")),
+  ),
   row("I-15 a call without a name", request("tools/call"), error(PARAMS, "1", "name")),
   row("I-15 a name that is no text", request("tools/call", '{"name":1}'), error(PARAMS, "1", "name")),
   row("I-15 arguments in an array", call("echo", "[]"), error(PARAMS, "1", "arguments")),
@@ -154,63 +161,52 @@ export const IN_SESSION: readonly Row[] = [
   row("I-15 _meta that is no object", request("tools/list", '{"_meta":[]}'), error(PARAMS, "1", "_meta")),
 
   ...["{}", "[]", "true", "null"].map((token) =>
-    row(`I-16 progressToken ${token}`, request("tools/list", `{"_meta":{"progressToken":${token}}}`), error(PARAMS, "1", "progressToken")),
+    row(
+      `I-16 progressToken ${token}`,
+      request("tools/list", `{"_meta":{"progressToken":${token}}}`),
+      error(PARAMS, "1", "progressToken"),
+    ),
   ),
-  row("I-16 progress for a token that nobody gave", notification("notifications/progress", '{"progressToken":"?","progress":1}'), NONE),
-  row("I-16 progress that goes backwards", notification("notifications/progress", '{"progressToken":"?","progress":-1}'), NONE),
-  ...['{"requestId":"?"}', "{}", '{"requestId":null}', '{"requestId":{}}', '{"requestId":[1]}', '{"requestId":true}'].map((params) =>
-    row(`I-16 a cancellation with ${params}`, notification("notifications/cancelled", params), NONE),
+  row(
+    "I-16 progress for a token that nobody gave",
+    notification("notifications/progress", '{"progressToken":"?","progress":1}'),
+    NONE,
   ),
+  row(
+    "I-16 progress that goes backwards",
+    notification("notifications/progress", '{"progressToken":"?","progress":-1}'),
+    NONE,
+  ),
+  ...[
+    '{"requestId":"?"}',
+    "{}",
+    '{"requestId":null}',
+    '{"requestId":{}}',
+    '{"requestId":[1]}',
+    '{"requestId":true}',
+  ].map((params) => row(`I-16 a cancellation with ${params}`, notification("notifications/cancelled", params), NONE)),
 
   ...["1", '"ping"', "null", "true"].map((value) => row(`JSON that is no message: ${value}`, value, error(INVALID))),
   row("an empty object", "{}", error(INVALID, "null", "Missing required field: jsonrpc")),
-  ...["hello", "{", "}", `${ping("1")}}`, `${ping("1")} ${ping("2")}`, "{'jsonrpc':'2.0'}", '{"jsonrpc":"2.0",}', "NaN", "Content-Length: 46"].map(
-    (text) => row(`no JSON: ${text}`, text, error(PARSE)),
-  ),
+  ...[
+    "hello",
+    "{",
+    "}",
+    `${ping("1")}}`,
+    `${ping("1")} ${ping("2")}`,
+    "{'jsonrpc':'2.0'}",
+    '{"jsonrpc":"2.0",}',
+    "NaN",
+    "Content-Length: 46",
+  ].map((text) => row(`no JSON: ${text}`, text, error(PARSE))),
   row("a method that is no text", '{"jsonrpc":"2.0","id":1,"method":1}', error(INVALID, "1", "method")),
   row("an empty method", request(""), error(METHOD, "1")),
   row("a method of 64 KiB", request("x".repeat(64 * 1024)), error(METHOD, "1")),
   row("a notification that nobody knows", notification("notifications/nothing", "{}"), NONE),
   row("initialized as a request", request("initialized"), error(METHOD, "1")),
-  row("a second initialize", request("initialize", '{"protocolVersion":"2025-11-25"}'), error(INVALID, "1", "initialized already")),
-];
-
-/** On a session in the revision that has batches. */
-export const WITH_BATCHES: readonly Row[] = [
-  row("I-12 an empty batch", "[]", error(INVALID)),
-  row("I-12 a batch in a batch", `[[${ping("1")}]]`, { kind: "batch", answers: [error(INVALID)] }),
-  row("I-12 notifications only", `[${notification("notifications/nothing", "{}")}]`, NONE),
-  row("I-12 answers only", '[{"jsonrpc":"2.0","id":99,"result":{}}]', NONE),
-  row("I-12 a mixed batch", `[${ping("1.0")},1,${notification("x", "{}")},${request("nope", "{}", '"n"')},{"id":3,"method":"ping"}]`, {
-    kind: "batch",
-    answers: [result("1.0"), error(INVALID), error(METHOD, '"n"'), error(INVALID, "3", "jsonrpc")],
-  }),
-  row("I-12 one id twice", `[${echo('"a"')},${echo('"b"')}]`, {
-    kind: "batch",
-    answers: [result("1", '"text":"a"'), error(INVALID, "1", "in flight")],
-  }),
-  row("I-12 initialize in a batch", `[${request("initialize", '{"protocolVersion":"2025-03-26"}')}]`, {
-    kind: "batch",
-    answers: [error(INVALID, "1", "batch")],
-  }),
-  row("I-12 101 messages", `[${Array.from({ length: 101 }, () => "1").join()}]`, error(INVALID, "null", "101")),
-];
-
-const META = "io.modelcontextprotocol/";
-
-/** Before anything was said. */
-export const BEFORE_SESSION: readonly Row[] = [
-  row("I-03 a BOM before the first line", bytes([0xef, 0xbb, 0xbf], ping("1")), result()),
-  row("a request before initialize", request("tools/list"), error(INVALID, "1", "Server not initialized")),
-  row("a batch before initialize", `[${ping("1")}]`, error(INVALID, "null", "initialize")),
-  row("initialize without a revision", request("initialize"), error(PARAMS, "1", "protocolVersion")),
-  row("initialize with a number for a revision", request("initialize", '{"protocolVersion":1}'), error(PARAMS, "1", "protocolVersion")),
-  row("initialize with capabilities that are none", request("initialize", '{"protocolVersion":"2025-11-25","capabilities":[]}'), error(PARAMS, "1", "capabilities")),
-  row("server/discover that says nothing of itself", request("server/discover"), error(PARAMS, "1", `${META}protocolVersion`)),
-  row("a revision that nobody knows", request("tools/list", `{"_meta":{"${META}protocolVersion":"1999-01-01","${META}clientCapabilities":{}}}`), error(-32022, "1")),
-  row("a revision that is no text", request("tools/list", `{"_meta":{"${META}protocolVersion":1,"${META}clientCapabilities":{}}}`), error(PARAMS, "1")),
-  row("no capabilities beside the revision", request("tools/list", `{"_meta":{"${META}protocolVersion":"2026-07-28"}}`), error(PARAMS, "1", "clientCapabilities")),
-  row("a log level that does not exist", request("tools/list", `{"_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{},"${META}logLevel":"loud"}}`), error(PARAMS, "1", "logLevel")),
-  row("a state that nobody gave", request("tools/call", `{"name":"echo","arguments":{"text":"a"},"requestState":"forged","_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{}}}`), error(PARAMS, "1")),
-  row("ping in the revision that has none", request("ping", `{"_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{}}}`), error(METHOD, "1")),
+  row(
+    "a second initialize",
+    request("initialize", '{"protocolVersion":"2025-11-25"}'),
+    error(INVALID, "1", "initialized already"),
+  ),
 ];

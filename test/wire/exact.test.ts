@@ -36,7 +36,9 @@ class Talk {
   }
 
   call(id: string, tool: string, meta = ""): void {
-    this.send(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${tool}","arguments":{},"_meta":{${meta}}}}`);
+    this.send(
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${tool}","arguments":{},"_meta":{${meta}}}}`,
+    );
   }
 
   /** The text that a tool answers; it must be the next thing that comes. */

@@ -12,7 +12,8 @@ export interface Exception {
 }
 
 const NAMED = "The message names the method, as seed 002 has it; the seeds differ in this text.";
-const KIND = "`data` is an object with `kind` and the name, so that a program can tell what happened; seed 002 has none.";
+const KIND =
+  "`data` is an object with `kind` and the name, so that a program can tell what happened; seed 002 has none.";
 
 export const EXCEPTIONS: readonly Exception[] = [
   { seed: "000", line: 330, path: "/error/message", reason: NAMED },

@@ -36,15 +36,17 @@ interface Head {
 }
 
 export const TRANSCRIPTS: readonly Transcript[] = readdirSync(folder)
-  .sort()
+  .toSorted()
   .flatMap((seed) =>
     readdirSync(new URL(`${seed}/`, folder))
-      .sort()
+      .toSorted()
       .map((file) => read(seed, file)),
   );
 
 function read(seed: string, file: string): Transcript {
-  const [first = "", ...rest] = readFileSync(new URL(`${seed}/${file}`, folder), "utf8").trimEnd().split("\n");
+  const [first = "", ...rest] = readFileSync(new URL(`${seed}/${file}`, folder), "utf8")
+    .trimEnd()
+    .split("\n");
   const { transcript, server, revision, profile } = JSON.parse(first) as Head;
   return {
     seed,

@@ -24,8 +24,6 @@ export interface Line {
   unread(): readonly string[];
   /** Ends the input, waits for the server's own end, and returns its exit code (0 where it is no process). */
   end(): Promise<number>;
-  /** What a server in trouble wrote to stderr. */
-  stderr(): string;
 }
 
 /** No test waits longer than this for one line or for the end: far more than any machine needs. */
@@ -40,7 +38,7 @@ export async function closeLines(): Promise<void> {
   await Promise.all([...open].map((close) => close()));
 }
 
-export async function childLine(server: string, options: LineOptions = {}): Promise<Line> {
+async function childLine(server: string, options: LineOptions = {}): Promise<Line> {
   const child = spawn(process.execPath, [launcher, server, JSON.stringify(options)], { stdio: "pipe" });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -62,7 +60,7 @@ export async function childLine(server: string, options: LineOptions = {}): Prom
   return line;
 }
 
-export async function streamLine(server: string, options: LineOptions = {}): Promise<Line> {
+async function streamLine(server: string, options: LineOptions = {}): Promise<Line> {
   const module = (await import(new URL(`servers/${server}.js`, import.meta.url).href)) as { server: Handler };
   const input = new PassThrough();
   const output = new PassThrough();
@@ -92,6 +90,7 @@ class StreamLine implements Line {
   #rest: Buffer[] = [];
   #wake: (() => void) | undefined;
   #over = false;
+  /** What a server in trouble wrote to stderr. */
   readStderr: () => string = () => "";
 
   constructor(input: Writable, output: Readable, ended: () => Promise<number>) {
@@ -120,10 +119,6 @@ class StreamLine implements Line {
 
   unread(): readonly string[] {
     return this.#lines;
-  }
-
-  stderr(): string {
-    return this.readStderr();
   }
 
   async end(): Promise<number> {

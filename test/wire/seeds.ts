@@ -7,7 +7,7 @@ import { it } from "vitest";
 
 const folder = new URL("../../../shared/seeds/", import.meta.url);
 
-export const seedsFound: boolean = existsSync(folder);
+const seedsFound: boolean = existsSync(folder);
 
 /** A test that needs the seed documents. */
 export function itWithSeeds(name: string, test: () => void | Promise<void>): void {
@@ -20,7 +20,7 @@ export function seedNames(): string[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith(".txt"))
     .map((file) => file.slice(0, -".txt".length))
-    .sort();
+    .toSorted();
 }
 
 /** A piece in braces inside a fenced block. */

@@ -1,0 +1,63 @@
+// Questions put to a session-style caller in mid-call: each is a request of ours in the caller's revision,
+// taken back when the call that asked has ended. No caller is asked what its revision or its capabilities
+// do not know.
+
+import type { AskOptions, Caller } from "../core/context.ts";
+import type { Request, Result } from "../core/handler.ts";
+import type { Message, ResponseMessage } from "../jsonrpc/message.ts";
+import { checkAsk } from "../protocol/asks.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { Revision } from "../protocol/revision.ts";
+import { Pending, type Timeouts } from "./pending.ts";
+
+/** A person may sit behind a question. */
+const TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
+
+/** Whom to ask, and the way to them. */
+export interface Asked {
+  readonly caller: Caller;
+  readonly revision: Revision;
+  /** Aborted when the call that asks has ended; absent where no call stands behind the question. */
+  readonly signal?: AbortSignal;
+  send(message: Message): void;
+}
+
+export class Questions {
+  readonly #pending = new Pending("The caller");
+
+  async ask(question: Request, asked: Asked, options: AskOptions | undefined): Promise<Result> {
+    const { method } = question;
+    const { revision, caller } = asked;
+    if (!revision.asks.has(method)) {
+      const message = `The caller's revision, ${revision.name}, has no ${method}`;
+      throw McpError.of("missing_capability", message, { method, requiredCapabilities: {} });
+    }
+    checkAsk(question, caller.capabilities);
+    const params = revision.lower.request(method, question.params);
+    const signals = [asked.signal, options?.signal].filter((signal) => signal !== undefined);
+    for (const signal of signals) signal.throwIfAborted();
+    const cancel = (reason: string): void =>
+      asked.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
+    const { id, answer } = this.#pending.open(method, TIMEOUTS, (error) => cancel(error.message));
+    const stop = (event: Event): void => {
+      const reason: unknown = (event.target as AbortSignal).reason;
+      if (this.#pending.fail(id, reason as Error)) cancel("The call that asked has ended");
+    };
+    for (const signal of signals) signal.addEventListener("abort", stop, { once: true });
+    asked.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
+    try {
+      return revision.lift.result(method, await answer);
+    } finally {
+      for (const signal of signals) signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** False where nobody waits for this answer. */
+  settle(message: ResponseMessage): boolean {
+    return this.#pending.settle(message);
+  }
+
+  failAll(reason: Error): void {
+    this.#pending.failAll(reason);
+  }
+}

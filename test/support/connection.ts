@@ -1,0 +1,85 @@
+// A connection under test: a handler of a few tools, served on a wire in memory, with a raw peer at the other end.
+
+import { afterEach } from "vitest";
+import type { Context } from "../../src/core/context.ts";
+import type { Handler, Result } from "../../src/core/handler.ts";
+import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/serve.ts";
+import { McpError } from "../../src/protocol/errors.ts";
+import { memoryPair } from "../../src/transport/memory.ts";
+import { RawPeer } from "./raw-peer.ts";
+
+const text = (value: string): Result => ({
+  resultType: "complete",
+  content: [{ type: "text", text: value }],
+  isError: false,
+});
+
+/** A handler of three tools, whose running calls tests can look into. */
+function stage(): { handler: Handler; running: Map<string, Context>; release(name: string): void } {
+  const running = new Map<string, Context>();
+  const doors = new Map<string, () => void>();
+  const handler: Handler = async (request, context) => {
+    switch (request.method) {
+      case "server/discover":
+        return {
+          resultType: "complete",
+          capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
+          ttlMs: 0,
+          cacheScope: "private",
+          _meta: { "io.modelcontextprotocol/serverInfo": { name: "stage", version: "1" } },
+        };
+      case "tools/list":
+        return { resultType: "complete", tools: [], ttlMs: 0, cacheScope: "private" };
+      case "subscriptions/listen":
+        context.notify({
+          method: "notifications/subscriptions/acknowledged",
+          params: { notifications: request.params["notifications"] },
+        });
+        running.set("listen", context);
+        await new Promise<void>((resolve) => context.signal.addEventListener("abort", () => resolve()));
+        return { resultType: "complete" };
+      case "tools/call": {
+        const name = String(request.params["name"]);
+        if (name === "wait") {
+          const { key } = request.params["arguments"] as { key: string };
+          running.set(key, context);
+          await new Promise<void>((resolve, reject) => {
+            doors.set(key, resolve);
+            context.signal.addEventListener("abort", () => reject(context.signal.reason));
+          });
+          return text(key);
+        }
+        if (name === "progress") {
+          context.notify({ method: "notifications/progress", params: { progress: 1, total: 2, message: "half" } });
+          context.notify({ method: "notifications/message", params: { level: "debug", data: "small" } });
+          context.notify({ method: "notifications/message", params: { level: "error", data: "big" } });
+          return text("done");
+        }
+        if (name === "cycle") {
+          const cycle: Record<string, unknown> = { resultType: "complete" };
+          cycle["self"] = cycle;
+          return cycle;
+        }
+        throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
+      }
+    }
+    throw McpError.of("method_not_found", `Method not found: ${request.method}`);
+  };
+  return { handler, running, release: (key) => doors.get(key)?.() };
+}
+
+const open: { peer: RawPeer; served: Served }[] = [];
+export async function serving(
+  options: ConnectionOptions = {},
+): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: Served }> {
+  const [ours, theirs] = memoryPair();
+  const made = stage();
+  const served = await serveTransport(made.handler, ours, options);
+  const peer = await new RawPeer(theirs).start();
+  open.push({ peer, served });
+  return { ...made, peer, served };
+}
+
+afterEach(async () => {
+  for (const { served } of open.splice(0)) await served.close();
+});

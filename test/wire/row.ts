@@ -1,0 +1,55 @@
+// What a row of the tables of bad inputs is, and short words to write one. An answer is told by its id as it stands
+// on the wire, byte for byte, and by its code or a piece of its result.
+
+export type Expected =
+  | { readonly kind: "none" }
+  | { readonly kind: "error"; readonly id: string; readonly code: number; readonly shows?: string }
+  | { readonly kind: "result"; readonly id: string; readonly shows: string }
+  /** One answer for a batch: an array with an answer for each of these. */
+  | { readonly kind: "batch"; readonly answers: readonly Expected[] };
+
+export interface Row {
+  /** What the input is; `I-03` and its like number the kinds. */
+  readonly name: string;
+  /** The bytes without the last newline; of several pieces, each is written by itself. */
+  readonly send: readonly (string | Uint8Array)[];
+  readonly expected: Expected;
+  /** The id is one that MCP does not allow; JSON-RPC does, and we echo it. */
+  readonly oddId?: boolean;
+}
+
+export const NONE: Expected = { kind: "none" };
+export const error = (code: number, id = "null", shows?: string): Expected => ({
+  kind: "error",
+  id,
+  code,
+  ...(shows === undefined ? undefined : { shows }),
+});
+export const result = (id = "1", shows = "{}"): Expected => ({ kind: "result", id, shows });
+export const row = (
+  name: string,
+  send: string | Uint8Array | readonly (string | Uint8Array)[],
+  expected: Expected,
+): Row => ({
+  name,
+  send: typeof send === "string" || send instanceof Uint8Array ? [send] : send,
+  expected,
+});
+export const odd = (one: Row): Row => ({ ...one, oddId: true });
+
+export const ping = (id: string): string => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
+export const request = (method: string, params = "{}", id = "1"): string =>
+  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+export const call = (name: string, args: string): string =>
+  request("tools/call", `{"name":"${name}","arguments":${args}}`);
+export const echo = (text: string, id = "1"): string =>
+  request("tools/call", `{"name":"echo","arguments":{"text":${text}}}`, id);
+export const notification = (method: string, params: string): string =>
+  `{"jsonrpc":"2.0","method":"${method}","params":${params}}`;
+export const bytes = (...parts: readonly (string | readonly number[])[]): Uint8Array =>
+  Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([...part]))));
+
+export const PARSE = -32700;
+export const INVALID = -32600;
+export const METHOD = -32601;
+export const PARAMS = -32602;
