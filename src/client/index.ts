@@ -4,7 +4,7 @@ export type { LogLevel } from "../core/context.ts";
 export { LinkError, type LinkErrorKind } from "../core/errors.ts";
 export type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
-export type { MethodName, Methods } from "../protocol/methods.ts";
+export type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 export type * from "../protocol/model/index.ts";
 export type { Inbound, Transport } from "../transport/transport.ts";
 export {

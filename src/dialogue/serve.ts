@@ -95,8 +95,16 @@ class Connection implements Served {
 
   #receive(inbound: Inbound): void {
     if (inbound.kind === "end") this.#closing ??= this.#finish(this.#graceMs);
+    else if (inbound.kind === "fault") this.#takeFault(inbound);
     else if (inbound.kind === "batch") this.#takeBatch(inbound.batch ?? [], inbound);
     else if (inbound.message !== undefined) void this.#take(inbound.message, inbound);
+  }
+
+  /** The answer to what is no message waits for its turn like any other. */
+  #takeFault({ fault, reply }: Inbound): void {
+    if (fault === undefined) return;
+    const answer = (): Promise<void> => reply(fault, { last: true }).catch(() => undefined);
+    void (this.#sequence === undefined ? answer() : this.#sequence.enqueue(answer));
   }
 
   #take(message: Message, inbound: Inbound): Promise<void> | undefined {

@@ -1,5 +1,5 @@
 // The server half of stdio: a message a line, in on one stream and out on another, by default the process's
-// own. A text that is no message is answered here, and the connection lives on. Starting a server and
+// own. A text that is no message comes with the answer that it gets, and the connection lives on. Starting a server and
 // speaking to it is the other half, in child.ts. What the messages say is not read.
 
 import type { Readable, Writable } from "node:stream";
@@ -7,7 +7,7 @@ import { LinkError } from "../core/errors.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { LineReader } from "../jsonrpc/framing.ts";
-import type { Message } from "../jsonrpc/message.ts";
+import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { divertConsole } from "./console-guard.ts";
 import { Outlet } from "./outlet.ts";
 import type { Inbound, Transport } from "./transport.ts";
@@ -55,7 +55,7 @@ class StdioTransport implements Transport {
     this.#reader = new LineReader({
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
-      onFault: (fault) => void this.send(fault),
+      onFault: (fault) => this.#fault(fault),
     });
   }
 
@@ -118,8 +118,12 @@ class StdioTransport implements Transport {
       const batch = decoded.items.filter((item) => !("fault" in item) || item.answerable);
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...back });
     } else if (decoded.answerable) {
-      void this.send(decoded.fault);
+      this.#fault(decoded.fault);
     }
+  }
+
+  #fault(fault: ErrorMessage): void {
+    if (!this.#ended) this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
   }
 
   #end(error?: Error): void {

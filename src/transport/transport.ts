@@ -28,11 +28,15 @@ export interface ReplyOptions {
 
 /** A message that came in, with the way its answer must go. */
 export interface Inbound {
-  /** "end": the other side will send nothing more. "open" and "end" are also HTTP's GET and DELETE. */
-  readonly kind: "message" | "batch" | "open" | "end";
+  /**
+   * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
+   * "end": the other side will send nothing more. "open" and "end" are also HTTP's GET and DELETE.
+   */
+  readonly kind: "message" | "batch" | "fault" | "open" | "end";
   readonly message?: Message;
   /** The items of a batch; one that is no message is the answer that it gets. */
   readonly batch?: readonly BatchItem[];
+  readonly fault?: ErrorMessage;
   /** The request on whose stream it came, when the wire knows. */
   readonly about?: Id;
   /** Auth and headers, when the wire knows. */

@@ -90,6 +90,9 @@ function put(copy: Record<string, unknown>, key: string, value: unknown): void {
 /** Both of `drop` and `dropAt` in one copy: for what every result goes through. */
 export function sift(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
   return object((value) => {
+    const held = value[at];
+    const touches = dropped.some((key) => Object.hasOwn(value, key));
+    if (!touches && !(isObject(held) && inner.some((key) => Object.hasOwn(held, key)))) return value;
     const copy: Record<string, unknown> = {};
     for (const key of Object.keys(value)) {
       if (dropped.includes(key)) continue;
