@@ -101,9 +101,10 @@ class Connection implements Served {
   }
 
   /** The answer to what is no message waits for its turn like any other. */
-  #takeFault({ fault, reply }: Inbound): void {
+  #takeFault(inbound: Inbound): void {
+    const { fault } = inbound;
     if (fault === undefined) return;
-    const answer = (): Promise<void> => reply(fault, { last: true }).catch(() => undefined);
+    const answer = (): Promise<void> => inbound.reply(fault, { last: true }).catch(() => undefined);
     void (this.#sequence === undefined ? answer() : this.#sequence.enqueue(answer));
   }
 

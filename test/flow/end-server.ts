@@ -14,7 +14,7 @@ export function makeServer(): Server {
     .tool(
       "echo",
       { description: "Echo a text", title: "Echo", input: TEXT_SCHEMA, annotations: { readOnlyHint: true } },
-      ({ text }) => String(text),
+      ({ text }) => text,
     )
     .tool("count", { description: "Counts letters", input: TEXT_SCHEMA, output: COUNT_SCHEMA }, ({ text }) => ({
       count: text.length,
