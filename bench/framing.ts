@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Figure } from "./main.ts";
 import { median } from "./median.ts";
+import { costIn } from "./report.ts";
 
 const TOTAL = 100 * 1024 * 1024;
 const CHUNK = Buffer.alloc(4 * 1024, 97);
@@ -39,8 +40,7 @@ async function run(server: string, bytes: number): Promise<{ ms: number; rssMb: 
   const ms = performance.now() - begin;
   child.stdin.end();
   await exited;
-  const { maxRssKb } = JSON.parse(report.trim().split("\n").at(-1) ?? "{}") as { maxRssKb: number };
-  return { ms, rssMb: maxRssKb / 1024, refusals: out.split("-32600").length - 1 };
+  return { ms, rssMb: costIn(report).maxRssKb / 1024, refusals: out.split("-32600").length - 1 };
 }
 
 export async function framingCosts(tell: (text: string) => void): Promise<Figure[]> {

@@ -20,4 +20,6 @@ export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
 export { LinkError, type LinkErrorKind } from "./core/errors.ts";
 export type { Handler, Link, Middleware, Notification, Params, Request, Result } from "./core/handler.ts";
 export { McpError, type ErrorKind, type Profile } from "./protocol/errors.ts";
+export type { ToolContext } from "./server/call-context.ts";
 export { createServer, type Server } from "./server/server.ts";
+export type { CallToolResult } from "./protocol/model/index.ts";

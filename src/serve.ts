@@ -29,20 +29,30 @@ export interface Serving {
 /** A handler that holds something says how to let go of it. */
 export type Closeable = Handler & { close?(budgetMs?: number): Promise<void> | void };
 
+/** Two servers on one stdin would each answer every message. */
+let served = false;
+
 /** Resolves when it is ready to be spoken to. */
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
   const { stdio, limits, ...connection } = options;
+  if (stdio === undefined) {
+    if (served)
+      throw new Error(
+        "This process serves on its stdio already: one serve() for each process, or streams of their own",
+      );
+    served = true;
+  }
   const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
-  const served = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
-  const closed = served.closed.then(() => within(CLOSE_BUDGET_MS, async () => handler.close?.(CLOSE_BUDGET_MS)));
-  if (stdio === undefined) endProcessWith(closed, () => served.close());
+  const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
+  const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, async () => handler.close?.(CLOSE_BUDGET_MS)));
+  if (stdio === undefined) endProcessWith(closed, () => connected.close());
   return {
     closed,
     close: async () => {
-      await served.close();
+      await connected.close();
       await closed;
     },
   };

@@ -12,7 +12,8 @@ import { connect } from "catenary";
 import type { Client } from "catenary";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
-import { Judge } from "./wire/judge.ts";
+import type { Message } from "../src/jsonrpc/message.ts";
+import { MessageJudge } from "./support/message-judge.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -110,14 +111,12 @@ describe("examples/conversation", () => {
   it.each(REVISIONS.map((revision, index) => [revision.name, revision.style, index] as const))(
     "%s: both sides send what the schema allows",
     (name, style, index) => {
-      const judges = { "→": new Judge(name), "←": new Judge(name) };
+      const judge = new MessageJudge(name);
       const lines = (parts[index] ?? "").split("\n").filter((line) => /^[→←] /.test(line));
       expect(lines.length).toBeGreaterThanOrEqual(12);
       for (const line of lines) {
-        const from = line.charAt(0) as "→" | "←";
-        const text = line.slice(2);
-        expect(judges[from].received(text), line).toEqual([]);
-        judges[from === "→" ? "←" : "→"].sent(text);
+        const message = JSON.parse(line.slice(2)) as Message;
+        expect(judge.judge(line.startsWith("→") ? "caller" : "end", message), line).toEqual([]);
       }
       const first = JSON.parse(lines[0]?.slice(2) ?? "") as { method: string };
       expect(first.method).toBe(style === "session" ? "initialize" : "server/discover");

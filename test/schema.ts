@@ -18,14 +18,25 @@ import { REVISIONS } from "../src/protocol/revisions/index.ts";
 const folder = new URL("../../shared/spec/", import.meta.url);
 const fileOf = (revision: string): URL => new URL(`${revision}.schema.json`, folder);
 
-export const specFound: boolean = REVISIONS.every((revision) => existsSync(fileOf(revision.name)));
+const specFound: boolean = REVISIONS.every((revision) => existsSync(fileOf(revision.name)));
+
+const leftOut = new Set<string>();
+
+/** Whether the official schemas are there; where they are not, says once by name what is left out. */
+export function haveSpec(name: string): boolean {
+  if (!specFound && !leftOut.has(name)) {
+    leftOut.add(name);
+    console.warn(`Left out, because the official schemas are not in ../shared/spec: ${name}`);
+  }
+  return specFound;
+}
 
 /** A test that needs the official schemas. */
 export function itWithSpec(name: string, test: () => void | Promise<void>, timeout?: number): void {
-  if (!specFound) console.warn(`Left out, because the official schemas are not in ../shared/spec: ${name}`);
-  it.skipIf(!specFound)(name, test, timeout);
+  it.skipIf(!haveSpec(name))(name, test, timeout);
 }
 
+export type Side = "caller" | "end";
 export type Kind = "request" | "notification" | "result" | "error";
 
 export interface Definition {
@@ -64,27 +75,35 @@ export function specOf(revision: string): Spec {
   return spec;
 }
 
-/** Every way in which the message is not what its revision says it must be; empty where it is right. */
+/**
+ * Every way in which the message is not what its revision says it must be; empty where it is right. `from` asks also
+ * that the side which sends the request or notification may send it.
+ */
 export function validateMessage(
   revision: string,
   kind: Kind,
   method: string,
   message: Message,
-  options: { readonly closed?: boolean } = {},
+  options: { readonly closed?: boolean; readonly from?: Side } = {},
 ): string[] {
   const spec = specOf(revision);
+  const { from } = options;
   const closed = options.closed === true;
   // As it stands on the wire: an id may be kept as its source text.
   const sent: unknown = JSON.parse(encode(message));
   const check = (definition: string, value: unknown): string[] => problems(spec.validator(definition, closed), value);
   if (kind === "error") return check(errorDefinition(spec), sent);
   if (kind === "notification") {
-    const name = spec.callerNotifications.get(method) ?? spec.endNotifications.get(method);
-    if (name === undefined) return [`${revision} has no notification ${method}`];
+    const name =
+      (from === "end" ? undefined : spec.callerNotifications.get(method)) ??
+      (from === "caller" ? undefined : spec.endNotifications.get(method));
+    if (name === undefined) return [`${revision} has no notification ${method}${ofSide(from)}`];
     return [...check("JSONRPCNotification", sent), ...check(name, sent)];
   }
-  const name = spec.requests.get(method) ?? (spec.sendsAsks ? spec.asks.get(method) : undefined);
-  if (name === undefined) return [`${revision} has no request ${method}`];
+  const name =
+    (from === "end" ? undefined : spec.requests.get(method)) ??
+    (from === "caller" || !spec.sendsAsks ? undefined : spec.asks.get(method));
+  if (name === undefined) return [`${revision} has no request ${method}${ofSide(from)}`];
   if (kind === "request") return [...check("JSONRPCRequest", sent), ...check(name, sent)];
   const { result } = sent as { result?: unknown };
   return [...check(resultEnvelope(spec), sent), ...validateResult(revision, method, result, options)];
@@ -124,6 +143,8 @@ export function resultDefinition(spec: Spec, method: string, result?: unknown): 
     return asks;
   return Object.hasOwn(spec.definitions, own) ? own : "EmptyResult";
 }
+
+const ofSide = (from: Side | undefined): string => (from === undefined ? "" : ` of the ${from}`);
 
 const errorDefinition = (spec: Spec): string =>
   Object.hasOwn(spec.definitions, "JSONRPCErrorResponse") ? "JSONRPCErrorResponse" : "JSONRPCError";

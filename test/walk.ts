@@ -16,7 +16,7 @@ import { DELTAS, REVISIONS } from "../src/protocol/revisions/index.ts";
 import type { Case } from "./generate.ts";
 
 /** The resource that every generated error is taken to be about. */
-const URI = "file:///folder/1.txt";
+export const URI = "file:///folder/1.txt";
 
 /** What a case is about: params, result or error. */
 export function bodyOf({ kind, message }: Case): Json | undefined {

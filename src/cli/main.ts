@@ -24,11 +24,11 @@ function help(): string {
 
 async function main(args: readonly string[]): Promise<number | undefined> {
   const [name, ...rest] = args;
-  if (name === undefined || name === "--help" || name === "-h") {
+  if (name === undefined || ["--help", "-h", "help"].includes(name)) {
     (name === undefined ? process.stderr : process.stdout).write(help());
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
-  if (name === "--version") {
+  if (name === "--version" || name === "-v") {
     const text = await readFile(new URL("../../package.json", import.meta.url), "utf8");
     process.stdout.write(`${(JSON.parse(text) as { version: string }).version}\n`);
     return EXIT.ok;

@@ -4,6 +4,7 @@
 // private results stay with the caller that they were made for.
 
 import type { Notification, Request, Result } from "../core/handler.ts";
+import { CACHEABLE } from "../protocol/cacheable.ts";
 
 export interface CacheOptions {
   /** Milliseconds of a monotonic clock. */
@@ -26,15 +27,6 @@ interface Entry {
   readonly result: Result;
   readonly until: number;
 }
-
-const CACHEABLE: ReadonlySet<string> = new Set([
-  "server/discover",
-  "tools/list",
-  "prompts/list",
-  "resources/list",
-  "resources/templates/list",
-  "resources/read",
-]);
 
 const TOUCHED: ReadonlyMap<string, readonly string[]> = new Map([
   ["notifications/tools/list_changed", ["tools/list"]],
@@ -83,6 +75,12 @@ export class Cache {
     for (const [key, entry] of this.#entries) {
       if (methods.includes(entry.method) && concerns(entry.uri, uri)) this.#entries.delete(key);
     }
+  }
+
+  /** What was kept of a list no longer fits what the end knows. */
+  forget(method: string): void {
+    this.#changes.set(method, (this.#changes.get(method) ?? 0) + 1);
+    for (const [key, entry] of this.#entries) if (entry.method === method) this.#entries.delete(key);
   }
 
   clear(): void {

@@ -4,10 +4,13 @@
 // its rounds; the limit on silence belongs to whoever carries the request.
 
 import type { Context, LogLevel } from "../core/context.ts";
+import { onAbort } from "../core/abort.ts";
 import { LinkError } from "../core/errors.ts";
+import { textOf } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
 import { drive } from "../dialogue/drive.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { Contexts, Progress } from "./contexts.ts";
 
 export interface CallOptions {
@@ -49,7 +52,11 @@ export class Calls {
     if (slot === undefined) return this.#run(request, options).then(({ result }) => result);
     if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason);
     if (slot.kept !== undefined) return slot.kept;
-    const { result, rounds } = await this.#run(request, options);
+    const { result, rounds } = await this.#run(request, options).catch((error: unknown) => {
+      // A cursor that the end no longer knows came from a page that we kept too long.
+      if (params["cursor"] !== undefined && error instanceof McpError) this.#contexts.cache?.forget(method);
+      throw error;
+    });
     // What came of answers is for whoever gave them.
     if (rounds === 1) slot.keep(result);
     return result;
@@ -69,8 +76,7 @@ export class Calls {
     const { signal } = options;
     if (signal?.aborted === true) throw cancelled(method, signal.reason);
     const stop = new AbortController();
-    const abort = (): void => stop.abort(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
+    const forget = onAbort(signal, () => stop.abort(signal?.reason));
     const cap = options.maxTimeout ?? this.#maxTimeout;
     const timer =
       cap === undefined || cap === 0
@@ -97,7 +103,7 @@ export class Calls {
       throw reason instanceof LinkError ? reason : cancelled(method, reason);
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
+      forget();
       this.#live.delete(stop);
     }
   }
@@ -114,8 +120,7 @@ function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Contex
 }
 
 export function cancelled(method: string, reason: unknown): LinkError {
-  const why = reason instanceof Error ? reason.message : String(reason);
-  return new LinkError("cancelled", `${method} was cancelled by its caller: ${why}`, { cause: reason });
+  return new LinkError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, { cause: reason });
 }
 
 function tooLong(method: string, cap: number): LinkError {

@@ -2,7 +2,7 @@
 // but its shape; how it travels is the business of calls.ts, and of whoever opened the connection. `handler` is
 // the same end as the bare arrow that a chain takes: no cache, no rounds, the caller's own context.
 
-import type { LogLevel } from "../core/context.ts";
+import { LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Params, Result } from "../core/handler.ts";
 import type { Opened } from "../dialogue/open.ts";
@@ -89,15 +89,15 @@ export class Client {
   }
 
   callTool(name: string, args: Arguments = {}, options?: CallOptions): Promise<CallToolResult> {
-    return this.request("tools/call", { name, arguments: args }, options);
+    return this.#verb("tools/call", { name, arguments: args }, options);
   }
 
   readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
-    return this.request("resources/read", { uri }, options);
+    return this.#verb("resources/read", { uri }, options);
   }
 
   getPrompt(name: string, args?: { readonly [name: string]: string }, options?: CallOptions): Promise<GetPromptResult> {
-    return this.request("prompts/get", args === undefined ? { name } : { name, arguments: args }, options);
+    return this.#verb("prompts/get", args === undefined ? { name } : { name, arguments: args }, options);
   }
 
   complete(
@@ -107,7 +107,7 @@ export class Client {
     options?: CallOptions,
   ): Promise<CompleteResult> {
     const params: CompleteParams = context === undefined ? { ref, argument } : { ref, argument, context };
-    return this.request("completion/complete", params, options);
+    return this.#verb("completion/complete", params, options);
   }
 
   async listTools(options?: ListOptions): Promise<ListToolsResult> {
@@ -154,6 +154,9 @@ export class Client {
 
   /** The least urgent log message that calls from now on want, where they do not say it themselves. */
   async setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
+    if (!LOG_LEVELS.includes(level))
+      throw new TypeError(`Unknown log level ${level}; there are ${LOG_LEVELS.join(", ")}`);
+    this.#check("logging/setLevel");
     if (this.#isSession) await this.#calls.fresh("logging/setLevel", { level }, options);
     this.#contexts.level = level;
   }
@@ -174,6 +177,36 @@ export class Client {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** A request that the end has declared itself able to answer. */
+  #verb<M extends MethodName>(
+    method: M,
+    params: Methods[M]["params"],
+    options?: CallOptions,
+  ): Promise<Methods[M]["result"]>;
+  #verb(method: string, params: Params, options?: CallOptions): Promise<Result>;
+  async #verb(method: string, params: Params, options?: CallOptions): Promise<Result> {
+    this.#check(method);
+    return this.request(method, params, options);
+  }
+
+  #lacks(method: string): string | undefined {
+    const family = method.slice(0, method.indexOf("/"));
+    const name = family === "completion" ? "completions" : family;
+    // An end that says nothing at all of itself is taken at its word only when it is asked.
+    if (this.#opened.discovered["capabilities"] === undefined || this.capabilities[name] !== undefined)
+      return undefined;
+    return name;
+  }
+
+  #check(method: string): void {
+    const name = this.#lacks(method);
+    if (name === undefined) return;
+    throw new LinkError(
+      "refused",
+      `The end has not declared the capability ${name}, which ${method} needs; request() sends it all the same`,
+    );
   }
 
   get #isSession(): boolean {
@@ -203,9 +236,9 @@ export class Client {
 
   async #list(method: string, field: string, options: ListOptions = {}): Promise<Result> {
     const { cursor, ...call } = options;
-    if (cursor !== undefined) return this.request(method, { cursor }, call);
+    if (cursor !== undefined) return this.#verb(method, { cursor }, call);
     const items: unknown[] = [];
-    for await (const page of this.#pages(method, field, call)) items.push(...page);
+    for await (const page of this.#pages(method, field, call)) for (const item of page) items.push(item);
     return { [field]: items };
   }
 
@@ -213,7 +246,13 @@ export class Client {
     for await (const page of this.#pages<T>(method, field, options)) yield* page;
   }
 
+  /** An end that has declared nothing of the kind has none of it, and is not asked. */
   #pages<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<readonly T[], void, undefined> {
-    return pagesOf<T>(method, field, (cursor) => this.request(method, cursor === undefined ? {} : { cursor }, options));
+    const none = this.#lacks(method) === undefined ? undefined : Promise.resolve({ [field]: [] });
+    return pagesOf<T>(
+      method,
+      field,
+      (cursor) => none ?? this.request(method, cursor === undefined ? {} : { cursor }, options),
+    );
   }
 }

@@ -209,7 +209,7 @@ describe("giving up", () => {
       result: {
         resultType: "complete",
         supportedVersions: [NEWEST.name],
-        capabilities: {},
+        capabilities: { tools: {} },
         ttlMs: 0,
         cacheScope: "private",
       },

@@ -7,8 +7,10 @@ import type { LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/model/index.ts";
-import { NEWEST } from "../protocol/revisions/index.ts";
+import { NEWEST, revisionNamed } from "../protocol/revisions/index.ts";
+import type { ChildTransport } from "../transport/child.ts";
 import type { Transport } from "../transport/transport.ts";
 import { Asks, type AskHandlers } from "./asks.ts";
 import { Cache } from "./cache.ts";
@@ -34,6 +36,8 @@ export interface ConnectOptions extends AskHandlers, Listeners {
   readonly revision?: string;
   /** Milliseconds of silence after which a call is given up, or that and the longest that any call may take. */
   readonly timeout?: number | { readonly idleMs?: number; readonly totalMs?: number };
+  /** Milliseconds that the end may take to start and to answer for the first time; 10 s. */
+  readonly startTimeout?: number;
   /** The least urgent log message that calls want, where they do not say it themselves. */
   readonly logLevel?: LogLevel;
   /** Every notification that reaches us, in the newest shape. */
@@ -47,6 +51,9 @@ export interface ConnectOptions extends AskHandlers, Listeners {
   /** Gives up connecting; once connected, closes the client. */
   readonly signal?: AbortSignal;
 }
+
+/** How much of a program's stderr an error quotes. */
+const EVIDENCE_LENGTH = 1_000;
 
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const { signal, onLog, onProgress, onNotification, logLevel } = options;
@@ -73,6 +80,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
       capabilities: asks.capabilities,
       home: contexts.home,
       timeouts,
+      ...(options.startTimeout === undefined ? undefined : { startMs: options.startTimeout }),
       ...(options.revision === undefined ? undefined : { revision: options.revision }),
     });
   } catch (error) {
@@ -89,32 +97,41 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 async function openTarget(target: Target, options: ConnectOptions, how: OpenOptions): Promise<Opened> {
   if (typeof target === "string" || target instanceof URL) {
     const advice = "connect to a command ({ command, args }), a handler or a transport instead";
-    throw new LinkError("refused", `Cannot connect to ${String(target)}: ends over HTTP are not built yet; ${advice}`);
+    const why = URL.canParse(String(target)) ? "ends over HTTP are not built yet" : "it is no URL";
+    throw new LinkError("refused", `Cannot connect to ${String(target)}: ${why}; ${advice}`);
   }
   if (typeof target === "function") {
     if (how.revision !== undefined && how.revision !== NEWEST.name) {
+      if (revisionNamed(how.revision) === undefined) throw new TypeError(`Unknown revision ${how.revision}`);
       throw new TypeError(
         `A handler is called as it is, in ${NEWEST.name}; connectAt of catenary/testing speaks ${how.revision} with it`,
       );
     }
     return openHandler(target, how);
   }
+  if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
   if ("command" in target) {
     const { onStderr, onNoise } = options;
     // Loaded here: who connects to no command needs no child processes.
     const { childTransport } = await import("../transport/child.ts");
+    let started: ChildTransport | undefined;
     const start = (): Transport => {
       const decoder = new TextDecoder();
-      return childTransport({
+      started = childTransport({
         ...target,
         onStderr: (chunk) => tell(onStderr, decoder.decode(chunk, { stream: true })),
         onNoise: (line) => tell(onNoise, line),
       });
+      return started;
     };
-    return open(start, how);
+    try {
+      return await open(start, how);
+    } catch (error) {
+      throw withEvidence(error, target.command, started);
+    }
   }
   if (typeof target.start !== "function" || typeof target.send !== "function") {
-    throw new TypeError("connect() takes a command ({ command, args }), a handler or a transport");
+    throw new TypeError(TARGETS);
   }
   let used = false;
   return open((failure) => {
@@ -127,6 +144,22 @@ async function openTarget(target: Target, options: ConnectOptions, how: OpenOpti
       cause: failure,
     });
   }, how);
+}
+
+const TARGETS = "connect() takes a command ({ command, args }), a handler or a transport";
+
+/** What a program that never came to speak did instead: the place to look is usually there. */
+function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
+  // One that has ended says all this itself.
+  if (!(error instanceof LinkError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
+  const said = started?.stderrTail().trim().slice(-EVIDENCE_LENGTH) ?? "";
+  const noise = started?.noise.last.slice(-3).join("\n") ?? "";
+  const parts = [
+    `${command}: ${error.message}`,
+    ...(noise === "" ? [] : [`on its stdout, where only messages belong:\n${noise}`]),
+    ...(said === "" ? [] : [`the end of its stderr:\n${said}`]),
+  ];
+  return new LinkError(error.kind, parts.join("\n"), { cause: error });
 }
 
 function closeWith(client: Client, signal: AbortSignal | undefined): void {

@@ -2,6 +2,7 @@
 // changes go. One context is at home for as long as the connection lives and stands behind what belongs to no
 // call; every call has its own. How a request is sent and ended is for calls.ts.
 
+import { onAbort } from "../core/abort.ts";
 import type { AskOptions, Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
@@ -100,15 +101,14 @@ export class Contexts {
   async #ask(question: Request, call: AbortSignal, options: AskOptions | undefined): Promise<Result> {
     const signal = options?.signal === undefined ? call : AbortSignal.any([call, options.signal]);
     signal.throwIfAborted();
-    let stop: (() => void) | undefined;
+    let forget = (): void => undefined;
     const gone = new Promise<never>((_, reject) => {
-      stop = () => reject(signal.reason as Error);
-      signal.addEventListener("abort", stop, { once: true });
+      forget = onAbort(signal, () => reject(signal.reason as Error));
     });
     try {
       return await Promise.race([this.#options.asks.answer(question, signal), gone]);
     } finally {
-      if (stop !== undefined) signal.removeEventListener("abort", stop);
+      forget();
     }
   }
 }

@@ -2,6 +2,7 @@
 // either side says so. Events go to a callback, or into a bounded store that an iteration empties. The cache
 // hears of every change; what else comes along (a session's log messages) goes where the client's own goes.
 
+import { onAbort } from "../core/abort.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
@@ -61,8 +62,7 @@ export class Listens {
     if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason);
     const listening = new Listening(onEvent);
     const { stop } = listening;
-    const abort = (): void => stop.abort(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
+    const forget = onAbort(signal, () => stop.abort(signal?.reason));
     const timer =
       timeout > 0 ? setTimeout(() => stop.abort(unacknowledged(timeout)), Math.min(timeout, LONGEST_MS)) : undefined;
     const context = this.#contexts.call(stop.signal, {});
@@ -80,7 +80,7 @@ export class Listens {
     listening.follow(
       this.#handler({ method: "subscriptions/listen", params }, { ...context, notify }).finally(() => {
         clearTimeout(timer);
-        signal?.removeEventListener("abort", abort);
+        forget();
         this.#open.delete(listening);
       }),
     );

@@ -2,6 +2,7 @@
 // for a call over a wire is done here in one step: params are checked, what the caller did not ask for is
 // dropped, time limits run, and an aborted or late call is over for both sides at once.
 
+import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
@@ -58,7 +59,7 @@ class Local {
       this.#pending.fail(id, cancelled(method, signal));
       stop.abort(signal.reason);
     };
-    signal.addEventListener("abort", abort, { once: true });
+    const forget = onAbort(signal, abort);
     this.#stops.add(stop);
     this.#call(request, this.#inner(id, request, context, stop.signal)).then(
       (result) => this.#pending.settle({ jsonrpc: "2.0", id, result }),
@@ -67,7 +68,7 @@ class Local {
     try {
       return await answer;
     } finally {
-      signal.removeEventListener("abort", abort);
+      forget();
       this.#stops.delete(stop);
     }
   }
@@ -76,7 +77,8 @@ class Local {
     const over = this.#over.signal;
     if (!over.aborted && !signal.aborted) {
       await new Promise<void>((resolve) => {
-        AbortSignal.any([over, signal]).addEventListener("abort", () => resolve(), { once: true });
+        onAbort(over, resolve);
+        onAbort(signal, resolve);
       });
     }
     if (over.aborted) throw over.reason as LinkError;

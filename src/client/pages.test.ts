@@ -31,10 +31,6 @@ describe("pages", () => {
   });
 
   it("stops at an end whose pages never finish", async () => {
-    await expect(walk(() => ({ tools: [], nextCursor: "same" }))).rejects.toMatchObject({
-      kind: "protocol",
-      message: expect.stringContaining("same cursor twice"),
-    });
     let count = 0;
     await expect(walk(() => ({ tools: [], nextCursor: String((count += 1)) }))).rejects.toThrow("more than 1000 pages");
     expect(count).toBe(1_000);

@@ -6,6 +6,7 @@ import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import type { NotificationMessage } from "../jsonrpc/message.ts";
+import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
@@ -21,7 +22,7 @@ export interface ExchangeBackOptions {
   readonly home: Context;
 }
 
-const RESULT_TYPES: ReadonlySet<unknown> = new Set([undefined, "complete", "input_required", "task"]);
+const TASKS = "io.modelcontextprotocol/tasks";
 
 export class ExchangeBack implements Role {
   readonly revision: Revision;
@@ -44,10 +45,10 @@ export class ExchangeBack implements Role {
     const params = this.revision.lower.request(method, request.params);
     try {
       const result = this.revision.lift.result(method, await this.#call(method, params, context));
-      if (!RESULT_TYPES.has(result.resultType)) {
+      if (!isKnown(result.resultType, method, context)) {
         throw new LinkError(
           "protocol",
-          `The end answered ${method} with a result of an unknown type, ${String(result.resultType)}`,
+          `The end answered ${method} with a result of a type that it cannot have, ${String(result.resultType)}`,
         );
       }
       return method === "subscriptions/listen" ? withoutTag(result) : result;
@@ -97,7 +98,7 @@ export class ExchangeBack implements Role {
       if (call === undefined) return;
       this.#wire.touch(call);
       call.context.notify(lifted);
-    } else if (method === "notifications/cancelled") this.#wire.finishCall(params?.["requestId"]);
+    } else if (method === "notifications/cancelled") this.#wire.finishListen(params?.["requestId"]);
     else if (method === "notifications/message") this.#log(lifted, inbound);
   }
 
@@ -112,6 +113,14 @@ export class ExchangeBack implements Role {
     const taker = takers.length === 1 ? takers[0] : listens.at(-1);
     (taker?.context ?? this.#options.home).notify(notification);
   }
+}
+
+/** A kind of result that this request may have, from a caller who has declared what it takes. */
+function isKnown(resultType: unknown, method: string, { caller }: Context): boolean {
+  if (resultType === undefined || resultType === "complete") return true;
+  if (resultType === "input_required") return ASKABLE.has(method);
+  const extensions = caller.capabilities["extensions"];
+  return resultType === "task" && isObject(extensions) && TASKS in extensions;
 }
 
 function untagged(params: Params | undefined): Params {

@@ -6,9 +6,10 @@ import type { Caller, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import type { ErrorBody, RequestMessage } from "../jsonrpc/message.ts";
-import { checkAsk } from "../protocol/asks.ts";
+import { ASKABLE, checkAsk } from "../protocol/asks.ts";
+import { CACHEABLE } from "../protocol/cacheable.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
-import { invalidParams, methodNotFound, type Profile } from "../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
@@ -61,12 +62,9 @@ export class ExchangeFront {
     const request: Request = { method, params: revision.lift.request(method, params) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
     const result = await this.#rounds.handle(request, call, this.#handler);
-    const lowered = revision.lower.result(method, result);
-    if (method === "server/discover") {
-      return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
-    }
-    if (lowered.resultType === "input_required") checkQuestions(lowered, call.caller.capabilities);
-    return lowered;
+    const lowered = whole(method, revision.lower.result(method, result), call.caller.capabilities);
+    if (method !== "server/discover") return lowered;
+    return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
   }
 
   fault(error: unknown, message: RequestMessage): ErrorBody {
@@ -101,11 +99,14 @@ export class ExchangeFront {
     const token = meta["progressToken"];
     const logLevel = level as LogLevel | undefined;
     const least = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
+    let reached = -Infinity;
     const notify = (notification: Notification): void => {
       if (flight.done || flight.cancelled) return;
       const { method } = notification;
       if (method === "notifications/progress") {
-        if (token === undefined) return;
+        const progress = notification.params?.["progress"] as number;
+        if (token === undefined || !(progress > reached)) return;
+        reached = progress;
         notification = { method, params: { ...notification.params, progressToken: token } };
       } else if (
         method !== "notifications/message" ||
@@ -153,6 +154,22 @@ function isNothing(filter: unknown): boolean {
     !isObject(filter) ||
     Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0))
   );
+}
+
+/** A result with all that the style asks of one, whoever made it. */
+function whole(method: string, made: Result, capabilities: Json): Result {
+  // A mark for session fronts; in memory it would cross to the other side.
+  const { [REFUSED]: _refused, ...unmarked } = made as Result & Refusable;
+  const result: Result = REFUSED in made ? unmarked : made;
+  const { resultType } = result;
+  if (resultType === "input_required") {
+    if (!ASKABLE.has(method)) throw McpError.of("internal_error", `${method} cannot ask for input`);
+    checkQuestions(result, capabilities);
+    return result;
+  }
+  const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
+  if (resultType !== undefined && hinted) return result;
+  return { ...(hinted ? undefined : { ttlMs: 0, cacheScope: "private" }), resultType: "complete", ...result };
 }
 
 /** No caller is asked what it has not declared, whoever wrote the question. */

@@ -4,9 +4,11 @@
 
 import { LinkError } from "../core/errors.ts";
 import type { Request } from "../core/handler.ts";
+import { textOf } from "../core/text.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 import { codeOf, McpError, type ErrorKind, type Profile } from "../protocol/errors.ts";
 import type { Revision } from "../protocol/revision.ts";
+import { NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 
 export function toMcpError(error: unknown): McpError {
   if (error instanceof McpError) return error;
@@ -14,8 +16,7 @@ export function toMcpError(error: unknown): McpError {
     const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
     return McpError.of(kind, error.message, { link: error.kind }, { cause: error });
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return McpError.of("internal_error", `Internal error: ${message}`, undefined, { cause: error });
+  return McpError.of("internal_error", `Internal error: ${textOf(error)}`, undefined, { cause: error });
 }
 
 /** Why a call was cancelled, as the reason of its signal; what the other side says of it is text or nothing. */
@@ -27,6 +28,23 @@ export function errorBody(error: unknown, request: Request, revision: Revision, 
   const known = toMcpError(error);
   const { kind } = known;
   const body = known.toBody();
-  const coded = kind === undefined ? body : { ...body, code: codeOf(kind, revision, profile) };
-  return revision.lower.error(coded, request);
+  const coded =
+    kind !== undefined && isCodeOf(kind, known.code) ? { ...body, code: codeOf(kind, revision, profile) } : body;
+  return lawful(revision.lower.error(coded, request), revision);
 }
+
+/** An end's error may name a kind of its own by a word of ours: only with one of our codes is it ours. */
+function isCodeOf(kind: ErrorKind, code: number): boolean {
+  return REVISIONS.some((known) => codeOf(kind, known) === code || codeOf(kind, known, "chain") === code);
+}
+
+/** Exchange-style revisions keep some codes for themselves and forbid others: a handler that chose one is quoted. */
+function lawful(body: ErrorBody, revision: Revision): ErrorBody {
+  if (revision.style !== "exchange" || OWN_CODES.has(body.code)) return body;
+  const reserved = (body.code <= -32020 && body.code >= -32099) || body.code === -32002;
+  return reserved ? McpError.of("internal_error", body.message, { upstream: body }).toBody() : body;
+}
+
+const OWN_CODES: ReadonlySet<number> = new Set(
+  (["header_mismatch", "missing_capability", "unsupported_revision"] as const).map((kind) => codeOf(kind, NEWEST)),
+);

@@ -29,58 +29,92 @@ export class Stop {
 /** One request in flight. `stop` is whatever work answers it now; cancelling silences the answer. */
 export interface Flight {
   readonly key: string;
+  /** Its place in the order of arrival. */
+  readonly number: number;
   /** Long-lived by nature (a listen): nobody waits for it to finish. */
   readonly background: boolean;
+  /** The handshake cannot be taken back. */
+  readonly cancellable: boolean;
   stop: Stop;
   cancelled: boolean;
+  /** Its answer is on its way: nothing more may follow. */
   done: boolean;
+  /** Told of a cancellation, whether or not the work heeds its signal. */
+  onCancel?: () => void;
 }
 
 export class InFlight {
   readonly #flights = new Map<string, Flight>();
-  #working = 0;
-  #idle: (() => void) | undefined;
+  #count = 0;
+  /** Who waits for some of the flights to end. */
+  readonly #watchers = new Set<() => void>();
 
   /** Undefined where a request with this id is in flight already. */
-  begin(id: Id, background: boolean): Flight | undefined {
+  begin(id: Id, background = false, cancellable = true): Flight | undefined {
     const key = idKey(id);
     if (this.#flights.has(key)) return undefined;
-    const flight: Flight = { key, background, stop: new Stop(), cancelled: false, done: false };
+    return this.#add(key, background, cancellable);
+  }
+
+  /** Work without an id: nobody can cancel it, and the end waits for it. */
+  beginNameless(): Flight {
+    return this.#add(`\0${this.#count + 1}`, false, false);
+  }
+
+  #add(key: string, background: boolean, cancellable: boolean): Flight {
+    const number = (this.#count += 1);
+    const flight: Flight = { key, number, background, cancellable, stop: new Stop(), cancelled: false, done: false };
     this.#flights.set(key, flight);
-    if (!background) this.#working += 1;
     return flight;
   }
 
+  /** Its answer is out, or it gets none. */
   end(flight: Flight): void {
-    if (flight.done) return;
     flight.done = true;
+    // After a cancellation the same id may have come again.
+    if (this.#flights.get(flight.key) !== flight) return;
     this.#flights.delete(flight.key);
-    if (flight.background) return;
-    this.#working -= 1;
-    if (this.#working === 0) this.#idle?.();
+    if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher();
   }
 
   cancel(id: Id, reason: unknown): void {
     const flight = this.#flights.get(idKey(id));
-    if (flight === undefined) return;
+    if (flight === undefined || !flight.cancellable) return;
     flight.cancelled = true;
     flight.stop.abort(reason);
+    flight.onCancel?.();
+    this.end(flight);
   }
 
   abortAll(reason: unknown): void {
     for (const flight of this.#flights.values()) flight.stop.abort(reason);
   }
 
-  /** Resolves when no work is in flight, or after the grace. */
-  async drained(graceMs: number): Promise<void> {
-    if (this.#working === 0) return;
+  /** Resolves when no work is in flight, or after the grace. With `before`, only work that came before it counts. */
+  drained(graceMs: number, before?: Flight): Promise<void> {
+    const most = before?.number ?? Infinity;
+    return this.#until((flight) => flight.background || flight.number >= most, graceMs);
+  }
+
+  /** Resolves when nothing at all is in flight, or after the grace. */
+  settled(graceMs: number): Promise<void> {
+    return this.#until(() => false, graceMs);
+  }
+
+  async #until(ignored: (flight: Flight) => boolean, graceMs: number): Promise<void> {
+    const over = (): boolean => [...this.#flights.values()].every(ignored);
+    if (over()) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.#idle = () => {
+      const finish = (): void => {
         clearTimeout(timer);
+        this.#watchers.delete(watch);
         resolve();
       };
+      const watch = (): void => {
+        if (over()) finish();
+      };
+      const timer = setTimeout(finish, graceMs);
+      this.#watchers.add(watch);
     });
-    this.#idle = undefined;
   }
 }

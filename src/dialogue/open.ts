@@ -25,7 +25,7 @@ export interface OpenOptions {
   readonly timeouts?: Partial<Timeouts>;
   /** Silence after which the probe counts as unanswered. */
   readonly probeMs?: number;
-  /** For the answer to `initialize`. */
+  /** For the end's first answer, once it is clear in which style. */
   readonly startMs?: number;
 }
 
@@ -67,8 +67,7 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
     return await openSession(wire, options, undefined, probe.late);
   } catch (error) {
     await wire.close().catch(() => undefined);
-    if (wanted !== undefined || !(error instanceof LinkError) || (error.kind !== "closed" && error.kind !== "timeout"))
-      throw error;
+    if (wanted !== undefined || !(error instanceof LinkError) || error.kind !== "closed") throw error;
     failure = error;
   }
   // It may be the probe that it did not survive: once more, without one.
@@ -89,7 +88,8 @@ async function start(transport: Transport, options: OpenOptions): Promise<Wire> 
 
 type Probe =
   | { readonly found: Revision; readonly discovered: Result }
-  | { readonly found: undefined; readonly error: Error; readonly late: Promise<Probe> | undefined };
+  /** `final`: there is nothing more to try with this end. */
+  | { readonly found: undefined; readonly error: Error; readonly final: boolean; readonly late?: Promise<Probe> };
 
 /** Asks what the end speaks. A silent end may answer late: `late` is that answer, whenever it comes. */
 async function discover(wire: Wire, options: OpenOptions, revision: Revision, patienceMs: number): Promise<Probe> {
@@ -98,14 +98,12 @@ async function discover(wire: Wire, options: OpenOptions, revision: Revision, pa
   const silence = new Promise<Probe>((resolve) => {
     timer = setTimeout(() => {
       const error = new LinkError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
-      resolve({ found: undefined, error, late: asking });
+      resolve({ found: undefined, error, final: false, late: asking });
     }, patienceMs);
   });
   const probe = await Promise.race([asking, silence]);
   clearTimeout(timer);
-  // An end that is gone cannot be spoken to in any style.
-  if (probe.found === undefined && probe.error instanceof LinkError && probe.error.kind !== "timeout")
-    throw probe.error;
+  if (probe.found === undefined && probe.final) throw probe.error;
   return probe;
 }
 
@@ -113,25 +111,29 @@ async function ask(wire: Wire, options: OpenOptions, revision: Revision, again =
   const back = new ExchangeBack(wire, backOptions(options, revision));
   try {
     const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
-    if (!Array.isArray(discovered["supportedVersions"])) {
-      return {
-        found: undefined,
-        error: new LinkError("protocol", "The end does not speak an exchange-style revision"),
-        late: undefined,
-      };
-    }
-    return { found: revision, discovered };
+    const offered = discovered["supportedVersions"];
+    const better = Array.isArray(offered) && !offered.includes(revision.name) ? exchangeAmong(offered) : revision;
+    if (better !== undefined && better !== revision && again) return await ask(wire, options, better, false);
+    if (Array.isArray(offered) && better !== undefined) return { found: revision, discovered };
+    // Some session-style ends answer anything with something; one that names revisions means them.
+    const error = new LinkError("protocol", "The end speaks no exchange-style revision that we speak");
+    return { found: undefined, error, final: Array.isArray(offered) && !hasSession(offered) };
   } catch (error) {
     const supported = supportedBy(error, revision);
-    const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && supported?.includes(name) === true);
+    const common = supported && exchangeAmong(supported);
     if (common !== undefined && again) return ask(wire, options, common, false);
-    // An end of both styles may name its session revisions too; initialize is the way to those.
-    if (supported !== undefined && !supported.some((name) => revisionNamed(name)?.style === "session")) {
-      const message = `The end speaks only ${supported.join(", ")}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
-      return { found: undefined, error: new LinkError("protocol", message, { cause: error }), late: undefined };
+    if (supported === undefined || hasSession(supported)) {
+      // An end that is gone cannot be spoken to in any style.
+      return { found: undefined, error: error as Error, final: error instanceof LinkError };
     }
-    return { found: undefined, error: error as Error, late: undefined };
+    const message = `The end speaks only ${supported.join(", ")}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
+    return { found: undefined, error: new LinkError("protocol", message, { cause: error }), final: true };
   }
+}
+
+/** An end of both styles may name its session revisions too; initialize is the way to those. */
+function hasSession(names: readonly unknown[]): boolean {
+  return REVISIONS.some(({ style, name }) => style === "session" && names.includes(name));
 }
 
 /** An end that was given no choice and answered with an error; what it said would not tell what we wanted of it. */
@@ -139,6 +141,11 @@ function lacks(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The end does not speak ${revision.name}: ${error.message} (${error.code})`;
   return new LinkError("protocol", message, { cause: error });
+}
+
+/** The newest exchange-style revision of a list that we know too. */
+function exchangeAmong(names: readonly unknown[]): Revision | undefined {
+  return REVISIONS.findLast(({ style, name }) => style === "exchange" && names.includes(name));
 }
 
 /** The revisions that an "unsupported revision" error names; undefined for any other error. */
@@ -158,22 +165,49 @@ async function openSession(
   const offers = wanted ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities, home } = options;
+  const { info, capabilities } = options;
+  const overtaken = new AbortController();
+  const home: Context = { ...options.home, signal: AbortSignal.any([options.home.signal, overtaken.signal]) };
+  const startMs = options.startMs ?? START_MS;
+  const session = SessionBack.initialize(
+    wire,
+    { info, capabilities, offers, accepts, home: options.home },
+    home,
+    startMs,
+  );
   try {
-    const back = await SessionBack.initialize(
-      wire,
-      { info, capabilities, offers, accepts, home },
-      options.startMs ?? START_MS,
-    );
-    return opened(wire, back, back.discovered);
-  } catch (error) {
-    // A slow exchange-style end: it refuses initialize, and has answered the probe by now.
-    const probe = error instanceof McpError ? await late : undefined;
+    const first = await Promise.race([session, ...(late === undefined ? [] : [onceFound(late)])]);
+    // Both may have come in one breath, the answer to the probe first.
+    const probe = first instanceof SessionBack && late !== undefined && !isProbing(wire) ? await late : undefined;
     if (probe?.found !== undefined)
       return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
+    if (first instanceof SessionBack) return opened(wire, first, first.discovered);
+    overtaken.abort(new Error("The end speaks an exchange-style revision"));
+    session.catch(() => undefined);
+    return opened(wire, new ExchangeBack(wire, backOptions(options, first.found)), first.discovered);
+  } catch (error) {
+    if (error instanceof LinkError && error.kind === "timeout") {
+      const advice = "an end that starts slowly needs a longer `startTimeout`";
+      throw new LinkError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, { cause: error });
+    }
     if (!(error instanceof McpError)) throw error;
     throw new LinkError("protocol", `The end refused initialize: ${error.message} (${error.code})`, { cause: error });
   }
+}
+
+function isProbing(wire: Wire): boolean {
+  return [...wire.calls.values()].some(({ method }) => method === "server/discover");
+}
+
+type Found = Extract<Probe, { readonly found: Revision }>;
+
+/** Settles only if the probe finds something: otherwise it is for initialize to decide. */
+function onceFound(late: Promise<Probe>): Promise<Found> {
+  return new Promise((resolve) => {
+    void late.then((probe) => {
+      if (probe.found !== undefined) resolve(probe);
+    });
+  });
 }
 
 function backOptions(

@@ -3,7 +3,7 @@
 // when progress comes in, and never moves past the hard cap. This file knows nothing of revisions.
 
 import { LinkError } from "../core/errors.ts";
-import type { ResponseMessage } from "../jsonrpc/message.ts";
+import { Exact, type ResponseMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
 
 export interface Timeouts {
@@ -64,7 +64,8 @@ export class Pending {
 
   /** False where nobody waits for this answer: late, unknown, or of another type than the id that we sent. */
   settle(response: ResponseMessage): boolean {
-    const { id } = response;
+    // 1.0 is our 1, written by another hand.
+    const id = response.id instanceof Exact ? response.id.value : response.id;
     if (typeof id !== "number") return false;
     const entry = this.#take(id);
     if (entry === undefined) return false;

@@ -2,6 +2,7 @@
 // taken back when the call that asked has ended. No caller is asked what its revision or its capabilities
 // do not know.
 
+import { onAbort } from "../core/abort.ts";
 import type { AskOptions, Caller } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import type { Message, ResponseMessage } from "../jsonrpc/message.ts";
@@ -39,16 +40,16 @@ export class Questions {
     const cancel = (reason: string): void =>
       asked.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
     const { id, answer } = this.#pending.open(method, TIMEOUTS, (error) => cancel(error.message));
-    const stop = (event: Event): void => {
-      const reason: unknown = (event.target as AbortSignal).reason;
-      if (this.#pending.fail(id, reason as Error)) cancel("The call that asked has ended");
-    };
-    for (const signal of signals) signal.addEventListener("abort", stop, { once: true });
+    const forget = signals.map((signal) =>
+      onAbort(signal, () => {
+        if (this.#pending.fail(id, signal.reason as Error)) cancel("The call that asked has ended");
+      }),
+    );
     asked.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
     try {
       return revision.lift.result(method, await answer);
     } finally {
-      for (const signal of signals) signal.removeEventListener("abort", stop);
+      for (const forgetOne of forget) forgetOne();
     }
   }
 

@@ -160,6 +160,14 @@ describe("a question", () => {
     expect(runs).toEqual(["asking"]);
   });
 
+  it("without a key of its own is answered by its number, too", async () => {
+    const counted: Tool = async (context) => text(String((await context.ask(QUESTION))["action"]));
+    const { call } = await stage({ counted });
+    expect((await call("counted", { inputResponses: { "1": accept("Ada") } })).result?.content?.[0]?.text).toBe(
+      "accept",
+    );
+  });
+
   it("is refused where the caller cannot answer it, naming the capability", async () => {
     const { peer } = await stage({ asking });
     const answer = await peer.request({

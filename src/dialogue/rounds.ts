@@ -32,6 +32,9 @@ export interface Call {
   notify(notification: Notification): void;
 }
 
+/** A caller that answers nothing is asked again, but not for ever. */
+const MOST_ROUNDS = 100;
+
 interface Parked {
   readonly run: Run;
   readonly principal: string;
@@ -127,6 +130,8 @@ export class Rounds {
       this.#sweeper ??= setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)).unref();
     }
     parked.round += 1;
+    if (parked.round > MOST_ROUNDS)
+      throw McpError.of("rate_limited", `${request.method} has asked for ${MOST_ROUNDS} rounds`);
     parked.deadline = performance.now() + this.#ttlMs;
     const sealed: Sealed = { run: id, round: parked.round, principal, digest: digestOf(request) };
     const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);

@@ -2,6 +2,7 @@
 // waits for an answer, the request is answered `input_required`; the retry attaches itself to the same
 // run and waits for what comes next. A run knows nothing of states or callers' rights: rounds.ts does.
 
+import { onAbort } from "../core/abort.ts";
 import type { AskOptions } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -73,26 +74,22 @@ export class Run {
 
   ask(request: Request, options: AskOptions | undefined): Promise<Result> {
     let key = options?.key ?? String(this.#nextKey++);
-    const given = options?.key === undefined || this.#given === undefined ? undefined : this.#given[key];
+    const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
     if (isAnswer(given)) return Promise.resolve(given);
     while (this.#questions.has(key)) key = `${options?.key ?? ""}${this.#nextKey++}`;
     if (!this.#listening) {
       this.#listening = true;
-      this.stop.signal.addEventListener("abort", () => this.#dropQuestions(), { once: true });
+      onAbort(this.stop.signal, () => this.#dropQuestions());
     }
     return new Promise<Result>((resolve, reject) => {
-      if (this.stop.aborted) {
-        reject(this.stop.signal.reason);
+      if (this.stop.aborted || this.#outcome !== undefined) {
+        reject(this.stop.aborted ? this.stop.signal.reason : new Error("The call has been answered already"));
         return;
       }
       this.#questions.set(key, { request, resolve, reject });
-      options?.signal?.addEventListener(
-        "abort",
-        () => {
-          if (this.#questions.delete(key)) reject(options.signal?.reason);
-        },
-        { once: true },
-      );
+      onAbort(options?.signal, () => {
+        if (this.#questions.delete(key)) reject(options?.signal?.reason);
+      });
       this.#gather();
     });
   }

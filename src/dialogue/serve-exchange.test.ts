@@ -1,8 +1,9 @@
 // The same connection: exchanges beside sessions, batches, and the order of answers.
 
 import { describe, expect, it } from "vitest";
-import { serving } from "../../test/support/connection.ts";
+import { facing, serving } from "../../test/support/connection.ts";
 import { stamp } from "../../test/support/raw-peer.ts";
+import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 const BATCHING = REVISIONS.find(({ batches }) => batches)!.name;
@@ -101,6 +102,85 @@ describe("an exchange", () => {
   });
 });
 
+describe("an exchange, on its own", () => {
+  it("is told of the end of its listens when we close", async () => {
+    const { peer, served } = await serving();
+    const params = { notifications: { toolsListChanged: true }, _meta: stamp(NEWEST.name) };
+    peer.send({ id: 5, method: "subscriptions/listen", params });
+    await peer.until((message) => message["method"] === "notifications/subscriptions/acknowledged");
+    await served.close();
+    const tag = { "io.modelcontextprotocol/subscriptionId": 5 };
+    expect(await peer.answerTo(5)).toMatchObject({ result: { resultType: "complete", _meta: tag } });
+    expect(await peer.until((message) => message["method"] === "notifications/cancelled")).toMatchObject({
+      params: { requestId: 5, _meta: tag },
+    });
+  });
+
+  it("hears nothing more of a listen that was refused", async () => {
+    const { peer } = await serving();
+    const refused = await peer.request({
+      id: 1,
+      method: "subscriptions/listen",
+      params: { _meta: stamp(NEWEST.name) },
+    });
+    expect(refused).toMatchObject({ error: { code: -32602 } });
+    await peer.handshake(NEWEST_SESSION.name);
+    const unknown = await peer.request({ id: 2, method: "subscriptions/listen", params: { notifications: {} } });
+    expect(unknown).toMatchObject({ error: { code: -32601 } });
+    await peer.request({ id: 3, method: "ping" });
+    expect(peer.received.some((message) => message["method"] === "notifications/cancelled")).toBe(false);
+  });
+
+  it("gets results that are whole, whatever the handler left out", async () => {
+    const peer = await facing(async ({ method }) => (method === "tools/list" ? { tools: [] } : { content: [] }));
+    const list = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    expect(list["result"]).toEqual({ tools: [], resultType: "complete", ttlMs: 0, cacheScope: "private" });
+    const call = await peer.request({ id: 2, method: "tools/call", params: { name: "x", _meta: stamp(NEWEST.name) } });
+    expect(call["result"]).toEqual({ content: [], resultType: "complete" });
+  });
+
+  it("is never asked for input by a request that has no rounds", async () => {
+    const peer = await facing(async () => ({ resultType: "input_required", inputRequests: {} }));
+    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    expect(answer).toMatchObject({ error: { code: -32603 } });
+  });
+
+  it("never sees a code that the style keeps for itself, and sees its own", async () => {
+    const codes: number[] = [];
+    for (const code of [-32002, -32042, -32050, -32021, -32001, 4711]) {
+      const peer = await facing(async () => {
+        throw new McpError(code, "chosen", { mine: true });
+      });
+      const { error } = (await peer.request({
+        id: 1,
+        method: "tools/list",
+        params: { _meta: stamp(NEWEST.name) },
+      })) as {
+        error: { code: number; data: unknown };
+      };
+      codes.push(error.code);
+      if (error.code === -32603) expect(error.data).toMatchObject({ upstream: { code, data: { mine: true } } });
+    }
+    expect(codes).toEqual([-32603, -32603, -32603, -32021, -32001, 4711]);
+  });
+
+  it("keeps the code of an error that only borrows a word of ours", async () => {
+    const peer = await facing(async () => {
+      throw new McpError(4711, "theirs", { kind: "timeout" });
+    });
+    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    expect(answer).toMatchObject({ error: { code: 4711, data: { kind: "timeout" } } });
+  });
+
+  it("is all there is where only its revision is spoken", async () => {
+    const { peer } = await serving({ revisions: [NEWEST.name] });
+    expect(await peer.request({ id: 1, method: "tools/list" })).toMatchObject({ error: { code: -32602 } });
+    expect(await peer.request({ id: 2, method: "ping", params: { _meta: stamp(NEWEST.name) } })).toMatchObject({
+      error: { code: -32601 },
+    });
+  });
+});
+
 describe("batches", () => {
   it("are answered as one array in the order of the requests", async () => {
     const { peer, release, running } = await serving();
@@ -118,6 +198,23 @@ describe("batches", () => {
     };
     expect(batch.map(({ id }) => id)).toEqual([1, 2, 3]);
     expect(batch[2]?.error?.code).toBe(-32600);
+  });
+
+  it("lose only the answer that cannot be written", async () => {
+    const peer = await facing(async ({ method, params }) => {
+      if (method === "server/discover") return { capabilities: { tools: {} } };
+      return params["name"] === "bad" ? { content: [], big: 1n } : { content: [] };
+    });
+    await peer.handshake(BATCHING);
+    peer.sendBatch([
+      { id: 1, method: "tools/call", params: { name: "bad" } },
+      { id: 2, method: "tools/call", params: { name: "good" } },
+    ]);
+    const { batch } = (await peer.until((message) => "batch" in message)) as { batch: object[] };
+    expect(batch).toMatchObject([
+      { id: 1, error: { code: -32603 } },
+      { id: 2, result: { content: [] } },
+    ]);
   });
 
   it("of notifications only get no answer", async () => {
@@ -150,6 +247,36 @@ describe("order", () => {
     expect(peer.received.some((message) => message["id"] === 1)).toBe(false);
     release("slow");
     await peer.answerTo(1);
+  });
+
+  it("is not held up by a cancelled call that does not heed its signal", async () => {
+    const { peer, running } = await serving({ ordering: "sequential" });
+    await peer.handshake(NEWEST_SESSION.name);
+    peer.send({ id: 1, method: "tools/call", params: { name: "deaf", arguments: { key: "deaf" } } });
+    await expect.poll(() => running.has("deaf")).toBe(true);
+    peer.send({ id: 2, method: "tools/list" });
+    peer.send({ method: "notifications/cancelled", params: { requestId: 1 } });
+    expect(await peer.answerTo(2)).toMatchObject({ result: { tools: [] } });
+  });
+
+  it("holds for refusals too, and a shutdown does not wait for what comes after it", async () => {
+    const { peer, release, running } = await serving({ ordering: "sequential", mayShutDown: true });
+    await peer.handshake(NEWEST_SESSION.name);
+    peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
+    peer.send({ id: 1, method: "tools/list" });
+    peer.send({ id: 2, method: "shutdown" }, { id: 3, method: "tools/list" });
+    await expect.poll(() => running.has("a")).toBe(true);
+    release("a");
+    expect(await peer.answerTo(3)).toMatchObject({ error: { message: "Server is shutting down" } });
+    const order = peer.received
+      .filter(({ id }) => typeof id === "number")
+      .map(({ id, error }) => [id, error === undefined]);
+    expect(order).toEqual([
+      [1, true],
+      [1, false],
+      [2, true],
+      [3, false],
+    ]);
   });
 
   it("is that of arrival with sequential ordering, while a ping still gets through a stuck call", async () => {

@@ -1,8 +1,10 @@
 // One connection: sessions, cancellation, and the end of input, as a caller sees them on the wire.
 
 import { describe, expect, it } from "vitest";
-import { serving } from "../../test/support/connection.ts";
+import { facing, serving } from "../../test/support/connection.ts";
 import { stamp } from "../../test/support/raw-peer.ts";
+import type { Result } from "../core/handler.ts";
+import { McpError, REFUSED } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 describe("a session", () => {
@@ -16,6 +18,48 @@ describe("a session", () => {
       },
     });
     expect(await peer.request({ id: 2, method: "ping" })).toEqual({ jsonrpc: "2.0", id: 2, result: {} });
+  });
+
+  it("is told first that it has not begun, whatever its params are", async () => {
+    const { peer } = await serving();
+    expect(await peer.request({ id: 1, method: "tools/call", params: {} })).toMatchObject({ error: { code: -32600 } });
+  });
+
+  it("cannot take back its initialize", async () => {
+    const { peer } = await serving();
+    peer.send({ id: 1, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } });
+    peer.send({ method: "notifications/cancelled", params: { requestId: 1 } });
+    expect(await peer.answerTo(1)).toMatchObject({ result: { protocolVersion: NEWEST_SESSION.name } });
+  });
+
+  it("sees progress grow, also over the rounds of a handler that is run again", async () => {
+    const peer = await facing(async ({ method, params }, context) => {
+      if (method === "server/discover") return { capabilities: { tools: {} } };
+      for (const progress of [1, 2]) context.notify({ method: "notifications/progress", params: { progress } });
+      if (params["inputResponses"] !== undefined) return { content: [] };
+      return { resultType: "input_required", inputRequests: { r: { method: "roots/list", params: {} } } };
+    });
+    await peer.handshake(NEWEST_SESSION.name, { roots: {} });
+    peer.send({ id: 1, method: "tools/call", params: { name: "x", _meta: { progressToken: 7 } } });
+    const asked = await peer.until((message) => message["method"] === "roots/list");
+    peer.send({ id: asked["id"], result: { roots: [] } });
+    await peer.answerTo(1);
+    const seen = peer.received.filter(({ method }) => method === "notifications/progress").map(({ params }) => params);
+    expect(seen).toEqual([1, 2].map((progress) => ({ progressToken: 7, progress })));
+  });
+
+  it("gets an error for arguments that do not fit, in the revisions that want one", async () => {
+    for (const { name, style, argumentErrors } of REVISIONS) {
+      if (style !== "session") continue;
+      const peer = await facing(async ({ method }) => {
+        if (method === "server/discover") return { capabilities: { tools: {} } };
+        return { content: [], isError: true, [REFUSED]: McpError.of("invalid_params", "Invalid params") } as Result;
+      });
+      await peer.handshake(name);
+      const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "x" } });
+      expect(answer).toMatchObject(argumentErrors ? { error: { code: -32602 } } : { result: { isError: true } });
+    }
+    expect(REVISIONS.map(({ argumentErrors }) => argumentErrors)).toEqual([true, true, true, false, false]);
   });
 
   it("takes what is pipelined behind initialize once that is answered", async () => {

@@ -3,6 +3,8 @@
 // the fronts own what the messages mean.
 
 import type { Handler } from "../core/handler.ts";
+import { textOf } from "../core/text.ts";
+import { encode } from "../jsonrpc/codec.ts";
 import {
   isId,
   isNotification,
@@ -14,7 +16,9 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
+import { isObject } from "../protocol/check.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { REVISIONS, revisionNamed } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
@@ -43,6 +47,9 @@ export interface Served {
   close(): Promise<void>;
 }
 
+/** How long aborted work may take to say so before the wire is closed over it. */
+const SETTLE_MS = 250;
+
 interface Front {
   answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<{ readonly [key: string]: unknown }>;
   fault(error: unknown, message: RequestMessage): ErrorBody;
@@ -55,7 +62,7 @@ class Connection implements Served {
   readonly #rounds: Rounds;
   readonly #session: SessionFront;
   readonly #exchange: ExchangeFront;
-  readonly #speaksExchange: boolean;
+  readonly #speaks: { readonly session: boolean; readonly exchange: boolean };
   readonly #sequence: Sequence | undefined;
   readonly #graceMs: number;
   readonly #mayShutDown: boolean;
@@ -78,7 +85,7 @@ class Connection implements Served {
       mayShutDown: this.#mayShutDown,
     });
     const exchanges = spoken.filter(({ style }) => style === "exchange");
-    this.#speaksExchange = exchanges.length > 0;
+    this.#speaks = { session: exchanges.length < spoken.length, exchange: exchanges.length > 0 };
     this.#exchange = new ExchangeFront(handler, this.#rounds, { revisions: exchanges, profile });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
@@ -103,9 +110,14 @@ class Connection implements Served {
   /** The answer to what is no message waits for its turn like any other. */
   #takeFault(inbound: Inbound): void {
     const { fault } = inbound;
-    if (fault === undefined) return;
-    const answer = (): Promise<void> => inbound.reply(fault, { last: true }).catch(() => undefined);
-    void (this.#sequence === undefined ? answer() : this.#sequence.enqueue(answer));
+    if (fault !== undefined) this.#inTurn(() => this.#respond(fault, inbound));
+  }
+
+  /** Work that no request stands for: it counts as in flight all the same, so that the end waits for it. */
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const flight = this.#inFlight.beginNameless();
+    await (this.#sequence === undefined ? work() : this.#sequence.enqueue(work));
+    this.#inFlight.end(flight);
   }
 
   #take(message: Message, inbound: Inbound): Promise<void> | undefined {
@@ -119,70 +131,92 @@ class Connection implements Served {
     if (message.method === "notifications/cancelled") {
       const { requestId, reason } = message.params ?? {};
       if (isId(requestId)) this.#inFlight.cancel(requestId, cancellation(reason, "the caller"));
-    } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(0);
+    } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(this.#graceMs);
     else this.#session.take(message);
   }
 
   #takeRequest(message: RequestMessage, inbound: Inbound): Promise<void> {
+    const { id, method } = message;
     const front: Front = this.#isExchange(message) ? this.#exchange : this.#session;
-    const background = message.method === "subscriptions/listen";
-    const flight = this.#inFlight.begin(message.id, background);
+    const background = front === this.#exchange && method === "subscriptions/listen";
+    const flight = this.#inFlight.begin(id, background, method !== "initialize");
     if (flight === undefined) {
-      const error = McpError.of("invalid_request", "A request with this id is still in flight", {
-        method: message.method,
-      });
-      return this.#respond({ jsonrpc: "2.0", id: message.id, error: front.fault(error, message) }, inbound);
+      const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
+      return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.fault(error, message) }, inbound));
     }
-    if (this.#sequence === undefined || background) return this.#answer(front, message, inbound, flight);
+    if (background) return this.#answerListen(message, inbound, flight);
     const work = (): Promise<void> => this.#answer(front, message, inbound, flight);
-    return message.method === "ping" ? this.#sequence.enqueuePing(work) : this.#sequence.enqueue(work);
+    if (this.#sequence === undefined) return work();
+    if (method === "ping") return this.#sequence.enqueuePing(work);
+    // A cancelled call gives up its turn, whether or not it heeds its signal.
+    const given = new Promise<void>((resolve) => {
+      flight.onCancel = resolve;
+    });
+    return this.#sequence.enqueue(() => Promise.race([work(), given]));
   }
 
-  /** A session that has begun keeps the two methods that mean nothing to it; see isExchange. */
+  /** A request that stands by itself, or one of a session: some methods mean nothing in one of the two styles. */
   #isExchange(message: RequestMessage): boolean {
-    if (!this.#speaksExchange || !isExchange(message)) return false;
-    return message.params?.["_meta"] !== undefined || !this.#session.started;
+    if (!this.#speaks.exchange) return false;
+    if (!this.#speaks.session) return message.method !== "initialize";
+    return isExchange(message) && (message.params?.["_meta"] !== undefined || !this.#session.started);
   }
 
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
-    let response: ResponseMessage;
-    try {
-      if (flight.cancelled) return;
-      response = { jsonrpc: "2.0", id: message.id, result: await front.answer(message, inbound, flight) };
-    } catch (error) {
-      response = { jsonrpc: "2.0", id: message.id, error: front.fault(error, message) };
-    } finally {
-      this.#inFlight.end(flight);
-    }
-    if (flight.cancelled) return;
-    await this.#respond(response, inbound);
-    if (flight.background && !inbound.gone.aborted) {
-      // The pages on cancellation and on subscriptions each ask for one of these two; a caller may rely on either.
-      const params = { requestId: message.id, reason: "The subscription has ended" };
-      await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
-    }
+    if (!flight.cancelled) await this.#outcome(front, message, inbound, flight);
+    this.#inFlight.end(flight);
   }
 
+  async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
+    const { id } = message;
+    const response = await this.#outcome(this.#exchange, message, inbound, flight);
+    if (response !== undefined && "result" in response) {
+      // The pages on cancellation and on subscriptions each ask for one of these two; a caller may rely on either.
+      const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
+      await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
+    }
+    this.#inFlight.end(flight);
+  }
+
+  /** Runs the request and sends what came of it; undefined where the caller no longer wants to know. */
+  async #outcome(
+    front: Front,
+    message: RequestMessage,
+    inbound: Inbound,
+    flight: Flight,
+  ): Promise<ResponseMessage | undefined> {
+    const { id, method } = message;
+    let response: ResponseMessage;
+    try {
+      const result: unknown = await front.answer(message, inbound, flight);
+      if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
+      response = { jsonrpc: "2.0", id, result };
+    } catch (error) {
+      response = { jsonrpc: "2.0", id, error: front.fault(error, message) };
+    }
+    flight.done = true;
+    if (flight.cancelled) return undefined;
+    await this.#respond(response, inbound);
+    return response;
+  }
+
+  /** An answer that cannot be sent is replaced by one that says so: nobody is left waiting. */
   async #respond(response: ResponseMessage, inbound: Inbound): Promise<void> {
     try {
       await inbound.reply(response, { last: true });
     } catch (error) {
-      if (inbound.gone.aborted || "error" in response) return;
-      // What a handler returned cannot be written as JSON: the caller is told so instead of waiting for ever.
-      const message = `The result cannot be sent: ${error instanceof Error ? error.message : String(error)}`;
-      const body = McpError.of("internal_error", message).toBody();
-      await inbound.reply({ jsonrpc: "2.0", id: response.id, error: body }, { last: true }).catch(() => undefined);
+      if (!inbound.gone.aborted)
+        await inbound.reply(unsendable(response, error), { last: true }).catch(() => undefined);
     }
   }
 
   #takeBatch(items: readonly BatchItem[], inbound: Inbound): void {
     if (!this.#session.started || !this.#session.revision.batches) {
-      const data = this.#session.started
+      const details = this.#session.started
         ? `Revision ${this.#session.revision.name} has no batches: send one message at a time`
         : "A batch cannot come before initialize has been answered";
-      void inbound
-        .reply({ jsonrpc: "2.0", id: null, error: { code: -32600, message: "Invalid Request", data } }, { last: true })
-        .catch(() => undefined);
+      const refusal = McpError.of("invalid_request", "Invalid Request", { details });
+      void this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
       return;
     }
     const answers = new Map<number, ResponseMessage>();
@@ -193,21 +227,23 @@ class Connection implements Served {
       }
       const { message } = item;
       if (isRequest(message) && (message.method === "initialize" || isExchange(message))) {
-        const error = { code: -32600, message: "Invalid Request", data: `${message.method} cannot be part of a batch` };
+        const details = `${message.method} cannot be part of a batch`;
+        const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
         answers.set(index, { jsonrpc: "2.0", id: message.id, error });
         return;
       }
       // Answers are kept until all are there; everything else goes out as it comes.
       const reply: Inbound["reply"] = async (sent, how) => {
-        if (!Array.isArray(sent) && isResponse(sent as Message)) answers.set(index, sent as ResponseMessage);
+        if (!Array.isArray(sent) && isResponse(sent as Message)) answers.set(index, writable(sent as ResponseMessage));
         else await inbound.reply(sent, how);
       };
       await this.#take(message, { ...inbound, kind: "message", message, reply });
     });
+    const flight = this.#inFlight.beginNameless();
     void Promise.all(work).then(async () => {
-      if (answers.size === 0) return;
       const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
-      await inbound.reply(ordered, { last: true }).catch(() => undefined);
+      if (ordered.length > 0) await inbound.reply(ordered, { last: true }).catch(() => undefined);
+      this.#inFlight.end(flight);
     });
   }
 
@@ -215,10 +251,27 @@ class Connection implements Served {
     if (graceMs > 0) await this.#inFlight.drained(graceMs);
     const reason = new Error("The connection is closed");
     this.#inFlight.abortAll(reason);
+    // What heeds its signal still gets its answer out: listens end with a result, calls with an error.
+    await this.#inFlight.settled(SETTLE_MS);
     this.#rounds.close();
     this.#session.close(reason);
     await this.#transport.close().catch(() => undefined);
     this.#markClosed();
+  }
+}
+
+function unsendable({ id }: ResponseMessage, error: unknown): ResponseMessage {
+  const refusal = McpError.of("internal_error", `The answer cannot be sent: ${textOf(error)}`);
+  return { jsonrpc: "2.0", id, error: refusal.toBody() };
+}
+
+/** One answer that has no JSON must not cost a batch all the others. */
+function writable(response: ResponseMessage): ResponseMessage {
+  try {
+    encode(response);
+    return response;
+  } catch (error) {
+    return unsendable(response, error);
   }
 }
 

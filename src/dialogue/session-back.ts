@@ -16,6 +16,7 @@ import type { Json, Revision } from "../protocol/revision.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { cancellation, errorBody } from "./faults.ts";
+import { Gate } from "./gate.ts";
 import { SessionChanges } from "./session-changes.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
@@ -41,6 +42,7 @@ export class SessionBack implements Role {
   readonly #changes: SessionChanges;
   /** Questions of the end that are being answered. */
   readonly #asked = new Map<string, AbortController>();
+  readonly #gate = new Gate();
   #level: LogLevel | undefined;
 
   private constructor(wire: Wire, options: SessionBackOptions, revision: Revision, answer: Result) {
@@ -61,9 +63,14 @@ export class SessionBack implements Role {
     this.handler = (request, context) => this.#handle(request, context);
   }
 
-  static async initialize(wire: Wire, options: SessionBackOptions, timeoutMs: number): Promise<SessionBack> {
+  static async initialize(
+    wire: Wire,
+    options: SessionBackOptions,
+    starting: Context,
+    timeoutMs: number,
+  ): Promise<SessionBack> {
     const { offers } = options;
-    const context: Context = { ...options.home, timeouts: { idleMs: timeoutMs, totalMs: timeoutMs } };
+    const context: Context = { ...starting, timeouts: { idleMs: timeoutMs, totalMs: timeoutMs } };
     const params = {
       protocolVersion: offers.name,
       capabilities: offers.lower.clientCapabilities(options.capabilities),
@@ -92,11 +99,14 @@ export class SessionBack implements Role {
     const wantsProgress = request.params._meta?.["progressToken"] !== undefined;
     const params = (id: number): Params =>
       wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
+    const leave = ASKABLE.has(method) ? await this.#gate.enter(context.caller, context.signal) : undefined;
     try {
       return this.revision.lift.result(method, await this.#wire.call(method, params, context));
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
+    } finally {
+      leave?.();
     }
   }
 
@@ -132,7 +142,7 @@ export class SessionBack implements Role {
       if (!stop.signal.aborted) await inbound.reply({ jsonrpc: "2.0", id, result: answer });
     } catch (error) {
       if (stop.signal.aborted) return;
-      const body = errorBody(error, question, this.revision, "mcp");
+      const body = errorBody(refusal(error, method), question, this.revision, "mcp");
       await inbound.reply({ jsonrpc: "2.0", id, error: body }).catch(() => undefined);
     } finally {
       this.#asked.delete(idKey(id));
@@ -140,7 +150,7 @@ export class SessionBack implements Role {
     }
   }
 
-  /** The call on whose stream the question came; on a wire that does not say, the youngest that can be asked. */
+  /** The call on whose stream the question came; on a wire that does not say, the youngest, which is of the only caller there is. */
   #askedFor(inbound: Inbound): Outgoing | undefined {
     const named = this.#wire.callNamed(inbound.about);
     if (named !== undefined) return named;
@@ -173,6 +183,15 @@ export class SessionBack implements Role {
     if (takers.length === 1) takers[0]?.context.notify(notification);
     else this.#changes.deliver(notification);
   }
+}
+
+const INVALID_PARAMS = -32602;
+const METHOD_NOT_FOUND = -32601;
+
+/** What our caller cannot answer, in the words that the client pages of the specification ask for. */
+function refusal(error: unknown, method: string): unknown {
+  if (!(error instanceof McpError) || error.kind !== "missing_capability") return error;
+  return new McpError(method === "elicitation/create" ? INVALID_PARAMS : METHOD_NOT_FOUND, error.message, error.data);
 }
 
 const ENVELOPE: ReadonlySet<string> = new Set([

@@ -8,7 +8,7 @@ import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
-import { McpError, methodNotFound, type Profile } from "../protocol/errors.ts";
+import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
@@ -68,12 +68,15 @@ export class SessionFront {
     const { method } = message;
     const params = (message.params ?? {}) as Params;
     if (method === "ping") return {};
-    checkParams(method, params);
-    if (method === "initialize") return this.#initialize(params, inbound);
+    if (method === "initialize") {
+      checkParams(method, params);
+      return this.#initialize(params, inbound);
+    }
     if (this.#phase === "new") throw McpError.of("not_initialized", "Server not initialized", { method });
     if (this.#phase === "starting") await this.#starting;
     if (this.#phase === "closing") throw McpError.of("shutting_down", "Server is shutting down", { method });
     this.#ready();
+    checkParams(method, params);
     switch (method) {
       case "logging/setLevel":
         this.#level = params["level"] as LogLevel;
@@ -87,13 +90,15 @@ export class SessionFront {
       case "shutdown":
         if (!this.#options.mayShutDown) break;
         this.#phase = "closing";
-        this.#inFlight.end(flight);
-        await this.#inFlight.drained(SHUTDOWN_GRACE_MS);
+        await this.#inFlight.drained(SHUTDOWN_GRACE_MS, flight);
         return {};
     }
     if (!this.#revision.requests.has(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
     const result = await drive(this.#handler, request, this.#context(params, inbound, flight));
+    // What later became a result that the model sees is here an error of the request.
+    const refused = this.#revision.argumentErrors ? (result as Refusable)[REFUSED] : undefined;
+    if (refused !== undefined) throw refused;
     return this.#revision.lower.result(method, result);
   }
 
@@ -106,7 +111,11 @@ export class SessionFront {
   take(message: NotificationMessage): void {
     // Some clients leave the prefix out.
     if (message.method === "notifications/initialized" || message.method === "initialized") {
-      if (this.#phase === "ready") this.#ready();
+      // It may come in one breath with initialize, which is being answered yet.
+      void this.#starting?.then(
+        () => this.#ready(),
+        () => undefined,
+      );
     }
   }
 
@@ -182,6 +191,7 @@ export class SessionFront {
 
   #context(params: Params, inbound: Inbound, flight: Flight): Context {
     const token = params._meta?.["progressToken"];
+    let reached = -Infinity;
     return {
       revision: this.#revision.name,
       caller: this.#caller,
@@ -193,12 +203,16 @@ export class SessionFront {
         if (flight.done || flight.cancelled) return;
         const { method } = notification;
         if (method === "notifications/progress") {
-          if (token === undefined) return;
+          const progress = notification.params?.["progress"] as number;
+          // Progress grows, also where a call was run again for its answers.
+          if (token === undefined || !(progress > reached)) return;
+          reached = progress;
           notification = { method, params: { ...notification.params, progressToken: token } };
         }
         this.#deliver(notification, (message) => void inbound.reply(message).catch(() => undefined));
       },
-      ask: (question, options) => {
+      ask: async (question, options) => {
+        if (flight.done) throw new Error("The call has been answered: nobody can be asked on its behalf any more");
         const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
         return this.#questions.ask(question, { ...this.#asked(send), signal: flight.stop.signal }, options);
       },

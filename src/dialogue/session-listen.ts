@@ -1,19 +1,21 @@
-// The one long `subscriptions/listen` that a session keeps with its handler: change events of a
-// session-style caller come through it, and so does whatever an end wants outside any call. A caller's
-// subscribe and unsubscribe change the filter: the new listen is opened, and once it is acknowledged it
-// takes over from the old one, so that no change is lost or told twice. A listen that breaks is opened again.
+// The listens that a session keeps with its handler: one for changed lists, which is also the way of whatever
+// an end wants outside any call, and one for each resource that the caller has subscribed to. A listen that
+// breaks is opened again, and since nobody knows what was missed, the caller is told that it may have changed.
 
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
-import { invalidParams, methodNotFound } from "../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
+const MOST_SUBSCRIPTIONS = 10_000;
+
+const UPDATED = "notifications/resources/updated";
 
 type Filter = Readonly<Record<string, unknown>>;
 
-/** What the session lends to the listen's context. */
+/** What the session lends to the listens' contexts. */
 export interface ListenHost {
   readonly context: Omit<Context, "signal" | "notify">;
   deliver(notification: Notification): void;
@@ -21,115 +23,144 @@ export interface ListenHost {
 
 export class SessionListen {
   readonly #handler: Handler;
-  readonly #uris = new Set<string>();
+  readonly #subscriptions = new Map<string, Listening>();
+  #lists: Listening | undefined;
   #host: ListenHost | undefined;
-  #flags: Filter = {};
   #canSubscribe = false;
-  #stop: AbortController | undefined;
-  #generation = 0;
-  #live = 0;
-  #waitMs = FIRST_WAIT_MS;
-  #retry: NodeJS.Timeout | undefined;
-  #closed = false;
 
   constructor(handler: Handler) {
     this.#handler = handler;
   }
 
-  /** Begins to listen to all that the end says can change. */
+  /** Begins to listen to all lists that the end says can change. */
   start(host: ListenHost, capabilities: Json): void {
-    if (this.#host !== undefined || this.#closed) return;
     this.#host = host;
-    this.#flags = flagsOf(capabilities);
     this.#canSubscribe = (capabilities["resources"] as Json | undefined)?.["subscribe"] === true;
-    this.#open().catch(() => undefined);
+    const changes = LISTS.filter(({ family }) => (capabilities[family] as Json | undefined)?.["listChanged"] === true);
+    const filter = Object.fromEntries(changes.map(({ flag }) => [flag, true]));
+    this.#lists = new Listening(
+      this.#handler,
+      host,
+      filter,
+      changes.map(({ method }) => ({ method })),
+    );
+    this.#lists.open().catch(() => undefined);
   }
 
   async subscribe(uri: string): Promise<void> {
-    if (!this.#canSubscribe) throw methodNotFound("resources/subscribe");
-    if (this.#uris.has(uri)) return;
-    this.#uris.add(uri);
-    const honoured = (await this.#open())["resourceSubscriptions"];
-    if (Array.isArray(honoured) && honoured.includes(uri)) return;
-    this.#uris.delete(uri);
+    const host = this.#host;
+    if (!this.#canSubscribe || host === undefined) throw methodNotFound("resources/subscribe");
+    let subscription = this.#subscriptions.get(uri);
+    if (subscription === undefined) {
+      if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS) {
+        throw McpError.of("rate_limited", `A session has at most ${MOST_SUBSCRIPTIONS} subscriptions`, { uri });
+      }
+      const missed = { method: UPDATED, params: { uri } };
+      subscription = new Listening(this.#handler, host, { resourceSubscriptions: [uri] }, [missed]);
+      this.#subscriptions.set(uri, subscription);
+    }
+    const honoured = await subscription.open().catch((error: unknown) => {
+      this.#drop(uri);
+      throw error;
+    });
+    const uris = honoured["resourceSubscriptions"];
+    if (Array.isArray(uris) && uris.includes(uri)) return;
+    this.#drop(uri);
     throw invalidParams(`Updates of ${uri} cannot be subscribed to`, { uri });
   }
 
   async unsubscribe(uri: string): Promise<void> {
     if (!this.#canSubscribe) throw methodNotFound("resources/unsubscribe");
-    if (this.#uris.delete(uri)) await this.#open();
+    this.#drop(uri);
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#retry);
-    this.#stop?.abort(new Error("The session is over"));
+    this.#lists?.close();
+    for (const uri of [...this.#subscriptions.keys()]) this.#drop(uri);
   }
 
-  /** Opens a listen with the filter as it is now; resolves to what the end honours of it. */
+  #drop(uri: string): void {
+    this.#subscriptions.get(uri)?.close();
+    this.#subscriptions.delete(uri);
+  }
+}
+
+const LISTS = ["tools", "prompts", "resources"].map((family) => ({
+  family,
+  flag: `${family}ListChanged`,
+  method: `notifications/${family}/list_changed`,
+}));
+
+/** One listen, kept open until it is closed. */
+class Listening {
+  readonly #handler: Handler;
+  readonly #host: ListenHost;
+  readonly #notifications: Filter;
+  /** What may have happened while it was broken. */
+  readonly #missed: readonly Notification[];
+  readonly #stop = new AbortController();
+  #opening: Promise<Filter> | undefined;
+  #waitMs = FIRST_WAIT_MS;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(handler: Handler, host: ListenHost, notifications: Filter, missed: readonly Notification[]) {
+    this.#handler = handler;
+    this.#host = host;
+    this.#notifications = notifications;
+    this.#missed = missed;
+  }
+
+  /** Resolves to what the end honours of the filter; who opens it again gets the same answer. */
+  open(): Promise<Filter> {
+    return (this.#opening ??= this.#open());
+  }
+
+  close(): void {
+    clearTimeout(this.#retry);
+    this.#stop.abort(new Error("The subscription is over"));
+  }
+
   #open(): Promise<Filter> {
-    const host = this.#host;
-    if (host === undefined || this.#closed) return Promise.resolve({});
-    const notifications =
-      this.#uris.size > 0 ? { ...this.#flags, resourceSubscriptions: [...this.#uris] } : this.#flags;
-    const generation = (this.#generation += 1);
-    const stop = new AbortController();
+    const { signal } = this.#stop;
     return new Promise<Filter>((resolve, reject) => {
-      const acknowledge = (honoured: Filter): void => {
-        resolve(honoured);
-        if (generation < this.#live) return;
-        this.#live = generation;
-        if (this.#stop !== stop) this.#stop?.abort(new Error("Another listen has taken over"));
-        this.#stop = stop;
-      };
       const context: Context = {
-        ...host.context,
-        signal: stop.signal,
+        ...this.#host.context,
+        signal,
         notify: (notification) => {
+          if (signal.aborted) return;
           if (notification.method === "notifications/subscriptions/acknowledged") {
             this.#waitMs = FIRST_WAIT_MS;
-            acknowledge((notification.params?.["notifications"] as Filter | undefined) ?? {});
-          } else if (generation >= this.#live) host.deliver(notification);
+            resolve((notification.params?.["notifications"] as Filter | undefined) ?? {});
+          } else if (this.#isFor(notification)) this.#host.deliver(notification);
         },
       };
-      this.#handler({ method: "subscriptions/listen", params: { notifications } }, context).then(
-        () => acknowledge({}),
+      this.#handler({ method: "subscriptions/listen", params: { notifications: this.#notifications } }, context).then(
+        () => resolve({}),
         (error: unknown) => {
           reject(error);
-          if (generation === this.#live && !stop.signal.aborted) this.#reopen();
+          // An end that knows no listens will not know them later either.
+          if (!signal.aborted && !(error instanceof McpError && error.kind === "method_not_found")) this.#reopen();
         },
       );
     });
   }
 
-  /** After a broken listen nobody knows what was missed: the caller is told that all may have changed. */
+  /** Each listen carries its own kind: updates, or all that is no update. */
+  #isFor({ method }: Notification): boolean {
+    if (method === "notifications/progress") return false;
+    return (method === UPDATED) === "resourceSubscriptions" in this.#notifications;
+  }
+
   #reopen(): void {
-    if (this.#closed) return;
     const wait = this.#waitMs * (0.8 + Math.random() * 0.4);
     this.#waitMs = Math.min(this.#waitMs * 1.6, LONGEST_WAIT_MS);
     this.#retry = setTimeout(() => {
       this.#open().then(
         () => {
-          for (const [flag, method] of LIST_CHANGES) if (this.#flags[flag] === true) this.#host?.deliver({ method });
-          for (const uri of this.#uris)
-            this.#host?.deliver({ method: "notifications/resources/updated", params: { uri } });
+          for (const event of this.#missed) this.#host.deliver(event);
         },
         () => undefined,
       );
     }, wait).unref();
   }
-}
-
-const LIST_CHANGES: readonly (readonly [string, string])[] = [
-  ["toolsListChanged", "notifications/tools/list_changed"],
-  ["promptsListChanged", "notifications/prompts/list_changed"],
-  ["resourcesListChanged", "notifications/resources/list_changed"],
-];
-
-function flagsOf(capabilities: Json): Filter {
-  const flags: Record<string, boolean> = {};
-  for (const family of ["tools", "prompts", "resources"]) {
-    if ((capabilities[family] as Json | undefined)?.["listChanged"] === true) flags[`${family}ListChanged`] = true;
-  }
-  return flags;
 }

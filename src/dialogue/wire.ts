@@ -3,16 +3,20 @@
 // ends everything that waits is told why. What messages mean in a style is for the backs.
 
 import type { Context } from "../core/context.ts";
+import { onAbort } from "../core/abort.ts";
 import { LinkError } from "../core/errors.ts";
+import { textOf } from "../core/text.ts";
 import type { Params } from "../core/handler.ts";
 import {
   isNotification,
   isRequest,
   isResponse,
+  type Id,
   type Message,
   type NotificationMessage,
   type RequestMessage,
 } from "../jsonrpc/message.ts";
+import { isObject } from "../protocol/check.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import type { Inbound, Transport } from "../transport/transport.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
@@ -83,14 +87,14 @@ export class Wire {
       if (this.#pending.fail(id, cancelled(signal))) cancel(reasonOf(signal));
     };
     this.calls.set(id, { id, method, context });
-    signal.addEventListener("abort", abort, { once: true });
+    const forget = onAbort(signal, abort);
     try {
       this.#transport.send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal }).catch((error: unknown) => {
         this.#pending.fail(id, error as Error);
       });
       return await answer;
     } finally {
-      signal.removeEventListener("abort", abort);
+      forget();
       this.calls.delete(id);
     }
   }
@@ -122,9 +126,10 @@ export class Wire {
     this.#pending.release(call.id);
   }
 
-  /** The end took back a long-lived call of ours. */
-  finishCall(id: unknown): void {
-    if (typeof id === "number") this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
+  /** The end took back a listen of ours; of other calls it cannot dispose. */
+  finishListen(id: unknown): void {
+    if (typeof id === "number" && this.calls.get(id)?.method === "subscriptions/listen")
+      this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
   }
 
   /** Resolves when the signal is aborted; rejects when the wire ends first. */
@@ -132,16 +137,15 @@ export class Wire {
     if (this.#end !== undefined) throw this.#end;
     if (signal.aborted) return;
     await new Promise<void>((resolve, reject) => {
-      const stop = (): void => {
-        this.#watchers.delete(end);
-        resolve();
-      };
       const end = (reason: LinkError): void => {
-        signal.removeEventListener("abort", stop);
+        forget();
         this.#watchers.delete(end);
         reject(reason);
       };
-      signal.addEventListener("abort", stop, { once: true });
+      const forget = onAbort(signal, () => {
+        this.#watchers.delete(end);
+        resolve();
+      });
       this.#watchers.add(end);
     });
   }
@@ -154,8 +158,18 @@ export class Wire {
       );
       return;
     }
+    const { fault } = inbound;
+    if (fault?.id !== undefined && fault.id !== null) this.#break(fault.id, fault.error.data);
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
     for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
+  }
+
+  /** What should have been an answer is none: its call fails now instead of waiting for ever. */
+  #break(id: Id, data: unknown): void {
+    const details = isObject(data) ? data["details"] : data;
+    const why = typeof details === "string" ? `: ${details}` : "";
+    if (typeof id === "number")
+      this.#pending.fail(id, new LinkError("protocol", `The end's answer is no message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {
@@ -178,7 +192,7 @@ export class Wire {
 }
 
 function reasonOf({ reason }: AbortSignal): string {
-  return reason instanceof Error ? reason.message : String(reason);
+  return textOf(reason);
 }
 
 function cancelled(signal: AbortSignal): LinkError {

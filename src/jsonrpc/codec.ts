@@ -3,7 +3,7 @@
 // object itself is the message: unknown fields survive, nothing is copied. What the methods and their
 // params mean is not known here; how messages follow each other on a wire is framing's matter.
 
-import { invalidRequest, parseError, tooLong } from "./fault.ts";
+import { invalidRequest, missingField, parseError, tooLong } from "./fault.ts";
 import { Exact, stringify } from "./message.ts";
 import type { ErrorMessage, Id, Message } from "./message.ts";
 import { compilePaths, glimpse, scan } from "./scan.ts";
@@ -68,8 +68,8 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   }
   if (value.length === 0) return refuse(invalidRequest(null, "Empty batch"));
   if (value.length > limits.batch) {
-    const data = `Batch of ${value.length} messages is over the limit of ${limits.batch} (limits.batch)`;
-    return refuse(invalidRequest(null, data));
+    const details = `Batch of ${value.length} messages is over the limit of ${limits.batch} (limits.batch)`;
+    return refuse(invalidRequest(null, details));
   }
   tokens?.forEach((token) => restore(value[token.item] as Parsed, body, token));
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
@@ -124,10 +124,19 @@ function refuse(fault: ErrorMessage, answerable = true): Decoded {
 }
 
 function refuseDeep(text: string, batch: boolean, limits: Limits, paths: Paths): Decoded {
-  const data = `Nested deeper than ${limits.depth} levels (limits.depth)`;
-  if (batch) return refuse(invalidRequest(null, data));
+  const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
+  if (batch) return refuse(invalidRequest(null, details));
   const seen = glimpse(text, paths);
-  return refuse(invalidRequest(readToken(seen.id), data), seen.method || !seen.answer);
+  return refuse(invalidRequest(readToken(seen.id), details), seen.method || !seen.answer);
+}
+
+/** Who sent a line, from its beginning alone: for a line that cannot be read whole. */
+export function beginning(head: string): { readonly id: Id | null; readonly answerable: boolean } {
+  const { batch } = scan(head, EXACT_PATHS, DEFAULT_LIMITS.depth, 1);
+  const seen = batch ? undefined : glimpse(head, EXACT_PATHS);
+  if (seen === undefined) return { id: null, answerable: true };
+  const id = seen.id?.includes("\ufffd") === true ? null : readToken(seen.id);
+  return { id, answerable: seen.method || !seen.answer };
 }
 
 function readToken(raw: string | undefined): Id | null {
@@ -166,10 +175,11 @@ function check(value: unknown): Fault | undefined {
   const readable = isId(id) ? id : null;
   const isAnswer = method === undefined && (result !== undefined || error !== undefined);
   const answerable = !isAnswer;
-  if (jsonrpc === undefined) return wrong(readable, "Missing required field: jsonrpc", answerable);
+  if (jsonrpc === undefined) return { fault: missingField(readable, "jsonrpc"), answerable };
   if (jsonrpc !== "2.0") return wrong(readable, "Invalid jsonrpc version", answerable);
-  const data = isAnswer ? answerFault(value) : requestFault(method, id, params, result, error);
-  return data === undefined ? undefined : wrong(readable, data, answerable);
+  if (method === undefined && !isAnswer) return { fault: missingField(readable, "method"), answerable };
+  const details = isAnswer ? answerFault(value) : requestFault(method, id, params, result, error);
+  return details === undefined ? undefined : wrong(readable, details, answerable);
 }
 
 function requestFault(
@@ -179,7 +189,6 @@ function requestFault(
   result: unknown,
   error: unknown,
 ): string | undefined {
-  if (method === undefined) return "Missing required field: method";
   if (typeof method !== "string") return "Invalid field: method must be a string";
   if (id !== undefined && !isId(id)) return "Invalid field: id must be a string or a number";
   if (params !== undefined && !isObject(params)) {
@@ -207,8 +216,8 @@ function answerFault(answer: Parsed): string | undefined {
   return undefined;
 }
 
-function wrong(id: Id | null, data: string, answerable = true): Fault {
-  return { fault: invalidRequest(id, data), answerable };
+function wrong(id: Id | null, details: string, answerable = true): Fault {
+  return { fault: invalidRequest(id, details), answerable };
 }
 
 function isId(value: unknown): value is Id {

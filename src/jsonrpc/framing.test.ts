@@ -134,12 +134,23 @@ describe("LineReader", () => {
       {
         jsonrpc: "2.0",
         id: null,
-        error: { code: -32600, message: "Invalid Request", data: "Message longer than 10 bytes (limits.messageBytes)" },
+        error: {
+          code: -32600,
+          message: "Invalid Request",
+          data: { kind: "invalid_request", details: "Message longer than 10 bytes (limits.messageBytes)" },
+        },
       },
     ]);
     expect(lines.buffered).toBe(0);
     lines.push(Buffer.from("more\nok\n"));
     expect(seen).toEqual([{ fault: -32600 }, "ok"]);
+  });
+
+  it("says what is wrong with bytes that are no UTF-8", () => {
+    const { reader: lines, faults } = reader();
+    lines.push(bytes(BAD, "\n"));
+    const data = { kind: "parse_error", details: "Invalid UTF-8" };
+    expect(faults).toEqual([{ jsonrpc: "2.0", id: null, error: { code: -32700, message: "Parse error", data } }]);
   });
 
   it("does not care what becomes of a chunk afterwards", () => {

@@ -3,20 +3,24 @@
 // the chunks; what is kept never exceeds the limit. What a line says is the codec's matter.
 
 import { isUtf8 } from "node:buffer";
-import { parseError, tooLong } from "./fault.ts";
+import { beginning } from "./codec.ts";
+import { PARSE_ERROR, parseError, tooLong } from "./fault.ts";
 import type { ErrorMessage } from "./message.ts";
 
 export interface LineReaderOptions {
   /** Bytes of a line before its newline. */
   readonly maxBytes: number;
   onLine(text: string): void;
-  onFault(fault: ErrorMessage): void;
+  /** With the id, where the beginning of the line shows one; not answerable where it is an answer itself. */
+  onFault(fault: ErrorMessage, answerable: boolean): void;
 }
 
 const NEWLINE = 10;
 const RETURN = 13;
 const SMALLEST_BLOCK = 4 * 1024;
 const LARGEST_BLOCK = 256 * 1024;
+/** Of a line that cannot be read, so much is looked at for its id. */
+const HEAD_BYTES = 4 * 1024;
 
 export class LineReader {
   readonly #options: LineReaderOptions;
@@ -60,10 +64,11 @@ export class LineReader {
       return;
     }
     if (this.#buffered + end - start > this.#options.maxBytes) {
+      const head = this.#blocks[0]?.subarray(0, this.#buffered) ?? bytes.subarray(start, end);
       this.#forget();
       this.#begun = true;
       this.#skipping = !whole;
-      this.#options.onFault(tooLong(this.#options.maxBytes));
+      this.#fault(tooLong(this.#options.maxBytes), head);
       return;
     }
     if (whole && this.#buffered === 0) {
@@ -112,11 +117,18 @@ export class LineReader {
     this.#buffered = 0;
   }
 
+  #fault(fault: ErrorMessage, line: Buffer): void {
+    const { id, answerable } = beginning(line.toString("utf8", 0, HEAD_BYTES));
+    // JSON-RPC has null for what could not be read; only a broken answer must still find its question.
+    const unread = answerable && fault.error.code === PARSE_ERROR;
+    this.#options.onFault(unread ? fault : { ...fault, id }, answerable);
+  }
+
   #deliver(line: Buffer): void {
     const first = !this.#begun;
     this.#begun = true;
     if (!isUtf8(line)) {
-      this.#options.onFault(parseError("Invalid UTF-8"));
+      this.#fault(parseError("Invalid UTF-8"), line);
       return;
     }
     const bom = first && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;

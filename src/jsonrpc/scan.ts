@@ -185,7 +185,8 @@ export function glimpse(text: string, paths: Paths): Glimpse {
   const id = seen("id");
   const end = id === undefined ? -1 : (paths.ends[id.slot] ?? -1);
   return {
-    id: id === undefined || end < 0 ? undefined : text.slice(paths.starts[id.slot], end),
+    // A token that ends with the text may have been cut.
+    id: id === undefined || end < 0 || end >= text.length ? undefined : text.slice(paths.starts[id.slot], end),
     method: seen("method") !== undefined,
     answer: seen("result") !== undefined || seen("error") !== undefined,
   };

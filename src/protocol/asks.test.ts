@@ -1,8 +1,8 @@
 // What a caller may be asked, against what it declared: each question with the capabilities that allow it and
-// with those that do not.
+// with those that do not. And what counts as its answer.
 
 import { describe, expect, it } from "vitest";
-import { checkAsk } from "./asks.ts";
+import { checkAnswer, checkAsk } from "./asks.ts";
 import { McpError } from "./errors.ts";
 
 const elicit = { method: "elicitation/create", params: { message: "?" } };
@@ -42,6 +42,44 @@ describe("what a caller may be asked", () => {
   it("is nothing else", () => {
     const error = thrown(() => checkAsk({ method: "tools/list", params: {} }, { roots: {} }));
     expect(error.kind).toBe("method_not_found");
+  });
+});
+
+describe("what counts as an answer", () => {
+  const text = { type: "text", text: "x" };
+  it.each([
+    [roots.method, { roots: [] }],
+    [roots.method, { roots: [{ uri: "file:///a", name: "a" }], more: 1 }],
+    [elicit.method, { action: "accept", content: { a: 1 } }],
+    [elicit.method, { action: "accept" }],
+    [elicit.method, { action: "decline", content: null }],
+    [elicit.method, { action: "cancel" }],
+    [sample.method, { role: "assistant", model: "m", content: text }],
+    [sample.method, { role: "assistant", model: "m", content: [text, text], stopReason: "endTurn" }],
+    ["something/else", {}],
+    ["constructor", {}],
+  ])("%s: %o", (method, answer) => {
+    expect(() => checkAnswer(method, answer)).not.toThrow();
+  });
+
+  it.each([
+    [roots.method, {}, "`roots`"],
+    [roots.method, { roots: {} }, "`roots`"],
+    [roots.method, { roots: [{ uri: "file:///a" }, { name: "a" }] }, "`uri`"],
+    [roots.method, { roots: [null] }, "`uri`"],
+    [elicit.method, {}, "`action`"],
+    [elicit.method, { action: "maybe" }, "`action`"],
+    [elicit.method, { action: "accept", content: [] }, "`content`"],
+    [elicit.method, { action: "accept", content: "x" }, "`content`"],
+    [sample.method, { model: "m", content: text }, "`role`"],
+    [sample.method, { role: "assistant", content: text }, "`model`"],
+    [sample.method, { role: "assistant", model: "m" }, "`content`"],
+    [sample.method, { role: "assistant", model: "m", content: "x" }, "`content`"],
+  ])("%s: not %o", (method, answer, field) => {
+    const error = thrown(() => checkAnswer(method, answer));
+    expect(error.data).toEqual({ kind: "invalid_params", method });
+    expect(error.message).toContain(`The caller's answer to ${method} `);
+    expect(error.message).toContain(field);
   });
 });
 

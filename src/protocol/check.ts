@@ -40,9 +40,16 @@ const level: Guard = (params) =>
     ? undefined
     : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
+/** What can be completed, and the field that says which one. */
+const COMPLETED: ReadonlyMap<unknown, string> = new Map([
+  ["ref/prompt", "name"],
+  ["ref/resource", "uri"],
+]);
+
 const completion: Guard = ({ ref, argument }) => {
   if (!isObject(ref)) return "`ref` must be an object";
-  if (ref["type"] === "ref/prompt" ? typeof ref["name"] !== "string" : typeof ref["uri"] !== "string") {
+  const field = COMPLETED.get(ref["type"]);
+  if (field === undefined || typeof ref[field] !== "string") {
     return "`ref` must name a prompt (`ref/prompt` with `name`) or a resource template (`ref/resource` with `uri`)";
   }
   if (!isObject(argument) || typeof argument["name"] !== "string" || typeof argument["value"] !== "string") {

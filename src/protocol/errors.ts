@@ -69,7 +69,12 @@ export class McpError extends Error {
 
   /** What happened, where the error says so. */
   get kind(): ErrorKind | undefined {
-    const kind = (this.data as { kind?: unknown } | null | undefined)?.kind;
+    let kind: unknown;
+    try {
+      kind = (this.data as { kind?: unknown } | null | undefined)?.kind;
+    } catch {
+      // The data is a user's own: a getter of it may throw.
+    }
     return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
   }
 
@@ -100,3 +105,11 @@ export function methodNotFound(method: string): McpError {
 export function invalidParams(message: string, data?: Readonly<Record<string, unknown>>): McpError {
   return McpError.of("invalid_params", message, data);
 }
+
+/**
+ * Marks a tool's result that says "these arguments do not fit": in revisions where that is an error of the
+ * request, the session front throws the error that stands here. A symbol never reaches a wire.
+ */
+export const REFUSED: unique symbol = Symbol("catenary.refused");
+
+export type Refusable = { readonly [REFUSED]?: McpError };

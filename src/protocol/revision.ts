@@ -48,6 +48,8 @@ export interface Delta {
   readonly adds?: Partial<Vocabulary>;
   /** In the successor but not here. */
   readonly lacks?: Partial<Vocabulary>;
+  /** Arguments that do not fit a tool's schema are an error here, and in all before; in the successor, a result. */
+  readonly argumentErrors?: true;
   /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;
   readonly up: Step;
@@ -70,6 +72,8 @@ export interface Revision {
   readonly style: "session" | "exchange";
   readonly batches: boolean;
   readonly codes: CodeChanges;
+  /** Whether arguments that do not fit a tool's schema are an error of the request. */
+  readonly argumentErrors: boolean;
   readonly requests: ReadonlySet<string>;
   readonly asks: ReadonlySet<string>;
   readonly callerNotifications: ReadonlySet<string>;
@@ -93,6 +97,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
   const revisions: Revision[] = [];
   let words = newest.vocabulary;
   let codes: CodeChanges = {};
+  let argumentErrors = false;
   const ups: Walked[] = [];
   const downs: Walked[] = [];
   const add = (of: Newest | Delta): void => {
@@ -101,6 +106,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
       style: of.style,
       batches: of.batches,
       codes,
+      argumentErrors,
       requests: new Set(words.requests),
       asks: new Set(words.asks),
       callerNotifications: new Set(words.callerNotifications),
@@ -114,6 +120,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
     const above = words;
     words = changeWords(above, delta);
     codes = { ...codes, ...delta.codes };
+    argumentErrors ||= delta.argumentErrors === true;
     ups.unshift({ step: delta.up, gone: goneWords(words, above), refuses: false });
     downs.push({ step: delta.down, gone: goneWords(above, words), refuses: true });
     add(delta);

@@ -1,9 +1,9 @@
-// What a handler gets beside its arguments: progress, logs and questions, as they leave the server. How they
-// travel to the caller is tested with the dialogue.
+// What a handler gets beside its arguments: progress and questions, as they leave the server. How they travel to
+// the caller is tested with the dialogue; log messages are in logging.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
-import type { Params } from "../core/handler.ts";
+import type { Params, Request, Result } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";
 
@@ -43,35 +43,6 @@ describe("progress", () => {
   });
 });
 
-describe("log", () => {
-  const speak = ({ log }: ToolContext): void => {
-    log("debug", "a");
-    log("info", { b: 1 });
-    log("error", "c", "disk");
-  };
-  const method = "notifications/message";
-
-  it("goes out from the caller's level on", async () => {
-    const caller = desk(tool(speak), { logLevel: "info" });
-    await caller.call("tools/call", call());
-    expect(caller.told).toEqual([
-      { method, params: { level: "info", data: { b: 1 } } },
-      { method, params: { level: "error", logger: "disk", data: "c" } },
-    ]);
-  });
-
-  it("is dropped where the caller named no level", async () => {
-    const caller = desk(tool(speak));
-    await caller.call("tools/call", call());
-    expect(caller.told).toEqual([]);
-  });
-
-  it("knows its levels", async () => {
-    const result = await desk(tool(({ log }) => log("loud" as never, "x"))).call("tools/call", call());
-    expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"loud"') }] });
-  });
-});
-
 describe("ask", () => {
   const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } } as const;
   const capabilities = { elicitation: {}, sampling: {}, roots: {} };
@@ -83,10 +54,16 @@ describe("ask", () => {
       await ask.roots({ key: "roots" }),
       await ask({ method: "roots/list", params: {} }),
     ]);
-    const caller = desk(server, { caller: { capabilities }, answer: ({ method }) => ({ answered: method }) });
+    const methods = ["elicitation/create", "sampling/createMessage", "roots/list", "roots/list"] as const;
+    const answers = {
+      "elicitation/create": { action: "accept", content: { name: "Ann" } },
+      "sampling/createMessage": { role: "assistant", model: "m", content: { type: "text", text: "hi" } },
+      "roots/list": { roots: [{ uri: "file:///a" }], more: 1 },
+    };
+    const answer = ({ method }: Request): Result => answers[method as keyof typeof answers];
+    const caller = desk(server, { caller: { capabilities }, answer });
     const { structuredContent } = await caller.call("tools/call", call());
-    const methods = ["elicitation/create", "sampling/createMessage", "roots/list", "roots/list"];
-    expect(structuredContent).toEqual(methods.map((answered) => ({ answered })));
+    expect(structuredContent).toEqual(methods.map((method) => answers[method]));
     expect(caller.asked).toEqual([
       { request: { method: methods[0], params: form }, options: { key: "who" } },
       { request: { method: methods[1], params: { messages: [], maxTokens: 5 } }, options: undefined },
@@ -107,6 +84,21 @@ describe("ask", () => {
       const error = await caller.refused("tools/call", call());
       expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities });
       expect(caller.asked).toEqual([]);
+    }
+  });
+
+  it("does not believe an answer that is none", async () => {
+    const works: readonly [(context: ToolContext) => unknown, string][] = [
+      [({ ask }) => ask.elicit(form), "elicitation/create"],
+      [({ ask }) => ask.sample({ messages: [], maxTokens: 1 }), "sampling/createMessage"],
+      [({ ask }) => ask.roots(), "roots/list"],
+      [({ ask }) => ask({ method: "roots/list", params: {} }), "roots/list"],
+    ];
+    for (const [work, method] of works) {
+      const caller = desk(tool(work), { caller: { capabilities }, answer: () => ({ answered: true }) });
+      const error = await caller.refused("tools/call", call());
+      expect(error.kind).toBe("invalid_params");
+      expect(error.message).toMatch(new RegExp(`^The caller's answer to ${method} must have`));
     }
   });
 

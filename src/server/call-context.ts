@@ -4,7 +4,7 @@
 
 import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
-import { checkAsk } from "../protocol/asks.ts";
+import { checkAnswer, checkAsk } from "../protocol/asks.ts";
 import {
   type CreateMessageParams,
   type CreateMessageResult,
@@ -36,11 +36,19 @@ export interface ToolContext extends Context {
   readonly state: unknown;
 }
 
+/** What the server has promised its callers. */
+export interface Promised {
+  /** Undefined where nothing was said of log messages. */
+  readonly logging: boolean | undefined;
+}
+
 /** What a retry brought with it. */
 export interface Brought {
   readonly answers: Partial<InputResponses>;
   readonly state: unknown;
 }
+
+const UNPROMISED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
 export class CallContext implements ToolContext {
   readonly revision: string;
@@ -51,11 +59,13 @@ export class CallContext implements ToolContext {
   readonly state: unknown;
   readonly #context: Context;
   readonly #request: Request;
+  readonly #promised: Promised;
   #reached = -Infinity;
 
-  constructor(context: Context, request: Request, { answers, state }: Brought) {
+  constructor(context: Context, request: Request, promised: Promised, { answers, state }: Brought) {
     this.#context = context;
     this.#request = request;
+    this.#promised = promised;
     this.revision = context.revision;
     this.caller = context.caller;
     if (context.logLevel !== undefined) this.logLevel = context.logLevel;
@@ -101,7 +111,10 @@ export class CallContext implements ToolContext {
     return (level, data, logger) => {
       const urgency = LOG_LEVELS.indexOf(level);
       if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; there are ${LOG_LEVELS.join(", ")}`);
-      if (this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
+      const { logging } = this.#promised;
+      // Whatever the level, so that the author finds it at the first try and not with the first caller who listens.
+      if (logging === undefined) throw new TypeError(UNPROMISED);
+      if (!logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
       this.#context.notify({
         method: "notifications/message",
         params: logger === undefined ? { level, data } : { level, logger, data },
@@ -112,9 +125,10 @@ export class CallContext implements ToolContext {
   get ask(): Ask {
     const ask = async (request: Request, options?: AskOptions): Promise<Result> => {
       checkAsk(request, this.caller.capabilities);
-      return this.#context.ask(request, options);
+      const answer = await this.#context.ask(request, options);
+      checkAnswer(request.method, answer);
+      return answer;
     };
-    // The caller's answer is taken as what its method promises; what it holds is for the handler to judge.
     return Object.assign(ask, {
       elicit: (params: ElicitParams, options?: AskOptions) =>
         ask({ method: "elicitation/create", params }, options) as Promise<Result & ElicitResult>,

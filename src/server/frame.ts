@@ -25,7 +25,10 @@ export interface ServerInfo {
   readonly listChanged?: boolean;
   /** Whether callers may hear of changed resources; true where it is left out. */
   readonly subscribe?: boolean;
-  /** Whether log messages are promised; where it is left out, they are when some handler takes a context. */
+  /**
+   * Whether log messages are promised; where it is left out, they are when some handler takes a context. With
+   * false, what handlers log is dropped.
+   */
   readonly logging?: boolean;
   /** How many items a page of a list holds; 1000 where it is left out. */
   readonly pageSize?: number;
@@ -42,17 +45,21 @@ export interface Listed extends PageItem {
 
 export class Frame {
   readonly meta: Meta;
+  /** Whether log messages are promised; undefined until something says so. */
+  logging: boolean | undefined;
   readonly #cache: CacheHint;
   readonly #pageSize: number;
 
-  constructor({ name, version, title, description, websiteUrl, icons, cache, pageSize = 1000 }: ServerInfo) {
+  constructor(server: ServerInfo) {
+    const { name, version, title, description, websiteUrl, icons, pageSize = 1000 } = server;
     if (typeof name !== "string" || typeof version !== "string") {
       throw new TypeError("createServer() needs a name and a version, both strings");
     }
     if (!Number.isInteger(pageSize) || pageSize < 1) throw new TypeError("pageSize must be a whole number above 0");
     const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
     this.meta = Object.freeze({ [META.serverInfo]: info });
-    this.#cache = { ttlMs: cache?.ttlMs ?? 0, cacheScope: cache?.cacheScope ?? "private" };
+    this.logging = server.logging;
+    this.#cache = checkedCache("createServer()", server.cache) ?? { ttlMs: 0, cacheScope: "private" };
     this.#pageSize = pageSize;
   }
 
@@ -75,6 +82,20 @@ export class Frame {
   metaWith(meta: unknown): Meta {
     return typeof meta === "object" && meta !== null ? { ...meta, ...this.meta } : this.meta;
   }
+}
+
+/** Throws where a hint would make results that no caller may accept; `owner` is for the error's text. */
+export function checkedCache(owner: string, cache: CacheHint | undefined): CacheHint | undefined {
+  if (cache === undefined) return undefined;
+  // Programs without types may give anything.
+  const { ttlMs, cacheScope } = Object(cache) as Partial<CacheHint>;
+  if (!Number.isInteger(ttlMs) || Number(ttlMs) < 0) {
+    throw new TypeError(`${owner}: cache.ttlMs must be a whole number of milliseconds, 0 or more`);
+  }
+  if (cacheScope !== "public" && cacheScope !== "private") {
+    throw new TypeError(`${owner}: cache.cacheScope must be "public" or "private"`);
+  }
+  return cache;
 }
 
 /** Without the fields that are undefined. */

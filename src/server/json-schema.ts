@@ -9,20 +9,31 @@ import { type Check, type Checked, issueText } from "./issues.ts";
 /** More would tell the model nothing new. */
 const MOST_ISSUES = 20;
 
-export function plainCheck(schema: JsonSchema): Check {
+/** What `$schema` may say, without an empty fragment at its end. The first is meant where it says nothing. */
+const DIALECTS = {
+  "https://json-schema.org/draft/2020-12/schema": async () => (await import("ajv/dist/2020.js")).Ajv2020,
+  "https://json-schema.org/draft/2019-09/schema": async () => (await import("ajv/dist/2019.js")).Ajv2019,
+  "http://json-schema.org/draft-07/schema": async () => (await import("ajv")).Ajv,
+} as const;
+
+type Dialect = keyof typeof DIALECTS;
+
+/** Throws at once where the schema is in a dialect that is not known here; `owner` is for the error's text. */
+export function plainCheck(schema: JsonSchema, owner: string): Check {
+  const dialect = dialectOf(schema, owner);
   let compiled: ValidateFunction | undefined;
   let compiling: Promise<ValidateFunction> | undefined;
   const check = (validate: ValidateFunction, value: unknown): Checked =>
     validate(value) ? { value } : { issues: issuesOf(validate.errors ?? []) };
   return (value) => {
     if (compiled !== undefined) return check(compiled, value);
-    compiling ??= compile(schema);
+    compiling ??= compile(schema, dialect);
     return compiling.then((validate) => check((compiled = validate), value));
   };
 }
 
-async function compile(schema: JsonSchema): Promise<ValidateFunction> {
-  const Ajv = await dialectOf(schema);
+async function compile(schema: JsonSchema, dialect: Dialect): Promise<ValidateFunction> {
+  const Ajv = await DIALECTS[dialect]();
   // Every fault is named, so that a model can mend all at once; formats are only notes, as the dialect has it. The
   // schema itself is not held against its dialect, which would cost thirty times its own compiling: a word that
   // makes no sense is found by the compiler.
@@ -36,11 +47,15 @@ async function compile(schema: JsonSchema): Promise<ValidateFunction> {
   }
 }
 
-async function dialectOf({ $schema }: JsonSchema) {
-  const dialect = typeof $schema === "string" ? $schema : "";
-  if (/draft-0[67]/.test(dialect)) return (await import("ajv")).Ajv;
-  if (dialect.includes("2019-09")) return (await import("ajv/dist/2019.js")).Ajv2019;
-  return (await import("ajv/dist/2020.js")).Ajv2020;
+function dialectOf({ $schema }: JsonSchema, owner: string): Dialect {
+  const known = Object.keys(DIALECTS) as [Dialect, ...Dialect[]];
+  if ($schema === undefined) return known[0];
+  // A dialect is named, not fetched, so an address with the other scheme means the same.
+  const plain = (uri: string): string => uri.replace(/^https?:/, "").replace(/#$/, "");
+  const dialect = known.find((name) => typeof $schema === "string" && plain(name) === plain($schema));
+  if (dialect !== undefined) return dialect;
+  const said = JSON.stringify($schema);
+  throw new TypeError(`${owner} is in the JSON Schema dialect ${said}; the supported ones are ${known.join(", ")}`);
 }
 
 function issuesOf(errors: readonly ErrorObject[]): readonly string[] {

@@ -108,7 +108,7 @@ export class Prompts {
     const prompt = this.#shelf.get(name);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     const args = checkArguments(name, prompt, given);
-    const call = new CallContext(context, request, this.#rounds.brought(request, context));
+    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
     const value = await orError(context, () => prompt.get(args, call));
     if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
     const whole = wholeOf(name, value);

@@ -90,17 +90,40 @@ describe("reading", () => {
     expect(await read(server, "a:uri")).toEqual([{ uri: "a:uri", text: "a:uri" }]);
   });
 
-  it("takes whole results, and fills in what they leave out", async () => {
-    const contents = [{ text: "1" }, { uri: "a:b/2", mimeType: "text/html", blob: "aGk=" }];
-    const server = createServer(info)
-      .resource("a:b", { mimeType: "text/plain" }, () => ({ contents, _meta: { k: 1 } }))
-      .resource("a:data", {}, () => ({ contents: ["only", "data"] }));
+  it("takes whole results, and fills in the type that they leave out", async () => {
+    const contents = [
+      { uri: "a:b/1", text: "1" },
+      { uri: "a:b/2", mimeType: "text/html", blob: "aGk=" },
+    ];
+    const server = createServer(info).resource("a:b", { mimeType: "text/plain" }, () => ({
+      contents,
+      _meta: { k: 1 },
+    }));
     expect(await desk(server).call("resources/read", { uri: "a:b" })).toEqual({
       ...common,
-      contents: [{ uri: "a:b", mimeType: "text/plain", text: "1" }, contents[1]],
+      contents: [{ uri: "a:b/1", mimeType: "text/plain", text: "1" }, contents[1]],
       _meta: { k: 1, [META.serverInfo]: info },
     });
-    expect(await read(server, "a:data")).toMatchObject([{ text: '{"contents":["only","data"]}' }]);
+  });
+
+  it("takes what only has a field of that name as data", async () => {
+    const whole = { uri: "a:b", text: "x" };
+    const values: readonly unknown[] = [
+      [],
+      ["only", "data"],
+      [null],
+      [{ text: "no address" }],
+      [{ uri: 1, text: "x" }],
+      [{ uri: "a:b", name: "neither text nor blob" }],
+      [whole, { text: "no address" }],
+      whole,
+      "text",
+    ];
+    for (const contents of values) {
+      const server = createServer(info).resource("a:data", {}, () => ({ contents, other: 1 }));
+      const text = JSON.stringify({ contents, other: 1 });
+      expect(await read(server, "a:data")).toEqual([{ uri: "a:data", mimeType: "application/json", text }]);
+    }
   });
 
   it("looks for the address itself first, then for templates in their order", async () => {

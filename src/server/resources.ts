@@ -1,6 +1,6 @@
 // Resources and resource templates: their lists and their reads. An address is looked up as it stands, then
 // tried against the templates in the order of their registration. A string that is read is text, bytes are a
-// blob, an object with a `contents` array is the result itself, undefined is "not found", all else is JSON.
+// blob, an object whose `contents` are contents is the result itself, undefined is "not found", all else is JSON.
 
 import type { Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
@@ -9,7 +9,7 @@ import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/
 import { parseTemplate, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completions.ts";
-import { type CacheHint, defined, type Frame, type Listed } from "./frame.ts";
+import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
@@ -73,6 +73,7 @@ export class Resources {
     if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
       throw new TypeError(`Resource ${uri}: its address must begin with a scheme`);
     if (typeof read !== "function") throw new TypeError(`Resource ${uri}: its handler must be a function`);
+    checkedCache(`Resource ${uri}`, options.cache);
     const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
     const shown = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
     this.#resources.put(uri, { options, read }, shown);
@@ -81,6 +82,7 @@ export class Resources {
   addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
     const parsed = parseTemplate(uriTemplate);
     if (typeof read !== "function") throw new TypeError(`Template ${uriTemplate}: its handler must be a function`);
+    checkedCache(`Template ${uriTemplate}`, options.cache);
     const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
     const stray = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
     if (stray !== undefined) throw new TypeError(`Template ${uriTemplate}: it has no variable ${stray} to complete`);
@@ -110,7 +112,7 @@ export class Resources {
 
   async list(request: Request, context: Context): Promise<Result> {
     const listing = this.#templates.items().filter(({ entry }) => entry.options.list !== undefined);
-    const call = new CallContext(context, request, { answers: {}, state: undefined });
+    const call = new CallContext(context, request, this.#frame, { answers: {}, state: undefined });
     const counted = await Promise.all(
       listing.map(async ({ order, entry }): Promise<readonly Listed[]> => {
         const resources = await orError(context, () => entry.options.list?.(call) ?? []);
@@ -130,14 +132,14 @@ export class Resources {
     const { uri } = request.params as { uri: string };
     const found = this.#find(uri);
     if (found === undefined) throw notFound(uri);
-    const call = new CallContext(context, request, this.#rounds.brought(request, context));
+    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
     const value = await orError(context, () => found.read(call));
     if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
     if (value === undefined) throw notFound(uri);
     const { mimeType, cache } = found.options;
     if (isResult(value)) {
       const { contents, _meta, ...rest } = value;
-      const whole = contents.map((content) => defined({ uri, mimeType, ...content }));
+      const whole = contents.map((content) => defined({ mimeType, ...content }));
       return this.#frame.cacheable({ ...rest, contents: whole }, cache, _meta);
     }
     return this.#frame.cacheable({ contents: [contentOf(uri, mimeType, value)] }, cache);
@@ -174,15 +176,16 @@ function contentOf(uri: string, mimeType: string | undefined, value: unknown): R
 }
 
 interface WholeResult {
-  readonly contents: readonly Partial<ResourceContents>[];
+  readonly contents: readonly ResourceContents[];
   readonly _meta?: Meta;
 }
 
+/** Anything may have a field of this name; contents say their address and hold a text or a blob. */
 function isResult(value: unknown): value is WholeResult {
   const { contents } = Object(value) as { contents?: unknown };
-  if (!Array.isArray(contents)) return false;
+  if (!Array.isArray(contents) || contents.length === 0) return false;
   return contents.every((item: unknown) => {
-    const { text, blob } = Object(item) as { text?: unknown; blob?: unknown };
-    return typeof text === "string" || typeof blob === "string";
+    const { uri, text, blob } = Object(item) as Record<string, unknown>;
+    return typeof uri === "string" && (typeof text === "string" || typeof blob === "string");
   });
 }

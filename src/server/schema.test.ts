@@ -7,7 +7,9 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import type { ToolOptions } from "./index.ts";
 import { checkOf, type FromJsonSchema, jsonSchemaOf, type SchemaInput, type SchemaOutput } from "./schema.ts";
+import { createServer } from "./server.ts";
 
 const person = {
   type: "object",
@@ -143,6 +145,8 @@ describe("checks of plain JSON Schema", () => {
   });
 
   it("knows the words of 2020-12, and older dialects by their name", async () => {
+    const dynamic = { $schema: "https://json-schema.org/draft/2020-12/schema#", $dynamicAnchor: "a", type: "null" };
+    expect(await check(dynamic, null)).toEqual({ value: null });
     const pair = { prefixItems: [{ type: "string" }, { type: "number" }], items: false };
     expect(await check(pair, ["a", 1])).toEqual({ value: ["a", 1] });
     expect(await check(pair, ["a", 1, 2])).toHaveProperty("issues");
@@ -150,11 +154,47 @@ describe("checks of plain JSON Schema", () => {
       $schema: "http://json-schema.org/draft-07/schema#",
       items: [{ type: "string" }],
       additionalItems: false,
+      dependentRequired: { a: ["b"] },
     };
-    expect(await check(old, ["a"])).toEqual({ value: ["a"] });
-    expect(await check(old, ["a", 1])).toHaveProperty("issues");
-    const middle = { $schema: "https://json-schema.org/draft/2019-09/schema", dependentRequired: { a: ["b"] } };
+    for (const $schema of [
+      old.$schema,
+      "http://json-schema.org/draft-07/schema",
+      "https://json-schema.org/draft-07/schema#",
+    ]) {
+      expect(await check({ ...old, $schema }, ["a"])).toEqual({ value: ["a"] });
+      expect(await check({ ...old, $schema }, ["a", 1])).toHaveProperty("issues");
+      // A word that came later says nothing here.
+      expect(await check({ ...old, $schema }, { a: 1 })).toEqual({ value: { a: 1 } });
+    }
+    const middle = { ...old, $schema: "https://json-schema.org/draft/2019-09/schema" };
     expect(await check(middle, { a: 1 })).toHaveProperty("issues");
+    expect(await check(middle, ["a", 1])).toHaveProperty("issues");
+  });
+
+  it.each([
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/schema#",
+    "https://json-schema.org/draft/2020-12/schema#/$defs/a",
+    "https://example.com/draft-07/schema",
+    "",
+    7,
+    null,
+  ])("refuses the dialect %o before any value comes", ($schema) => {
+    const known = [
+      "https://json-schema.org/draft/2020-12/schema",
+      "https://json-schema.org/draft/2019-09/schema",
+      "http://json-schema.org/draft-07/schema",
+    ].join(", ");
+    const schema: JsonSchema = { $schema, type: "object" };
+    const register = (options: ToolOptions) => () =>
+      createServer({ name: "test", version: "1" }).tool("t", options, () => "x");
+    const text = (side: string) =>
+      `Tool t: its ${side} is in the JSON Schema dialect ${JSON.stringify($schema)}; the supported ones are ${known}`;
+    expect(register({ input: schema })).toThrow(new TypeError(text("input")));
+    expect(register({ inputSchema: schema })).toThrow(new TypeError(text("input")));
+    expect(register({ output: schema })).toThrow(new TypeError(text("output")));
+    expect(register({ outputSchema: schema })).toThrow(new TypeError(text("output")));
   });
 
   it("follows references inside, and two schemas may share an $id", async () => {

@@ -49,8 +49,9 @@ function isStandard(schema: Schema): schema is StandardSchemaV1 {
   return "~standard" in schema;
 }
 
-export function checkOf(schema: Schema): Check {
-  if (!isStandard(schema)) return plainCheck(schema);
+/** `owner` is for the error texts. */
+export function checkOf(schema: Schema, owner = "A schema"): Check {
+  if (!isStandard(schema)) return plainCheck(schema, owner);
   const { "~standard": standard } = schema;
   return (value) => {
     const result = standard.validate(value);

@@ -56,6 +56,7 @@ describe("server/discover", () => {
       (server) => server.tool("t", {}, (_args, { log }) => log("info", "x")),
       (server) => server.resource("a:b", {}, (_uri, { log }) => log("info", "x")),
       (server) => server.template("t:{id}", {}, (_variables, { log }) => log("info", "x")),
+      (server) => server.template("t:{id}", { list: ({ log }) => log("info", "x") ?? [] }, () => "x"),
       (server) => server.prompt("p", {}, (_args, { log }) => log("info", "x") ?? "x"),
     ];
     for (const add of makers) {
@@ -63,6 +64,8 @@ describe("server/discover", () => {
       expect(await capabilities(add(createServer({ ...info, logging: false })))).not.toHaveProperty("logging");
     }
     expect(await capabilities(createServer(info).tool("t", {}, (args) => args))).not.toHaveProperty("logging");
+    const lists = createServer(info).template("t:{id}", { list: () => [] }, ({ id }) => id);
+    expect(await capabilities(lists)).not.toHaveProperty("logging");
     expect(await capabilities(createServer({ ...info, logging: true }))).toEqual({ logging: {} });
   });
 
@@ -133,6 +136,25 @@ describe("a server", () => {
     expect(() => createServer({ name: "x" } as never)).toThrow("a name and a version");
     for (const pageSize of [0, -1, 1.5, Number.NaN])
       expect(() => createServer({ ...info, pageSize })).toThrow("pageSize");
+  });
+
+  it("wants a hint for caches that callers can use", () => {
+    const makers: readonly (readonly [string, (cache: never) => unknown])[] = [
+      ["createServer()", (cache) => createServer({ ...info, cache })],
+      ["Resource a:b", (cache) => createServer(info).resource("a:b", { cache }, () => "x")],
+      ["Template t:{id}", (cache) => createServer(info).template("t:{id}", { cache }, () => "x")],
+    ];
+    for (const [owner, make] of makers) {
+      const refuses = (cache: unknown, field: string) =>
+        expect(() => make(cache as never)).toThrow(`${owner}: cache.${field} must be`);
+      for (const ttlMs of [-1, 1.5, Number.NaN, Infinity, "5", undefined, null])
+        refuses({ ttlMs, cacheScope: "private" }, "ttlMs");
+      for (const cacheScope of ["shared", "", 1, undefined, null]) refuses({ ttlMs: 0, cacheScope }, "cacheScope");
+      refuses(null, "ttlMs");
+      for (const cacheScope of ["public", "private"]) {
+        expect(() => make({ ttlMs: 0, cacheScope } as never)).not.toThrow();
+      }
+    }
   });
 
   it("bears requests all at once", async () => {

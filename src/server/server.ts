@@ -79,6 +79,7 @@ export function createServer(info: ServerInfo): Server {
     template(uriTemplate, options, read) {
       resources.addTemplate(uriTemplate, options, read);
       parts.noteHandler(read);
+      if (options.list !== undefined) parts.noteHandler(options.list, 1);
       parts.noteCompleters(Object.values(options.complete ?? {}));
       return server;
     },
@@ -108,7 +109,6 @@ class Parts {
   readonly prompts: Prompts;
   readonly #info: ServerInfo;
   readonly #frame: Frame;
-  #takesContext = false;
   #completes = false;
 
   constructor(info: ServerInfo) {
@@ -145,9 +145,9 @@ class Parts {
     return this.#isList(family) ? this[family].used : true;
   }
 
-  // A handler that takes the context may log; one that does not cannot.
-  noteHandler(handler: { readonly length: number }): void {
-    this.#takesContext ||= handler.length >= 2;
+  // A handler that takes the context may log. One that hides it, behind a rest or a default, is told so when it does.
+  noteHandler(handler: { readonly length: number }, contextAt = 2): void {
+    if (handler.length >= contextAt) this.#frame.logging ??= true;
   }
 
   noteCompleters(completers: readonly unknown[]): void {
@@ -159,9 +159,9 @@ class Parts {
   }
 
   #capabilities(): ServerCapabilities {
-    const { listChanged = true, subscribe = true, logging = this.#takesContext } = this.#info;
+    const { listChanged = true, subscribe = true } = this.#info;
     return {
-      ...(logging ? { logging: {} } : undefined),
+      ...(this.#frame.logging ? { logging: {} } : undefined),
       ...(this.#completes ? { completions: {} } : undefined),
       ...(this.prompts.used ? { prompts: { listChanged } } : undefined),
       ...(this.resources.used ? { resources: { subscribe, listChanged } } : undefined),

@@ -28,6 +28,18 @@ describe("what a tool returns", () => {
     for (const block of blocks) expect(toolResult([block])).toEqual({ content: [block], isError: false });
   });
 
+  it("a link without a name has its address as its name", () => {
+    const link = { type: "resource_link", uri: "x:y", title: "Y" };
+    const named = { ...link, name: "x:y" };
+    const content = [{ type: "text", text: "see" }, link, { ...link, name: "y" }];
+    const whole = [content[0], named, content[2]];
+    expect(toolResult(content)).toEqual({ content: whole, isError: false });
+    expect(toolResult({ content, extra: 1 })).toEqual({ content: whole, extra: 1, isError: false });
+    expect(link).not.toHaveProperty("name");
+    const odd = [null, "text", { type: "resource_link" }];
+    expect(toolResult({ content: odd })).toEqual({ content: odd, isError: false });
+  });
+
   it("an object with a content array is the result itself", () => {
     const result = { content: text("no"), isError: true, _meta: { a: 1 }, extra: 2 };
     expect(toolResult(result)).toEqual(result);
@@ -87,6 +99,8 @@ describe("what a tool with a declared output returns", () => {
     const whole = { content: [{ type: "text", text: "see" }], structuredContent: { a: 1 }, _meta: { b: 2 } };
     expect(await declaredResult("t", whole, pass)).toEqual({ ...whole, isError: false });
     expect((await declaredResult("t", whole, fail)).isError).toBe(true);
+    const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
+    expect((await declaredResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
   });
 
   it("may fail without fitting", async () => {

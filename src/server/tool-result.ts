@@ -22,7 +22,7 @@ export function failure(text: string): Fields {
 export function toolResult(value: unknown): Fields {
   if (typeof value === "string") return { content: [{ type: "text", text: value }], isError: false };
   if (value === undefined) return { content: [], isError: false };
-  if (isContent(value)) return { content: value, isError: false };
+  if (isContent(value)) return { content: named(value), isError: false };
   return isResult(value) ? asResult(value) : structured(value);
 }
 
@@ -47,7 +47,17 @@ function structured(value: unknown): Fields {
 type WholeResult = Result & { readonly content: readonly ContentBlock[] };
 
 function asResult(value: WholeResult): Fields {
-  return { ...value, isError: value["isError"] === true };
+  return { ...value, content: named(value.content), isError: value["isError"] === true };
+}
+
+/** A link must have a name; one that was given none has its address, as a resource has. */
+function named(content: readonly ContentBlock[]): readonly ContentBlock[] {
+  return content.map((block) => (isNameless(block) ? { ...block, name: block.uri } : block));
+}
+
+function isNameless(block: unknown): block is ContentBlock & { readonly uri: string } {
+  const { type, uri, name } = Object(block) as Record<string, unknown>;
+  return type === "resource_link" && typeof uri === "string" && typeof name !== "string";
 }
 
 function isResult(value: unknown): value is WholeResult {

@@ -6,7 +6,7 @@ import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { desk } from "../../test/support/desk.ts";
-import { McpError } from "../protocol/errors.ts";
+import { McpError, REFUSED, type Refusable } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer, type Server } from "./server.ts";
@@ -33,6 +33,7 @@ describe("calling a tool", () => {
     .tool("plain", { input: plain }, ({ text }) => text)
     .tool("beside", { inputSchema: plain }, (args) => String(args["text"]));
   const names = ["zod", "valibot", "arktype", "plain", "beside"];
+  const person = { type: "object", properties: { age: { minimum: 0 } }, required: ["name"] } as const;
 
   it.each(names)("passes what fits: %s", async (name) => {
     expect(await call(server, name, { text: "hi" })).toEqual(said("hi"));
@@ -44,6 +45,29 @@ describe("calling a tool", () => {
     const [{ text }] = result["content"] as [{ text: string }];
     expect(text).toMatch(new RegExp(`^Invalid arguments for the tool ${name}:\n- text`));
     expect((await call(server, name))["isError"]).toBe(true);
+  });
+
+  it.each(names)("carries the error for callers whose revision wants one: %s", async (name) => {
+    const refused = async (args: Record<string, unknown>): Promise<McpError | undefined> =>
+      ((await call(server, name, args)) as Refusable)[REFUSED];
+    const { code, message, data } = (await refused({ text: 1 }))?.toBody() ?? {};
+    expect([code, message]).toEqual([-32602, "Invalid params"]);
+    expect(data).toEqual({ kind: "invalid_params", toolName: name, details: expect.stringMatching(/^text/) });
+    expect(await refused({ text: "hi" })).toBeUndefined();
+    expect(JSON.stringify(await call(server, name, { text: 1 }))).not.toContain("details");
+  });
+
+  it("names all faults of the arguments in the error", async () => {
+    const two = createServer(info).tool("two", { input: person }, () => "x");
+    const result: Refusable = await call(two, "two", { age: -1 });
+    expect(result[REFUSED]?.data).toMatchObject({ toolName: "two", details: "name is required; age must be >= 0" });
+  });
+
+  it("keeps the error for arguments alone", async () => {
+    const fails = createServer(info).tool("t", {}, () => Promise.reject(new Error("no")));
+    const result = await call(fails, "t");
+    expect(result["isError"]).toBe(true);
+    expect(Object.getOwnPropertySymbols(result)).toEqual([]);
   });
 
   it("gives arguments as the schema leaves them, and {} where there are none", async () => {

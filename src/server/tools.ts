@@ -4,7 +4,7 @@
 
 import type { Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
-import { McpError } from "../protocol/errors.ts";
+import { McpError, REFUSED } from "../protocol/errors.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
@@ -89,8 +89,8 @@ export class Tools {
     const tool: Tool = {
       name,
       run,
-      input: asked && checkOf(asked),
-      output: promised && checkOf(promised),
+      input: asked && checkOf(asked, `${owner}: its input`),
+      output: promised && checkOf(promised, `${owner}: its output`),
     };
     const shown = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: shown, outputSchema, annotations, _meta };
@@ -113,14 +113,11 @@ export class Tools {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
     const tool = this.#shelf.get(name);
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
-    const call = new CallContext(context, request, this.#rounds.brought(request, context));
+    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
     try {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
-      if (checked.issues !== undefined) {
-        const lines = checked.issues.map((issue) => `\n- ${issue}`).join("");
-        return this.#frame.complete(failure(`Invalid arguments for the tool ${name}:${lines}`));
-      }
+      if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
       const value = await tool.run(checked.value, call);
       if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
       const result = tool.output === undefined ? toolResult(value) : await declaredResult(name, value, tool.output);
@@ -130,4 +127,16 @@ export class Tools {
       return this.#frame.complete(failure(textOf(error)));
     }
   }
+}
+
+/** A result that the model can read, and in it, for callers whose revision knows no such result, the error. */
+function refusal(toolName: string, issues: readonly string[]): object {
+  const lines = issues.map((issue) => `\n- ${issue}`).join("");
+  return {
+    ...failure(`Invalid arguments for the tool ${toolName}:${lines}`),
+    [REFUSED]: McpError.of("invalid_params", "Invalid params", {
+      toolName,
+      details: issues.map((issue) => issue.replace(": ", " ")).join("; "),
+    }),
+  };
 }

@@ -5,8 +5,9 @@
 import { LinkError } from "../core/errors.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
+import { faultText } from "../jsonrpc/fault.ts";
 import { LineReader } from "../jsonrpc/framing.ts";
-import type { Message } from "../jsonrpc/message.ts";
+import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild } from "../process/child.ts";
 import type { Child, ChildOptions, Exit } from "../process/child.ts";
 import { Outlet, refuse, within } from "./outlet.ts";
@@ -36,6 +37,8 @@ export interface ChildTransport extends Transport {
 
 const NOISE_LINES = 20;
 const NOISE_LENGTH = 500;
+/** Lines that are no messages, before any that is one: it is no server, or not in the mode of one. */
+const NOISE_BEFORE_SPEECH = 10_000;
 /** How much of stderr an error quotes. */
 const LAST_WORDS_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to end by itself. */
@@ -56,6 +59,8 @@ class PipedChild implements ChildTransport {
   #receive: ((inbound: Inbound) => void) | undefined;
   #closed = false;
   #crippled = "";
+  /** Whether any message ever came. */
+  #spoke = false;
 
   constructor(options: ChildTransportOptions) {
     this.#options = options;
@@ -75,7 +80,11 @@ class PipedChild implements ChildTransport {
     }
     this.child = child;
     this.#read(child);
-    this.#outlet = new Outlet(child.stdin, () => void this.#cripple(child, "closed its stdin"));
+    this.#outlet = new Outlet(
+      child.stdin,
+      this.#limits.messageBytes,
+      () => void this.#cripple(child, "closed its stdin"),
+    );
     void this.#awaitEnd(child);
     if (this.#closed) throw new LinkError("closed", "this transport was closed while it started");
   }
@@ -98,7 +107,10 @@ class PipedChild implements ChildTransport {
     const reader = new LineReader({
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
-      onFault: ({ error }) => this.#hearNoise(`(${error.message}: ${String(error.data)})`),
+      onFault: (fault, answerable) => {
+        if (!answerable) this.#breakCall(fault);
+        this.#hearNoise(`(${faultText(fault)})`);
+      },
     });
     child.stdout.on("data", (chunk: Buffer) => reader.push(chunk));
     child.stdout.on("end", () => void this.#cripple(child, "closed its stdout"));
@@ -107,8 +119,14 @@ class PipedChild implements ChildTransport {
   }
 
   #line(text: string): void {
+    // Cheaply told from a message: a program that floods its stdout must not take our time as well.
+    if (!/^\s*[[{\ufeff]/.test(text)) {
+      this.#hearNoise(text);
+      return;
+    }
     const decoded = decode(text, this.#limits);
     const back = { gone: this.#gone.signal, reply: this.send };
+    if (decoded.kind !== "fault") this.#spoke = true;
     if (decoded.kind === "message") {
       this.#receive?.({ kind: "message", message: decoded.message, ...back });
     } else if (decoded.kind === "batch") {
@@ -116,12 +134,14 @@ class PipedChild implements ChildTransport {
       for (let count = batch.length; count < decoded.items.length; count += 1) this.#hearNoise(text);
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...back });
     } else {
-      // A broken answer still says whose it is: that call fails now instead of waiting for ever.
-      if (!decoded.answerable && decoded.fault.id !== null) {
-        this.#receive?.({ kind: "message", message: decoded.fault, ...back });
-      }
+      if (!decoded.answerable) this.#breakCall(decoded.fault);
       this.#hearNoise(text);
     }
+  }
+
+  /** A broken answer still says whose it is. */
+  #breakCall(fault: ErrorMessage): void {
+    this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
   }
 
   #hearNoise(text: string): void {
@@ -130,6 +150,14 @@ class PipedChild implements ChildTransport {
     noise.last.push(text.slice(0, NOISE_LENGTH));
     if (noise.last.length > NOISE_LINES) noise.last.shift();
     this.#options.onNoise?.(text);
+    if (!this.#spoke && noise.count === NOISE_BEFORE_SPEECH) this.#silence();
+  }
+
+  /** It only makes noise: nothing more is read of it, and it is ended at once. */
+  #silence(): void {
+    this.#crippled = `wrote ${NOISE_BEFORE_SPEECH} lines to its stdout and no message among them, the last: ${this.noise.last.at(-1) ?? ""}`;
+    this.child?.stdout.destroy();
+    this.child?.close(0).catch(() => {});
   }
 
   /** With one pipe closed it serves nobody; normally its end is near, else it is brought about. */
@@ -149,7 +177,8 @@ class PipedChild implements ChildTransport {
 
   async #awaitEnd(child: Child): Promise<void> {
     const exit = await child.finished;
-    const error = new LinkError("closed", this.#farewell(exit, child.stderrTail()));
+    const noisy = !this.#spoke && this.noise.count >= NOISE_BEFORE_SPEECH;
+    const error = new LinkError(noisy ? "protocol" : "closed", this.#farewell(exit, child.stderrTail()));
     this.#outlet?.fail(error);
     this.#gone.abort(error);
     const cause = this.#closed ? {} : { error };

@@ -23,10 +23,12 @@ function slow(highWaterMark: number): { output: Writable; writes: string[]; take
   return { output, writes, take: () => waiting.shift()?.() };
 }
 
+const LIMIT = 4 * 1024 * 1024;
+
 describe("an outlet", () => {
   it("writes once for all that is sent in one tick, also from microtasks of it", async () => {
     const { output, writes, take } = slow(1e6);
-    const outlet = new Outlet(output, () => {});
+    const outlet = new Outlet(output, LIMIT, () => {});
     for (let count = 0; count < 100; count += 1) void outlet.send(ping);
     await Promise.resolve().then(() => outlet.send([ping, ping]));
     await new Promise(setImmediate);
@@ -35,13 +37,13 @@ describe("an outlet", () => {
   });
 
   it("gives the same settled promise while there is room", () => {
-    const outlet = new Outlet(slow(1e6).output, () => {});
+    const outlet = new Outlet(slow(1e6).output, LIMIT, () => {});
     expect(outlet.send(ping)).toBe(outlet.send(ping));
   });
 
   it("holds back who sends more than the stream can take, until it has drained", async () => {
     const { output, take } = slow(10);
-    const outlet = new Outlet(output, () => {});
+    const outlet = new Outlet(output, LIMIT, () => {});
     let drained = false;
     const sent = outlet.send(ping).then(() => {
       drained = true;
@@ -56,7 +58,7 @@ describe("an outlet", () => {
   it("settles all who wait when the stream dies instead, and says so once", async () => {
     const { output } = slow(10);
     const broken: LinkError[] = [];
-    const outlet = new Outlet(output, (error) => broken.push(error));
+    const outlet = new Outlet(output, LIMIT, (error) => broken.push(error));
     const first = outlet.send(ping);
     const second = outlet.send(ping);
     output.destroy(new Error("write EPIPE"));
@@ -68,7 +70,7 @@ describe("an outlet", () => {
 
   it("refuses what is no JSON and carries on", async () => {
     const { output, writes } = slow(1e6);
-    const outlet = new Outlet(output, () => {});
+    const outlet = new Outlet(output, LIMIT, () => {});
     const circle: Record<string, unknown> = {};
     circle["self"] = circle;
     await expect(outlet.send({ jsonrpc: "2.0", method: "x", params: circle })).rejects.toMatchObject({
@@ -82,7 +84,7 @@ describe("an outlet", () => {
   it("notices a stream that was ended behind its back", async () => {
     const { output } = slow(1e6);
     const broken: LinkError[] = [];
-    const outlet = new Outlet(output, (error) => broken.push(error));
+    const outlet = new Outlet(output, LIMIT, (error) => broken.push(error));
     output.end();
     await outlet.send(ping);
     await new Promise(setImmediate);
@@ -91,7 +93,7 @@ describe("an outlet", () => {
 
   it("finishes when all is taken, and without patience at once", async () => {
     const { output, take } = slow(1e6);
-    const outlet = new Outlet(output, () => {});
+    const outlet = new Outlet(output, LIMIT, () => {});
     void outlet.send(ping);
     await outlet.finish(0);
     expect(output.writableLength).toBe(LINE.length);

@@ -4,9 +4,13 @@
 
 import type { Writable } from "node:stream";
 import { LinkError } from "../core/errors.ts";
+import { textOf } from "../core/text.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/framing.ts";
 import type { Message } from "../jsonrpc/message.ts";
+
+/** More than this unread, and notifications are dropped and the input waits. */
+export const BACKLOG_BYTES: number = 8 * 1024 * 1024;
 
 const READY: Promise<void> = Promise.resolve();
 
@@ -18,6 +22,7 @@ interface Waiting {
 
 export class Outlet {
   readonly #output: Writable;
+  readonly #maxBytes: number;
   readonly #broken: (error: LinkError) => void;
   #pending = "";
   #scheduled = false;
@@ -25,8 +30,9 @@ export class Outlet {
   #failure: LinkError | undefined;
 
   /** `broken` is called once, when the pipe can carry no more and nobody asked it to end. */
-  constructor(output: Writable, broken: (error: LinkError) => void) {
+  constructor(output: Writable, maxBytes: number, broken: (error: LinkError) => void) {
     this.#output = output;
+    this.#maxBytes = maxBytes;
     this.#broken = broken;
     // This listener stays for good: a late EPIPE that nobody hears would end the process.
     output.on("error", (error) => this.fail(error));
@@ -34,22 +40,35 @@ export class Outlet {
     output.on("drain", () => this.#drained());
   }
 
+  /** What is written and not yet taken by the other side, roughly in bytes. */
+  get backlog(): number {
+    return this.#pending.length + this.#output.writableLength;
+  }
+
   /** Resolves when the pipe can take more; rejects with a LinkError when the message cannot be carried. */
   send(message: Message | readonly Message[]): Promise<void> {
     if (this.#failure !== undefined) return refuse(this.#failure);
+    // Progress and logs are for somebody who listens: for one who does not read they are not kept.
+    if (this.backlog > BACKLOG_BYTES && !Array.isArray(message) && !("id" in message)) return READY;
+    let text: string;
     try {
-      this.#pending += frame(encode(message));
+      text = encode(message);
     } catch (cause) {
-      return refuse(new LinkError("protocol", "the message cannot be written as JSON", { cause }));
+      return refuse(new LinkError("protocol", textOf(cause), { cause }));
     }
+    // One character is at most three bytes, so most messages need no counting.
+    if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {
+      const why = `it is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
+      return refuse(new LinkError("protocol", why));
+    }
+    this.#pending += frame(text);
     if (!this.#scheduled) {
       this.#scheduled = true;
       // Not a microtask: those that the same input has set going may have more to write.
       process.nextTick(() => this.#flush());
     }
     if (this.#drain !== undefined) return this.#drain.promise;
-    const length = this.#pending.length + this.#output.writableLength;
-    if (length < this.#output.writableHighWaterMark) return READY;
+    if (this.backlog < this.#output.writableHighWaterMark) return READY;
     this.#flush();
     return this.#output.writableNeedDrain ? this.#untilDrained() : READY;
   }

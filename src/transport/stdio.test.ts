@@ -73,9 +73,11 @@ describe("stdio, the server half", () => {
     input.write('{"jsonrpc":"2.0","id":9,"result":{},"error":{}}\n');
     input.write('{"jsonrpc":"2.0","id":3,"method":"still here"}\n');
     await ended(input);
-    expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error.code])).toEqual([
-      ["fault", null, -32700],
-      ["fault", null, -32600],
+    const broken = { kind: "parse_error", details: "Unexpected end of JSON input" };
+    const long = { kind: "invalid_request", details: "Message longer than 60 bytes (limits.messageBytes)" };
+    expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error])).toEqual([
+      ["fault", null, { code: -32700, message: "Parse error", data: broken }],
+      ["fault", null, { code: -32600, message: "Invalid Request", data: long }],
       ["message", undefined, undefined],
       ["end", undefined, undefined],
     ]);
@@ -87,7 +89,10 @@ describe("stdio, the server half", () => {
     input.write('[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2}]\n');
     await ended(input);
     expect(got[0]?.kind).toBe("batch");
-    expect(got[0]?.batch).toMatchObject([{ message: { method: "a" } }, { fault: { id: 2, error: { code: -32600 } } }]);
+    expect(got[0]?.batch).toMatchObject([
+      { message: { method: "a" } },
+      { fault: { id: 2, error: { code: -32600, data: "Missing required field: method" } } },
+    ]);
     await transport.send([ping(1), ping(2)]);
     await new Promise(setImmediate);
     expect(said()).toBe('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n');

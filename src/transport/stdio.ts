@@ -9,7 +9,7 @@ import type { Limits } from "../jsonrpc/codec.ts";
 import { LineReader } from "../jsonrpc/framing.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { divertConsole } from "./console-guard.ts";
-import { Outlet } from "./outlet.ts";
+import { BACKLOG_BYTES, Outlet } from "./outlet.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 export interface StdioOptions {
@@ -23,7 +23,7 @@ export interface StdioOptions {
 }
 
 /** How long a close waits for a reader who does not read. */
-const FINISH_MS = 500;
+const FINISH_MS = 1_000;
 
 export function stdioTransport(options: StdioOptions = {}): Transport {
   return new StdioTransport(options);
@@ -40,6 +40,7 @@ class StdioTransport implements Transport {
   #receive: ((inbound: Inbound) => void) | undefined;
   #restoreConsole: (() => void) | undefined;
   #ended = false;
+  #waiting = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: StdioOptions) {
@@ -47,7 +48,7 @@ class StdioTransport implements Transport {
     this.#output = options.output ?? process.stdout;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#protect = options.protectStdout ?? true;
-    this.#outlet = new Outlet(this.#output, (error) => {
+    this.#outlet = new Outlet(this.#output, this.#limits.messageBytes, (error) => {
       this.#gone.abort(error);
       // Whom no answer can reach need not be read either.
       this.#end(error);
@@ -55,7 +56,9 @@ class StdioTransport implements Transport {
     this.#reader = new LineReader({
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
-      onFault: (fault) => this.#fault(fault),
+      onFault: (fault, answerable) => {
+        if (answerable) this.#fault(fault);
+      },
     });
   }
 
@@ -97,7 +100,19 @@ class StdioTransport implements Transport {
 
   readonly #onData = (chunk: Buffer | string): void => {
     this.#reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+    if (this.#outlet.backlog > BACKLOG_BYTES) this.#wait();
   };
+
+  /** Who does not read our answers is not asked for more requests. */
+  #wait(): void {
+    if (this.#waiting) return;
+    this.#waiting = true;
+    this.#input.pause();
+    this.#output.once("drain", () => {
+      this.#waiting = false;
+      if (!this.#ended) this.#input.resume();
+    });
+  }
 
   readonly #onEnd = (): void => {
     this.#reader.end();

@@ -1,17 +1,28 @@
 // A caller, a bridge and an end, each pair joined by a wire: the bridge is nothing but an end's handler that
-// is served again. In memory all three live here; over stdio each is a process of its own.
+// is served again. In memory all three live here, and both wires are on record; over stdio each is a process of
+// its own.
 
 import { fileURLToPath } from "node:url";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import { serveTransport } from "../../src/dialogue/serve.ts";
+import { recorded, type Recorded } from "../../src/testing.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import { makeServer } from "./end-server.ts";
 
 /** What a bridge declares to its end: its callers' own limits are told question by question. */
 export const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
+/** All that was said on one wire, by whom, in the one revision that it speaks. */
+export interface WireRecord {
+  readonly name: string;
+  readonly revision: string;
+  readonly messages: readonly Recorded[];
+}
+
 export interface Flow {
   readonly client: Client;
+  /** Where the wires are in this process. */
+  readonly wires?: readonly WireRecord[];
   close(): Promise<void>;
 }
 
@@ -20,12 +31,18 @@ export type Arrange = (callerRevision: string, endRevision: string, options: Con
 const inMemory: Arrange = async (callerRevision, endRevision, options) => {
   const [endBack, endFront] = memoryPair();
   const [callerBack, callerFront] = memoryPair();
+  const behind = recorded(endBack);
+  const before = recorded(callerBack);
   const end = await serveTransport(makeServer(), endFront, { revisions: [endRevision] });
-  const inner = await connect(endBack, { revision: endRevision, capabilities: ALL_CAPABILITIES });
+  const inner = await connect(behind, { revision: endRevision, capabilities: ALL_CAPABILITIES });
   const bridge = await serveTransport(inner.handler, callerFront);
-  const client = await connect(callerBack, { ...options, revision: callerRevision });
+  const client = await connect(before, { ...options, revision: callerRevision });
   return {
     client,
+    wires: [
+      { name: "caller and bridge", revision: callerRevision, messages: before.messages },
+      { name: "bridge and end", revision: endRevision, messages: behind.messages },
+    ],
     close: async () => {
       await client.close();
       await bridge.close();

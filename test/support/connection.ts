@@ -49,6 +49,10 @@ function stage(): { handler: Handler; running: Map<string, Context>; release(nam
           });
           return text(key);
         }
+        if (name === "deaf") {
+          running.set("deaf", context);
+          await new Promise(() => undefined);
+        }
         if (name === "progress") {
           context.notify({ method: "notifications/progress", params: { progress: 1, total: 2, message: "half" } });
           context.notify({ method: "notifications/message", params: { level: "debug", data: "small" } });
@@ -83,3 +87,12 @@ export async function serving(
 afterEach(async () => {
   for (const { served } of open.splice(0)) await served.close();
 });
+
+/** A peer in front of this handler, and nothing else. */
+export async function facing(handler: Handler, options: ConnectionOptions = {}): Promise<RawPeer> {
+  const [ours, theirs] = memoryPair();
+  const served = await serveTransport(handler, ours, options);
+  const peer = await new RawPeer(theirs).start();
+  open.push({ peer, served });
+  return peer;
+}

@@ -1,13 +1,31 @@
 // Bad and odd inputs where there is more or less than a plain session: in the revision that has batches, and before
 // any session, where requests may also stand by themselves.
 
-import { bytes, echo, error, INVALID, METHOD, NONE, notification, PARAMS, ping, request, result, row } from "./row.ts";
+import {
+  bytes,
+  echo,
+  error,
+  INVALID,
+  invalid,
+  METHOD,
+  missing,
+  NONE,
+  notification,
+  PARAMS,
+  ping,
+  request,
+  result,
+  row,
+} from "./row.ts";
 import type { Row } from "./row.ts";
 
 /** On a session in the revision that has batches. */
 export const WITH_BATCHES: readonly Row[] = [
-  row("I-12 an empty batch", "[]", error(INVALID)),
-  row("I-12 a batch in a batch", `[[${ping("1")}]]`, { kind: "batch", answers: [error(INVALID)] }),
+  row("I-12 an empty batch", "[]", invalid("null", "Empty batch")),
+  row("I-12 a batch in a batch", `[[${ping("1")}]]`, {
+    kind: "batch",
+    answers: [invalid("null", "A batch inside a batch is not a message")],
+  }),
   row("I-12 notifications only", `[${notification("notifications/nothing", "{}")}]`, NONE),
   row("I-12 answers only", '[{"jsonrpc":"2.0","id":99,"result":{}}]', NONE),
   row(
@@ -15,7 +33,12 @@ export const WITH_BATCHES: readonly Row[] = [
     `[${ping("1.0")},1,${notification("x", "{}")},${request("nope", "{}", '"n"')},{"id":3,"method":"ping"}]`,
     {
       kind: "batch",
-      answers: [result("1.0"), error(INVALID), error(METHOD, '"n"'), error(INVALID, "3", "jsonrpc")],
+      answers: [
+        result("1.0"),
+        invalid("null", "A message must be an object"),
+        error(METHOD, '"n"'),
+        missing("3", "jsonrpc"),
+      ],
     },
   ),
   row("I-12 one id twice", `[${echo('"a"')},${echo('"b"')}]`, {
@@ -26,7 +49,11 @@ export const WITH_BATCHES: readonly Row[] = [
     kind: "batch",
     answers: [error(INVALID, "1", "batch")],
   }),
-  row("I-12 101 messages", `[${Array.from({ length: 101 }, () => "1").join()}]`, error(INVALID, "null", "101")),
+  row(
+    "I-12 101 messages",
+    `[${Array.from({ length: 101 }, () => "1").join()}]`,
+    invalid("null", "Batch of 101 messages is over the limit of 100 (limits.batch)"),
+  ),
 ];
 
 const META = "io.modelcontextprotocol/";

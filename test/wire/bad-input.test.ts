@@ -39,7 +39,11 @@ function expectAnswer(text: string, expected: Expected): void {
   if (expected.kind === "none") throw new Error(`An answer to what wants none: ${shown}`);
   const head = `{"jsonrpc":"2.0","id":${expected.id},"${expected.kind}":`;
   expect(text.startsWith(head), `${shown}\nshould begin with ${head.slice(0, 300)}`).toBe(true);
-  if (expected.kind === "error") expect(JSON.parse(text).error.code, shown).toBe(expected.code);
+  if (expected.kind === "error") {
+    const { code, data } = JSON.parse(text).error;
+    expect(code, shown).toBe(expected.code);
+    expect(data, shown).toEqual(expected.data ?? expect.objectContaining({ kind: expect.any(String) }));
+  }
   if (expected.shows !== undefined) expect(text.slice(head.length)).toContain(expected.shows);
 }
 

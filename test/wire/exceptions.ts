@@ -23,14 +23,6 @@ export const EXCEPTIONS: readonly Exception[] = [
   { seed: "004", line: 421, path: "/error/message", reason: "The message names the tool after the seed's text." },
   { seed: "004", line: 421, path: "/error/data", reason: KIND },
   {
-    seed: "003",
-    line: 45,
-    path: "/error",
-    reason:
-      "Arguments that do not fit the tool's schema come back as a result with `isError`, which names the argument: " +
-      "a model can read it and mend the call. The specification asks for that since 2025-11-25.",
-  },
-  {
     seed: "002",
     line: 260,
     path: "/result/contents/0/type",

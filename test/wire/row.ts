@@ -1,9 +1,16 @@
 // What a row of the tables of bad inputs is, and short words to write one. An answer is told by its id as it stands
-// on the wire, byte for byte, and by its code or a piece of its result.
+// on the wire, byte for byte, and by its code or a piece of its result; what is no message at all, by its whole data.
 
 export type Expected =
   | { readonly kind: "none" }
-  | { readonly kind: "error"; readonly id: string; readonly code: number; readonly shows?: string }
+  | {
+      readonly kind: "error";
+      readonly id: string;
+      readonly code: number;
+      readonly shows?: string;
+      /** The whole of it; where it is left out, it must be an object that names its kind. */
+      readonly data?: unknown;
+    }
   | { readonly kind: "result"; readonly id: string; readonly shows: string }
   /** One answer for a batch: an array with an answer for each of these. */
   | { readonly kind: "batch"; readonly answers: readonly Expected[] };
@@ -18,12 +25,40 @@ export interface Row {
   readonly oddId?: boolean;
 }
 
+const PARSE = -32700;
+export const INVALID = -32600;
+export const METHOD = -32601;
+export const PARAMS = -32602;
+
 export const NONE: Expected = { kind: "none" };
 export const error = (code: number, id = "null", shows?: string): Expected => ({
   kind: "error",
   id,
   code,
   ...(shows === undefined ? undefined : { shows }),
+});
+/** The text is no JSON; the engine's own words say why, but for bytes that are no text. */
+export const broken = (details?: string): Expected => ({
+  kind: "error",
+  id: "null",
+  code: PARSE,
+  ...(details === undefined
+    ? { shows: '"data":{"kind":"parse_error","details":"' }
+    : { data: { kind: "parse_error", details } }),
+});
+/** It is JSON, but no message. */
+export const invalid = (id: string, details: string): Expected => ({
+  kind: "error",
+  id,
+  code: INVALID,
+  data: { kind: "invalid_request", details },
+});
+/** The two faults whose data is a plain text, as the seeds show it. */
+export const missing = (id: string, field: "jsonrpc" | "method"): Expected => ({
+  kind: "error",
+  id,
+  code: INVALID,
+  data: `Missing required field: ${field}`,
 });
 export const result = (id = "1", shows = "{}"): Expected => ({ kind: "result", id, shows });
 export const row = (
@@ -48,8 +83,3 @@ export const notification = (method: string, params: string): string =>
   `{"jsonrpc":"2.0","method":"${method}","params":${params}}`;
 export const bytes = (...parts: readonly (string | readonly number[])[]): Uint8Array =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([...part]))));
-
-export const PARSE = -32700;
-export const INVALID = -32600;
-export const METHOD = -32601;
-export const PARAMS = -32602;

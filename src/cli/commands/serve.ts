@@ -1,6 +1,6 @@
 // `catenary serve MODULE`: a module's server on this process's stdio.
 
-import { access } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -19,15 +19,30 @@ a server made by createServer, or any handler (request, context) => Promise<Resu
 
 async function load(path: string): Promise<Closeable> {
   const file = resolve(path);
-  await access(file).catch(() => {
-    throw new NotFoundError(`There is no module ${path}`);
-  });
-  const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) throw new NotFoundError(`There is no module ${path}`);
+  if (!found.isFile()) throw new UsageError(`${path} is no file; name the module itself, such as ./server.js`);
+  let module: Record<string, unknown>;
+  try {
+    module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+  } catch (error) {
+    throw new UsageError(`Cannot load ${path}: ${reason(error)}`);
+  }
   const handler = module["default"] ?? module["server"];
   if (typeof handler !== "function") {
-    throw new UsageError(`${path} exports no server: export one made by createServer as the default, or as \`server\``);
+    const advice = "export one made by createServer as the default, or as `server`, and leave serve() to this command";
+    throw new UsageError(`${path} exports no server: ${advice}`);
   }
   return handler as Closeable;
+}
+
+/** A fault of the module is its author's to find: with its place. */
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ((error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION") {
+    return `${error.message}\nThis Node cannot read it as it is: compile it first, or run it with \`node --import tsx\``;
+  }
+  return error.stack ?? error.message;
 }
 
 export const serveCommand: Command = {

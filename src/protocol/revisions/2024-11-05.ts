@@ -1,6 +1,7 @@
 // The first revision: no audio, no annotations of tools, no words with progress, and completion without a
 // capability that announces it. Audio becomes an embedded resource where one may stand; in sampling only
-// text and images may, so there it is refused.
+// text and images may, so there it is refused. What can be completed is found out by asking, so to newer callers
+// the capability is there wherever prompts or resources are.
 
 import type { Delta } from "../revision.ts";
 import {
@@ -39,7 +40,13 @@ export const delta: Delta = {
   name: "2024-11-05",
   style: "session",
   batches: false,
-  up: {},
+  up: {
+    serverCapabilities: object((capabilities) =>
+      capabilities.prompts !== undefined || capabilities.resources !== undefined
+        ? { ...capabilities, completions: capabilities.completions ?? {} }
+        : capabilities,
+    ),
+  },
   down: {
     request: { "sampling/createMessage": samplingContent(refuseAskedAudio) },
     result: {

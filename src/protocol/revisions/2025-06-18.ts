@@ -83,6 +83,7 @@ export const delta: Delta = {
   name: "2025-06-18",
   style: "session",
   batches: false,
+  argumentErrors: true,
   lacks: {
     requests: TASKS,
     asks: TASKS,

@@ -3,6 +3,7 @@
 // unknown fields that they are there and so come back; capabilities do not, because declaring one is a promise.
 
 import { newest } from "./2026-07-28.ts";
+import { CACHEABLE } from "../cacheable.ts";
 import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
@@ -11,7 +12,6 @@ import type { Edit } from "./edit.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
 const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];
-const CACHEABLE = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 const MOST_COMPLETIONS = 100;
 
 const ASKS = new Set(newest.vocabulary.asks);
@@ -30,9 +30,10 @@ const toolDown: Edit = all(dropOpenOutput, at("inputSchema", spellOutBooleans), 
 const structuredDown: Edit = dropStructured((structured) => !isObject(structured));
 const sampledDown: Edit = block("tool_result", structuredDown);
 
-/** The address is as good a name as any: two elicitations of one address are one visit to it. */
 const nameElicitation: Edit = object((params) =>
-  params.mode === "url" && params.elicitationId === undefined ? { ...params, elicitationId: params.url } : params,
+  params.mode === "url" && params.elicitationId === undefined
+    ? { ...params, elicitationId: crypto.randomUUID() }
+    : params,
 );
 
 const dropAnswers: Edit = drop("inputResponses", "requestState");
@@ -75,7 +76,7 @@ export const delta: Delta = {
     result: { "completion/complete": capCompletions },
     everyResult: (result, method) => {
       if (ASKS.has(method)) return result;
-      return CACHEABLE.includes(method) ? completeUncached(result) : complete(result);
+      return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
     },
     notification: {
       // Its id could be left out for tasks, which the successor does not have.

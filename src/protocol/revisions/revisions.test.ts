@@ -159,7 +159,8 @@ describe("from an exchange to a session", () => {
 
   it("an address to visit gets the id that it needs there, and keeps one that it has", () => {
     const params = { mode: "url", message: "m", url: "https://a.example/" };
-    expect(R4.lower.request("elicitation/create", params)).toEqual({ ...params, elicitationId: params.url });
+    const [one, two] = [1, 2].map(() => R4.lower.request("elicitation/create", params)["elicitationId"]);
+    expect([typeof one, one === two]).toEqual(["string", false]);
     const named = { ...params, elicitationId: "7" };
     expect(R4.lower.request("elicitation/create", R4.lift.request("elicitation/create", named))).toEqual(named);
   });
@@ -248,6 +249,17 @@ describe("errors", () => {
       const untouched: ErrorBody = { code: -32019, message: "m" };
       expect(lift.error(untouched, call)).toBe(untouched);
     }
+  });
+
+  it("of their own that show what was behind them are not mistaken for such wrappings", () => {
+    const upstream = { code: -32050, message: "m" };
+    const own: readonly ErrorBody[] = [
+      { code: -32603, message: "m", data: { kind: "timeout", upstream } },
+      { code: -32603, message: "m", data: { kind: "internal_error", upstream, mine: 1 } },
+      { code: -32603, message: "Mine", data: { kind: "internal_error", upstream } },
+      { code: -32603, message: "m", data: { kind: "internal_error", upstream: { ...upstream, code: -32601 } } },
+    ];
+    for (const { lower } of SESSIONS) for (const error of own) expect(lower.error(error, call)).toBe(error);
   });
 
   it("that only the newest has get an older code and say their kind", () => {

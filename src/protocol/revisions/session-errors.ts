@@ -67,12 +67,19 @@ export function errorDown(error: ErrorBody, { method, params }: Asked): ErrorBod
   }
   if (code === INTERNAL_ERROR) {
     if (data.kind === "url_elicitation_required") return { ...error, code: SESSION_CODES.url_elicitation_required };
-    const { upstream } = data;
-    if (isObject(upstream) && typeof upstream.code === "number" && isTaken(upstream.code)) {
-      return upstream as unknown as ErrorBody;
-    }
+    if (isWrapped(data, message)) return data.upstream;
   }
   return error;
+}
+
+/** Only what went up as one of our wrappings: an error of its own that shows what was behind it stays what it is. */
+function isWrapped(
+  data: Readonly<Record<string, unknown>>,
+  message: string,
+): data is { readonly kind: string; readonly upstream: ErrorBody } {
+  const { kind, upstream, ...rest } = data;
+  if (kind !== "internal_error" || !isObject(upstream) || Object.keys(rest).length > 0) return false;
+  return upstream.message === message && typeof upstream.code === "number" && isTaken(upstream.code);
 }
 
 /** An end that names no kind is understood by the address in its data. */
