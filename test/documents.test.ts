@@ -1,15 +1,14 @@
 // What the documents say, held against the code, so that they cannot go stale: codes, limits, files, links,
-// and the examples, which must compile.
+// and the examples, which must compile and print what stands under them.
 
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { codeOf } from "../src/protocol/errors.ts";
 import type { ErrorKind } from "../src/protocol/errors.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
+import { examplesOf, Stage } from "./house/examples.ts";
 import { amount, codeBlocks, fileLinks, tableUnder, writtenNumber } from "./house/markdown.ts";
 import { isTest, readSources } from "./house/source.ts";
 
@@ -95,40 +94,37 @@ describe("the pages", () => {
     expect(read("README.md")).toContain("npm ci && npm test");
     expect(read(".ci/run").split("\n")).toContain("npm ci && npm test");
   });
+});
 
-  it("have examples in TypeScript that compile", () => {
-    const folder = mkdtempSync(join(tmpdir(), "catenary-documents-"));
-    try {
-      const examples = codeBlocks("ts", read("README.md"));
-      expect(examples.length).toBeGreaterThan(1);
-      for (const [index, code] of examples.entries()) {
-        writeFileSync(join(folder, `example-${index}.ts`), `${code}\nexport {};\n`);
-      }
-      symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-      writeFileSync(
-        join(folder, "tsconfig.json"),
-        JSON.stringify({
-          extends: join(ROOT, "tsconfig.json"),
-          compilerOptions: {
-            rootDir: "/",
-            paths: {
-              catenary: [join(ROOT, "src/index.ts")],
-              "catenary/stdio": [join(ROOT, "src/stdio.ts")],
-              "catenary/testing": [join(ROOT, "src/testing.ts")],
-              "catenary/*": [join(ROOT, "src/*/index.ts")],
-            },
-          },
-          include: [folder],
-        }),
-      );
-      writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-      const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-      const { status, stdout } = spawnSync(process.execPath, [compiler, "-p", folder], { encoding: "utf8" });
-      expect(stdout).toBe("");
-      expect(status).toBe(0);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+describe("the examples in TypeScript", () => {
+  const examples = ["README", "docs/guide"].flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
+  const runnable = examples.filter(({ prints }) => prints !== undefined);
+  const stage = new Stage(ROOT, examples);
+  afterAll(() => stage.close());
+
+  it("are there", () => {
+    expect(examples.length).toBeGreaterThan(15);
+    expect(runnable.length).toBeGreaterThan(10);
+  });
+
+  it("compile", () => {
+    expect(stage.compile()).toBe("");
+  });
+
+  it.each(runnable)("$name runs, and prints what stands under it", async ({ name, prints }) => {
+    expect(await stage.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
+  });
+
+  it("are served in both ways that the guide names", async () => {
+    const files = examples.flatMap(({ file }) => file ?? []);
+    expect(files).toEqual(["notes.js", "served.js"]);
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
+    const alive = { code: 0, stdout: '{"jsonrpc":"2.0","id":1,"result":{}}\n', stderr: "" };
+    expect(await stage.run("notes.js", [], ping)).toEqual(alive);
+    const command = join(ROOT, "src/cli/main.ts");
+    expect(await stage.run(command, ["serve", "./served.js"], ping)).toEqual(alive);
+    const both = await stage.run(command, ["serve", "./notes.js"], ping);
+    expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining("exports no server") as string });
   });
 });
 
@@ -152,7 +148,6 @@ describe("the readers of documents", () => {
     expect(tableUnder("# A", page)).toEqual([["1", "a \\| b"]]);
     expect(() => tableUnder("# B", page)).toThrow("# B");
     expect(fileLinks(page)).toEqual(["b.md"]);
-    expect(codeBlocks("ts", page)).toEqual(["1;\n"]);
-    expect(codeBlocks("js", page)).toEqual([]);
+    expect(codeBlocks(page)).toEqual([{ line: 9, language: "ts", mark: "", code: "1;\n" }]);
   });
 });

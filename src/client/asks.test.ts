@@ -26,6 +26,8 @@ const properties = {
 const form = { message: "Who?", requestedSchema: { type: "object", properties, required: ["name"] } };
 const FILLED = { name: "John Doe", age: 30, score: 95.5, status: "on", verified: true, tags: ["a"] };
 
+const SAMPLING = { messages: [], maxTokens: 5 };
+
 describe("capabilities", () => {
   it("are what has a handler", () => {
     const sample = (): never => {
@@ -124,8 +126,12 @@ describe("a form", () => {
       });
     const result = await accept({ type: "object", properties: hostile });
     expect(Object.keys(result["content"] as object)).toEqual(["b", "__proto__"]);
-    for (const schema of [undefined, null, 1, [], { properties: [] }]) {
-      expect(await accept(schema)).toEqual({ action: "accept", content: { b: "1" } });
+    expect(await accept({ properties: [] })).toEqual({ action: "accept", content: { b: "1" } });
+    for (const schema of [undefined, null, 1, []]) {
+      await expect(accept(schema)).rejects.toMatchObject({
+        code: -32602,
+        message: expect.stringContaining("requestedSchema") as string,
+      });
     }
   });
 });
@@ -146,25 +152,27 @@ describe("an address", () => {
 describe("sampling and roots", () => {
   it("answer, and fail in words that an end can tell apart", async () => {
     const message = { role: "assistant", content: { type: "text", text: "hm" }, model: "m" } as const;
-    expect(await answer({ sample: async () => message }, "sampling/createMessage")).toEqual(message);
+    expect(await answer({ sample: async () => message }, "sampling/createMessage", SAMPLING)).toEqual(message);
     const failing = (error: unknown): AskHandlers => ({
       sample: () => {
         throw error;
       },
     });
-    await expect(answer(failing(rejected()), "sampling/createMessage")).rejects.toMatchObject({
+    await expect(answer(failing(rejected()), "sampling/createMessage", SAMPLING)).rejects.toMatchObject({
       code: -1,
       kind: "user_rejected",
     });
-    await expect(answer(failing(new McpError(7, "own")), "sampling/createMessage")).rejects.toMatchObject({ code: 7 });
+    await expect(answer(failing(new McpError(7, "own")), "sampling/createMessage", SAMPLING)).rejects.toMatchObject({
+      code: 7,
+    });
     const cause = new Error("no model");
-    await expect(answer(failing(cause), "sampling/createMessage")).rejects.toMatchObject({
+    await expect(answer(failing(cause), "sampling/createMessage", SAMPLING)).rejects.toMatchObject({
       kind: "internal_error",
       cause,
     });
-    await expect(answer({ sample: () => ({ model: "m" }) as never }, "sampling/createMessage")).rejects.toThrow(
-      "`content`",
-    );
+    await expect(
+      answer({ sample: () => ({ model: "m" }) as never }, "sampling/createMessage", SAMPLING),
+    ).rejects.toThrow("`content`");
     const roots = [{ uri: "file:///a" }];
     expect(await answer({ roots }, "roots/list")).toEqual({ roots });
     expect(await answer({ roots: async () => roots }, "roots/list")).toEqual({ roots });

@@ -5,7 +5,7 @@
 
 import type { Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";
-import { isObject } from "../protocol/check.ts";
+import { checkParams, isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type {
   ClientCapabilities,
@@ -71,6 +71,7 @@ export class Asks {
   /** The answer to a question. Throws McpError: there is nobody to answer it, or whoever there is failed. */
   async answer(question: Request, signal: AbortSignal): Promise<Result> {
     checkAsk(question, this.capabilities);
+    checkParams(question.method, question.params);
     const { method, params } = question;
     const asked: Asked = { signal };
     try {

@@ -1,15 +1,15 @@
-// Opens a dialogue with an end and finds out what it speaks. Without a revision given, the end is probed
-// with `server/discover`: an answer, or an error that only an exchange-style end gives, settles it; any
-// other error, silence or an exit means session style. An end that the probe upset is started once more.
+// Opens a dialogue with an end, in the revision that was asked for or in the one that it turns out to speak (see
+// negotiate). An end that says it speaks no exchanges, or says nothing for a while, is shaken hands with; one
+// that the probe has ended is started once more, without a probe.
 
 import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Result } from "../core/handler.ts";
-import { codeOf, McpError } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST, REVISIONS, revisionNamed } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
-import { ExchangeBack } from "./exchange-back.ts";
+import { isProbing, probe, type Found, type Probe } from "./negotiate.ts";
 import type { Timeouts } from "./pending.ts";
 import { SessionBack } from "./session-back.ts";
 import { Wire, type Role } from "./wire.ts";
@@ -45,26 +45,17 @@ const START_MS = 10_000;
 
 /** `connect` makes the transport; where the first one failed us, it is called once more with the reason. */
 export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
-  const wanted = options.revision === undefined ? undefined : revisionNamed(options.revision);
-  if (options.revision !== undefined && wanted === undefined) {
-    throw new TypeError(
-      `Unknown revision ${options.revision}; known are ${REVISIONS.map(({ name }) => name).join(", ")}`,
-    );
-  }
+  const wanted = wantedRevision(options.revision);
+  const { probeMs = PROBE_MS, startMs = START_MS } = options;
   let failure: LinkError;
   const wire = await start(connect(), options);
   try {
     if (wanted?.style === "session") return await openSession(wire, options, wanted);
-    const probe = await discover(
-      wire,
-      options,
-      wanted ?? NEWEST,
-      wanted === undefined ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS),
-    );
-    if (probe.found !== undefined)
-      return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
-    if (wanted !== undefined) throw lacks(wanted, probe.error);
-    return await openSession(wire, options, undefined, probe.late);
+    const found = await probe(wire, options, wanted ?? NEWEST, wanted === undefined ? probeMs : startMs);
+    if (found.back !== undefined) return opened(wire, found.back, found.discovered);
+    if (wanted !== undefined) throw lacks(wanted, found.error);
+    if (found.final) throw found.error;
+    return await openSession(wire, options, undefined, found.late);
   } catch (error) {
     await wire.close().catch(() => undefined);
     if (wanted !== undefined || !(error instanceof LinkError) || error.kind !== "closed") throw error;
@@ -80,60 +71,17 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
   }
 }
 
+function wantedRevision(name: string | undefined): Revision | undefined {
+  if (name === undefined) return undefined;
+  const wanted = revisionNamed(name);
+  if (wanted !== undefined) return wanted;
+  throw new TypeError(`Unknown revision ${name}; known are ${REVISIONS.map((known) => known.name).join(", ")}`);
+}
+
 async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
   const wire = new Wire(transport, options.timeouts);
   await wire.start();
   return wire;
-}
-
-type Probe =
-  | { readonly found: Revision; readonly discovered: Result }
-  /** `final`: there is nothing more to try with this end. */
-  | { readonly found: undefined; readonly error: Error; readonly final: boolean; readonly late?: Promise<Probe> };
-
-/** Asks what the end speaks. A silent end may answer late: `late` is that answer, whenever it comes. */
-async function discover(wire: Wire, options: OpenOptions, revision: Revision, patienceMs: number): Promise<Probe> {
-  const asking = ask(wire, options, revision);
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<Probe>((resolve) => {
-    timer = setTimeout(() => {
-      const error = new LinkError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
-      resolve({ found: undefined, error, final: false, late: asking });
-    }, patienceMs);
-  });
-  const probe = await Promise.race([asking, silence]);
-  clearTimeout(timer);
-  if (probe.found === undefined && probe.final) throw probe.error;
-  return probe;
-}
-
-async function ask(wire: Wire, options: OpenOptions, revision: Revision, again = true): Promise<Probe> {
-  const back = new ExchangeBack(wire, backOptions(options, revision));
-  try {
-    const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
-    const offered = discovered["supportedVersions"];
-    const better = Array.isArray(offered) && !offered.includes(revision.name) ? exchangeAmong(offered) : revision;
-    if (better !== undefined && better !== revision && again) return await ask(wire, options, better, false);
-    if (Array.isArray(offered) && better !== undefined) return { found: revision, discovered };
-    // Some session-style ends answer anything with something; one that names revisions means them.
-    const error = new LinkError("protocol", "The end speaks no exchange-style revision that we speak");
-    return { found: undefined, error, final: Array.isArray(offered) && !hasSession(offered) };
-  } catch (error) {
-    const supported = supportedBy(error, revision);
-    const common = supported && exchangeAmong(supported);
-    if (common !== undefined && again) return ask(wire, options, common, false);
-    if (supported === undefined || hasSession(supported)) {
-      // An end that is gone cannot be spoken to in any style.
-      return { found: undefined, error: error as Error, final: error instanceof LinkError };
-    }
-    const message = `The end speaks only ${supported.join(", ")}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
-    return { found: undefined, error: new LinkError("protocol", message, { cause: error }), final: true };
-  }
-}
-
-/** An end of both styles may name its session revisions too; initialize is the way to those. */
-function hasSession(names: readonly unknown[]): boolean {
-  return REVISIONS.some(({ style, name }) => style === "session" && names.includes(name));
 }
 
 /** An end that was given no choice and answered with an error; what it said would not tell what we wanted of it. */
@@ -143,78 +91,75 @@ function lacks(revision: Revision, error: Error): Error {
   return new LinkError("protocol", message, { cause: error });
 }
 
-/** The newest exchange-style revision of a list that we know too. */
-function exchangeAmong(names: readonly unknown[]): Revision | undefined {
-  return REVISIONS.findLast(({ style, name }) => style === "exchange" && names.includes(name));
-}
-
-/** The revisions that an "unsupported revision" error names; undefined for any other error. */
-function supportedBy(error: unknown, revision: Revision): readonly string[] | undefined {
-  if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
-  const supported = (error.data as Json | undefined)?.["supported"];
-  return Array.isArray(supported) ? supported.map(String) : undefined;
-}
-
 async function openSession(
   wire: Wire,
   options: OpenOptions,
   wanted: Revision | undefined,
   late?: Promise<Probe>,
 ): Promise<Opened> {
-  const sessions = REVISIONS.filter(({ style }) => style === "session");
-  const offers = wanted ?? sessions.at(-1);
-  if (offers === undefined) throw new TypeError("No session-style revision is known");
-  const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities } = options;
   const overtaken = new AbortController();
-  const home: Context = { ...options.home, signal: AbortSignal.any([options.home.signal, overtaken.signal]) };
-  const startMs = options.startMs ?? START_MS;
-  const session = SessionBack.initialize(
-    wire,
-    { info, capabilities, offers, accepts, home: options.home },
-    home,
-    startMs,
-  );
+  const session = shakeHands(wire, options, wanted, overtaken.signal);
+  // Looked at below, but perhaps not before it fails.
+  session.catch(() => undefined);
   try {
     const first = await Promise.race([session, ...(late === undefined ? [] : [onceFound(late)])]);
-    // Both may have come in one breath, the answer to the probe first.
-    const probe = first instanceof SessionBack && late !== undefined && !isProbing(wire) ? await late : undefined;
-    if (probe?.found !== undefined)
-      return opened(wire, new ExchangeBack(wire, backOptions(options, probe.found)), probe.discovered);
-    if (first instanceof SessionBack) return opened(wire, first, first.discovered);
-    overtaken.abort(new Error("The end speaks an exchange-style revision"));
-    session.catch(() => undefined);
-    return opened(wire, new ExchangeBack(wire, backOptions(options, first.found)), first.discovered);
-  } catch (error) {
-    if (error instanceof LinkError && error.kind === "timeout") {
-      const advice = "an end that starts slowly needs a longer `startTimeout`";
-      throw new LinkError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, { cause: error });
+    const found = "handler" in first ? await overtaking(wire, late) : first;
+    if (found !== undefined) {
+      overtaken.abort(new Error("The end speaks exchanges"));
+      return opened(wire, found.back, found.discovered);
     }
+    const back = await session;
+    return opened(wire, back, back.discovered);
+  } catch (error) {
     if (!(error instanceof McpError)) throw error;
+    // A slow end that speaks exchanges only may refuse the handshake before it has answered the probe.
+    const found = late && (await Promise.race([onceFound(late), after(options.probeMs ?? PROBE_MS)]));
+    if (found !== undefined) return opened(wire, found.back, found.discovered);
     throw new LinkError("protocol", `The end refused initialize: ${error.message} (${error.code})`, { cause: error });
   }
 }
 
-function isProbing(wire: Wire): boolean {
-  return [...wire.calls.values()].some(({ method }) => method === "server/discover");
+async function shakeHands(
+  wire: Wire,
+  options: OpenOptions,
+  wanted: Revision | undefined,
+  overtaken: AbortSignal,
+): Promise<SessionBack> {
+  const sessions = REVISIONS.filter(({ style }) => style === "session");
+  const offers = wanted ?? sessions.at(-1);
+  if (offers === undefined) throw new TypeError("No session-style revision is known");
+  const accepts = wanted === undefined ? sessions : [wanted];
+  const { info, capabilities, home, startMs = START_MS } = options;
+  const starting: Context = { ...home, signal: AbortSignal.any([home.signal, overtaken]) };
+  try {
+    return await SessionBack.initialize(wire, { info, capabilities, offers, accepts, home }, starting, startMs);
+  } catch (error) {
+    if (!(error instanceof LinkError) || error.kind !== "timeout") throw error;
+    const advice = "an end that starts slowly needs a longer `startTimeout`";
+    throw new LinkError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, { cause: error });
+  }
 }
 
-type Found = Extract<Probe, { readonly found: Revision }>;
+/** Both answers may have come in one breath, that to the probe first: then it counts. */
+async function overtaking(wire: Wire, late: Promise<Probe> | undefined): Promise<Found | undefined> {
+  if (late === undefined || isProbing(wire)) return undefined;
+  const found = await late;
+  return found.back === undefined ? undefined : found;
+}
 
-/** Settles only if the probe finds something: otherwise it is for initialize to decide. */
+/** Settles only if the probe finds something: otherwise it is for the handshake to decide. */
 function onceFound(late: Promise<Probe>): Promise<Found> {
   return new Promise((resolve) => {
-    void late.then((probe) => {
-      if (probe.found !== undefined) resolve(probe);
+    void late.then((found) => {
+      if (found.back !== undefined) resolve(found);
     });
   });
 }
 
-function backOptions(
-  { info, home }: OpenOptions,
-  revision: Revision,
-): { revision: Revision; info: Json; home: Context } {
-  return { revision, info, home };
+async function after(ms: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(undefined), ms);
+  });
 }
 
 function opened(

@@ -65,6 +65,19 @@ const filter: Guard = ({ notifications }) => {
   return "`notifications.resourceSubscriptions` must be an array of strings";
 };
 
+/** Questions of an end. The mode is older than its name: without one, it is a form. */
+const elicitation: Guard = ({ message, mode, requestedSchema, url }) => {
+  if (typeof message !== "string") return "`message` must be a string";
+  if (mode === "url") return typeof url === "string" ? undefined : "`url` must be a string";
+  if (mode !== undefined && mode !== "form") return "`mode` must be form or url";
+  return isObject(requestedSchema) ? undefined : "`requestedSchema` must be an object";
+};
+
+const sampling: Guard = ({ messages, maxTokens }) => {
+  if (!Array.isArray(messages) || !messages.every(isObject)) return "`messages` must be an array of messages";
+  return typeof maxTokens === "number" ? undefined : "`maxTokens` must be a number";
+};
+
 const GUARDS: ReadonlyMap<string, Guard> = new Map([
   ["initialize", all(text("protocolVersion"), optionalObject("capabilities"), optionalObject("clientInfo"))],
   ["tools/list", page],
@@ -79,6 +92,8 @@ const GUARDS: ReadonlyMap<string, Guard> = new Map([
   ["completion/complete", all(completion, optionalObject("context"))],
   ["logging/setLevel", level],
   ["subscriptions/listen", filter],
+  ["elicitation/create", elicitation],
+  ["sampling/createMessage", sampling],
 ]);
 
 function metaProblem({ _meta }: Params): string | undefined {

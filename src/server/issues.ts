@@ -5,11 +5,16 @@
 export type Checked = { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly string[] };
 export type Check = (value: unknown) => Checked | Promise<Checked>;
 
-/** One line for one fault: where it is, as a person would write it, and what it is. */
-export function issueText(path: readonly PropertyKey[], message: string): string {
-  const place = path
+/** A place as a person would write it; "" is the whole. */
+export function placeText(path: readonly PropertyKey[]): string {
+  return path
     .map((part, index) => (typeof part === "number" ? `[${part}]` : (index === 0 ? "" : ".") + String(part)))
     .join("");
+}
+
+/** One line for one fault: where it is, and what it is. */
+export function issueText(path: readonly PropertyKey[], message: string): string {
+  const place = placeText(path);
   // Some libraries name the place themselves.
   return place === "" || message.startsWith(`${place} must`) ? message : `${place}: ${message}`;
 }

@@ -3,9 +3,11 @@
 // checks by itself; a plain one is checked by json-schema.ts. No schema library is imported here.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { textOf } from "../core/text.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Check, type Checked, issueText } from "./issues.ts";
 import { plainCheck } from "./json-schema.ts";
+import { checkSchema, isStandard, vendorOf } from "./schema-kind.ts";
 
 export type Schema = StandardSchemaV1 | JsonSchema;
 
@@ -45,9 +47,10 @@ type FromFields<Fields, Required> = Flat<
 
 export type Flat<Of> = { [Name in keyof Of]: Of[Name] };
 
-function isStandard(schema: Schema): schema is StandardSchemaV1 {
-  return "~standard" in schema;
-}
+/** The fields of an object schema that nobody wrapped; not a schema, though any object can be read as one. */
+export type BareFields<Of> = Of extends StandardSchemaV1
+  ? never
+  : { [Name in keyof Of]: Of[Name] extends { readonly "~standard": unknown } ? Name : never }[keyof Of];
 
 /** `owner` is for the error texts. */
 export function checkOf(schema: Schema, owner = "A schema"): Check {
@@ -73,7 +76,7 @@ function checked(result: StandardSchemaV1.Result<unknown>): Checked {
 
 /**
  * What callers see of a schema. `owner` is for the error texts; `given` stands beside a schema that cannot
- * say itself in JSON Schema.
+ * say itself in JSON Schema. Throws where either is none.
  */
 export function jsonSchemaOf(
   owner: string,
@@ -81,21 +84,38 @@ export function jsonSchemaOf(
   schema: Schema | undefined,
   given: JsonSchema | undefined,
 ): JsonSchema | undefined {
+  const beside = `${side}Schema`;
+  if (schema !== undefined) checkSchema(owner, side, schema);
+  if (given !== undefined) checkSchema(owner, beside, given, side);
   if (given !== undefined || schema === undefined) return given;
   if (!isStandard(schema)) return schema;
+  return said(schema, side, `${owner}: its ${side}`, `give the JSON Schema beside it, as ${beside}`);
+}
+
+/** A form to ask with; a Standard Schema says its own. Throws where it is none. */
+export function formSchemaOf(schema: unknown): unknown {
+  const owner = "ask.elicit()";
+  checkSchema(owner, "requestedSchema", schema);
+  if (!isStandard(schema)) return schema;
+  const form = said(schema, "input", `${owner}: its requestedSchema`, "give a JSON Schema in its place");
+  if (form["type"] === "object") return form;
+  throw new TypeError(`${owner}: its requestedSchema must be an object, because the fields of a form have names`);
+}
+
+/** What a schema says of itself; `what` and `advice` are for the error texts. */
+function said(schema: StandardSchemaV1, side: "input" | "output", what: string, advice: string): JsonSchema {
   const standard = schema["~standard"] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
-  const advice = `give the JSON Schema beside it, as ${side}Schema`;
   if (standard.jsonSchema === undefined) {
-    throw new TypeError(
-      `${owner}: its ${side} is a schema of ${standard.vendor}, which does not say itself in JSON Schema; ${advice}`,
-    );
+    const vendor = vendorOf(schema);
+    const more =
+      vendor === "valibot" ? ", or give toStandardJsonSchema(schema) of the package @valibot/to-json-schema" : "";
+    throw new TypeError(`${what} is a schema of ${vendor}, which does not say itself in JSON Schema; ${advice}${more}`);
   }
   try {
     // The dialect is the one that callers take for granted; naming it with each tool would only make lists longer.
-    const { $schema: _dialect, ...said } = standard.jsonSchema[side]({ target: "draft-2020-12" });
-    return said;
+    const { $schema: _dialect, ...words } = standard.jsonSchema[side]({ target: "draft-2020-12" });
+    return words;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new TypeError(`${owner}: its ${side} cannot be said in JSON Schema (${why}); ${advice}`, { cause: error });
+    throw new TypeError(`${what} cannot be said in JSON Schema (${textOf(error)}); ${advice}`, { cause: error });
   }
 }

@@ -26,11 +26,22 @@ export function fileLinks(text: string): string[] {
     .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
 }
 
-/** The fenced blocks of a language. */
-export function codeBlocks(language: string, text: string): string[] {
-  return [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
-    .filter(([, found]) => found === language)
-    .map(([, , code = ""]) => code);
+export interface CodeBlock {
+  /** The line on which it opens, from 1. */
+  readonly line: number;
+  readonly language: string;
+  /** What stands behind the language; empty where nothing does. */
+  readonly mark: string;
+  readonly code: string;
+}
+
+/** The fenced blocks that begin at the start of a line, in order. */
+export function codeBlocks(text: string): CodeBlock[] {
+  const found = text.matchAll(/^```(\w+)(?: (\S+))?\n([^]*?)^```$/gm);
+  return Array.from(found, ({ index, 1: language = "", 2: mark = "", 3: code = "" }) => {
+    const line = text.slice(0, index).split("\n").length;
+    return { line, language, mark, code };
+  });
 }
 
 const UNITS: Readonly<Record<string, number>> = {

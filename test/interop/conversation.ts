@@ -133,7 +133,13 @@ export function converse(pair: Pair): void {
     });
 
     it("reports arguments that the schema refuses as a result", async () => {
-      const result = await peer.call("add", { a: "two", b: 3 });
+      const call = peer.call("add", { a: "two", b: 3 });
+      // The three oldest revisions have it as an error of the request; the SDK servers never make it one.
+      if (server === "catenary" && age < 3) {
+        await expect(call).rejects.toMatchObject({ code: -32602, data: { details: expect.stringMatching(/\ba\b/) } });
+        return;
+      }
+      const result = await call;
       expect(result["isError"]).toBe(true);
       expect(textOf(result)).toMatch(/\ba\b/);
     });

@@ -1,0 +1,90 @@
+// What does an end speak? It is asked with `server/discover`: an answer that names a revision of ours, or an
+// error that only an exchange-style end gives, settles it. Anything else, and silence, speaks for a session; but
+// an end may only be slow, so the question stays open and a late answer still counts (see open).
+
+import type { Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Result } from "../core/handler.ts";
+import { codeOf, McpError } from "../protocol/errors.ts";
+import type { Json, Revision } from "../protocol/revision.ts";
+import { REVISIONS } from "../protocol/revisions/index.ts";
+import { ExchangeBack } from "./exchange-back.ts";
+import type { Wire } from "./wire.ts";
+
+export interface ProbeOptions {
+  readonly info: Json;
+  readonly home: Context;
+}
+
+/** It speaks exchanges. */
+export interface Found {
+  readonly back: ExchangeBack;
+  readonly discovered: Result;
+}
+
+/** It does not, as far as we know: `final` where there is nothing more to try with it. */
+export interface NotFound {
+  readonly back: undefined;
+  readonly error: Error;
+  readonly final: boolean;
+  /** The answer that may still come from an end that was silent. */
+  readonly late?: Promise<Probe>;
+}
+
+export type Probe = Found | NotFound;
+
+export async function probe(wire: Wire, options: ProbeOptions, revision: Revision, patienceMs: number): Promise<Probe> {
+  const asking = ask(wire, options, revision);
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<NotFound>((resolve) => {
+    timer = setTimeout(() => {
+      const error = new LinkError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
+      resolve({ back: undefined, error, final: false, late: asking });
+    }, patienceMs);
+  });
+  const first = await Promise.race([asking, silence]);
+  clearTimeout(timer);
+  return first;
+}
+
+/** Whether the question is still unanswered. */
+export function isProbing(wire: Wire): boolean {
+  return [...wire.calls.values()].some(({ method }) => method === "server/discover");
+}
+
+async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again = true): Promise<Probe> {
+  const back = new ExchangeBack(wire, { revision, info: options.info, home: options.home });
+  let names: readonly unknown[] | undefined;
+  let problem: Error | undefined;
+  try {
+    const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
+    const offered: unknown = discovered["supportedVersions"];
+    names = Array.isArray(offered) ? offered : undefined;
+    if (names?.includes(revision.name) === true) return { back, discovered };
+  } catch (error) {
+    problem = error as Error;
+    names = supportedBy(error, revision);
+    // An end that is gone cannot be spoken to in any style.
+    if (error instanceof LinkError) return { back: undefined, error, final: true };
+  }
+  const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && names?.includes(name) === true);
+  // Also the one that was refused: some ends refuse the first request whatever it says.
+  if (common !== undefined && again) return ask(wire, options, common, false);
+  // Some session-style ends answer anything with something. One that names revisions means them.
+  const final = names !== undefined && !names.some((name) => isSession(name));
+  if (!final)
+    return { back: undefined, error: problem ?? new LinkError("protocol", "The end speaks no exchanges"), final };
+  const message = `The end speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
+  return { back: undefined, error: new LinkError("protocol", message, { cause: problem }), final };
+}
+
+function isSession(name: unknown): boolean {
+  return REVISIONS.some((revision) => revision.style === "session" && revision.name === name);
+}
+
+/** The revisions that an "unsupported revision" error names; undefined for any other error. */
+function supportedBy(error: unknown, revision: Revision): readonly unknown[] | undefined {
+  if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
+  const supported = (error.data as Json | undefined)?.["supported"];
+  return Array.isArray(supported) ? supported : undefined;
+}

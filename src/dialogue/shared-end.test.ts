@@ -1,0 +1,80 @@
+// One session-style end behind several callers: on a wire that does not say whose question it is, nobody is
+// asked what is another's.
+
+import { expect, it } from "vitest";
+import { RawPeer } from "../../test/support/raw-peer.ts";
+import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
+import { memoryPair } from "../transport/memory.ts";
+import { open } from "./open.ts";
+import { serveTransport } from "./serve.ts";
+
+async function stage() {
+  const [back, endSide] = memoryPair();
+  const end = await new RawPeer(endSide).start();
+  const home = {
+    revision: "",
+    caller: { capabilities: {} },
+    signal: new AbortController().signal,
+    notify: () => undefined,
+    ask: () => Promise.reject(new Error("nobody is at home")),
+  };
+  const opening = open(() => back, {
+    info: { name: "us", version: "1" },
+    capabilities: { roots: {} },
+    home,
+    revision: NEWEST_SESSION.name,
+  });
+  const { id } = await end.until(({ method }) => method === "initialize");
+  end.send({
+    id,
+    result: {
+      protocolVersion: NEWEST_SESSION.name,
+      capabilities: { tools: {} },
+      serverInfo: { name: "e", version: "1" },
+    },
+  });
+  const opened = await opening;
+  const callers = await Promise.all(
+    ["ada", "bea"].map(async () => {
+      const [front, side] = memoryPair();
+      await serveTransport(opened.handler, front);
+      const caller = await new RawPeer(side).start();
+      await caller.handshake(NEWEST_SESSION.name, { roots: {} });
+      return caller;
+    }),
+  );
+  return { end, opened, ada: callers[0]!, bea: callers[1]! };
+}
+
+const calls = (end: RawPeer) => end.received.filter(({ method }) => method === "tools/call");
+
+it("takes the calls of another caller in turn, so that each question goes to the one whose it is", async () => {
+  const { end, opened, ada, bea } = await stage();
+  ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
+  await expect.poll(() => calls(end).length).toBe(1);
+  bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
+  // What cannot be asked about does not wait.
+  expect(await bea.request({ id: 2, method: "ping" })).toMatchObject({ result: {} });
+  end.send({ id: "q", method: "roots/list" });
+  const asked = await ada.until(({ method }) => method === "roots/list");
+  expect(bea.received.some(({ method }) => method === "roots/list")).toBe(false);
+  expect(calls(end)).toHaveLength(1);
+  ada.send({ id: asked["id"], result: { roots: [{ uri: "file:///ada" }] } });
+  expect(await end.answerTo("q")).toMatchObject({ result: { roots: [{ uri: "file:///ada" }] } });
+  end.send({ id: calls(end)[0]!["id"], result: { content: [] } });
+  await ada.answerTo(1);
+  await expect.poll(() => calls(end).length).toBe(2);
+  expect(calls(end)[1]).toMatchObject({ params: { name: "of bea" } });
+  end.send({ id: calls(end)[1]!["id"], result: { content: [] } });
+  await bea.answerTo(1);
+  await opened.close();
+});
+
+it("lets a caller's own calls run together", async () => {
+  const { end, opened, ada } = await stage();
+  for (const id of [1, 2, 3]) ada.send({ id, method: "tools/call", params: { name: String(id) } });
+  await expect.poll(() => calls(end).length).toBe(3);
+  for (const call of calls(end)) end.send({ id: call["id"], result: { content: [] } });
+  await ada.answerTo(3);
+  await opened.close();
+});

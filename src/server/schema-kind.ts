@@ -1,0 +1,50 @@
+// What was given as a schema, looked at when it is registered: a Standard Schema, a JSON Schema, or a mistake
+// that would switch checking off without a word. The usual one is the bare fields of an object schema,
+// `{ a: z.string() }`: any object can be read as a JSON Schema, and none of its words is known.
+
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { isObject } from "../protocol/check.ts";
+
+/** How the makers of schemas write an object schema. */
+const WRAPPED: Readonly<Record<string, string>> = {
+  zod: "z.object({ ... })",
+  valibot: "v.object({ ... })",
+  arktype: "type({ ... })",
+};
+
+export function isStandard(value: unknown): value is StandardSchemaV1 {
+  const mayBe = typeof value === "function" || (typeof value === "object" && value !== null);
+  return mayBe && "~standard" in value;
+}
+
+/** Who made a schema, for the texts of errors. */
+export function vendorOf(schema: StandardSchemaV1): string {
+  const { vendor } = Object(schema["~standard"]) as { vendor?: unknown };
+  return typeof vendor === "string" ? vendor : "an unknown library";
+}
+
+/** Throws where it is neither kind of schema. `field` is what holds it; `as` is the field where such schemas belong. */
+export function checkSchema(owner: string, field: string, schema: unknown, as = field): void {
+  if (isStandard(schema)) {
+    if (as === field) return;
+    throw new TypeError(`${owner}: its ${field} is a schema of ${vendorOf(schema)}; give it as ${as}`);
+  }
+  if (!isObject(schema)) {
+    const kinds = as === field ? "a Standard Schema or a JSON Schema" : "a JSON Schema";
+    throw new TypeError(`${owner}: its ${field} must be ${kinds}, an object`);
+  }
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  const bare = [...Object.values(schema), ...Object.values(properties)].find(isStandard);
+  if (bare !== undefined) {
+    const vendor = vendorOf(bare);
+    const wrapped = WRAPPED[vendor] ?? `an object schema of ${vendor}`;
+    const place = as === field ? "" : `${as}: `;
+    throw new TypeError(`${owner}: its ${field} has schemas of ${vendor} as values; wrap them: ${place}${wrapped}`);
+  }
+  for (const [name, property] of Object.entries(properties)) {
+    if (isObject(property) || typeof property === "boolean") continue;
+    throw new TypeError(
+      `${owner}: properties.${name} of its ${field} must be a JSON Schema, such as { type: "string" }`,
+    );
+  }
+}
