@@ -9,7 +9,7 @@ import { codeOf } from "../src/protocol/errors.ts";
 import type { ErrorKind } from "../src/protocol/errors.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
 import { examplesOf, Stage } from "./house/examples.ts";
-import { amount, codeBlocks, fileLinks, tableUnder, writtenNumber } from "./house/markdown.ts";
+import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./house/markdown.ts";
 import { isTest, readSources } from "./house/source.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -52,7 +52,7 @@ describe("docs/errors.md", () => {
 
 describe("docs/limits.md", () => {
   const text = read("docs/limits.md");
-  const rows = [...text.matchAll(/^## .*$/gm)].flatMap(([heading]) => tableUnder(heading, text));
+  const rows = tables(text).flat();
 
   it.each(rows.map(([what = "", value = "", , where = ""]) => ({ what, value, where })))(
     "$what",
@@ -63,7 +63,7 @@ describe("docs/limits.md", () => {
   );
 
   it("has rows to check", () => {
-    expect(rows.length).toBeGreaterThan(20);
+    expect(rows.length).toBeGreaterThan(40);
   });
 });
 
@@ -147,6 +147,7 @@ describe("the readers of documents", () => {
       "# A\n\n| x | y |\n| --- | --- |\n| 1 | a \\| b |\n\n[b](b.md#c) [web](https://x.test) [d](#d)\n\n```ts\n1;\n```\n";
     expect(tableUnder("# A", page)).toEqual([["1", "a \\| b"]]);
     expect(() => tableUnder("# B", page)).toThrow("# B");
+    expect(tables(`${page}\n${page}`)).toEqual([[["1", "a \\| b"]], [["1", "a \\| b"]]]);
     expect(fileLinks(page)).toEqual(["b.md"]);
     expect(codeBlocks(page)).toEqual([{ line: 9, language: "ts", mark: "", code: "1;\n" }]);
   });

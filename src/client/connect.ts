@@ -9,7 +9,7 @@ import type { Handler, Notification } from "../core/handler.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/model/index.ts";
-import { NEWEST, revisionNamed } from "../protocol/revisions/index.ts";
+import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { ChildTransport } from "../transport/child.ts";
 import type { Transport } from "../transport/transport.ts";
 import { Asks, type AskHandlers } from "./asks.ts";
@@ -102,7 +102,7 @@ async function openTarget(target: Target, options: ConnectOptions, how: OpenOpti
   }
   if (typeof target === "function") {
     if (how.revision !== undefined && how.revision !== NEWEST.name) {
-      if (revisionNamed(how.revision) === undefined) throw new TypeError(`Unknown revision ${how.revision}`);
+      knownRevision(how.revision);
       throw new TypeError(
         `A handler is called as it is, in ${NEWEST.name}; connectAt of catenary/testing speaks ${how.revision} with it`,
       );

@@ -7,7 +7,7 @@ import { LinkError } from "../core/errors.ts";
 import type { Handler, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
-import { NEWEST, REVISIONS, revisionNamed } from "../protocol/revisions/index.ts";
+import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
 import { isProbing, probe, type Found, type Probe } from "./negotiate.ts";
 import type { Timeouts } from "./pending.ts";
@@ -45,7 +45,7 @@ const START_MS = 10_000;
 
 /** `connect` makes the transport; where the first one failed us, it is called once more with the reason. */
 export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
-  const wanted = wantedRevision(options.revision);
+  const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
   const { probeMs = PROBE_MS, startMs = START_MS } = options;
   let failure: LinkError;
   const wire = await start(connect(), options);
@@ -69,13 +69,6 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
     await again.close().catch(() => undefined);
     throw error;
   }
-}
-
-function wantedRevision(name: string | undefined): Revision | undefined {
-  if (name === undefined) return undefined;
-  const wanted = revisionNamed(name);
-  if (wanted !== undefined) return wanted;
-  throw new TypeError(`Unknown revision ${name}; known are ${REVISIONS.map((known) => known.name).join(", ")}`);
 }
 
 async function start(transport: Transport, options: OpenOptions): Promise<Wire> {

@@ -3,8 +3,6 @@
 // the fronts own what the messages mean.
 
 import type { Handler } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
-import { encode } from "../jsonrpc/codec.ts";
 import {
   isId,
   isNotification,
@@ -20,8 +18,9 @@ import { isObject } from "../protocol/check.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
-import { REVISIONS, revisionNamed } from "../protocol/revisions/index.ts";
+import { knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
+import { takeBatch, unsendable } from "./batch.ts";
 import { ExchangeFront, isExchange } from "./exchange-front.ts";
 import { cancellation } from "./faults.ts";
 import { InFlight, type Flight } from "./in-flight.ts";
@@ -110,7 +109,7 @@ class Connection implements Served {
   /** The answer to what is no message waits for its turn like any other. */
   #takeFault(inbound: Inbound): void {
     const { fault } = inbound;
-    if (fault !== undefined) this.#inTurn(() => this.#respond(fault, inbound));
+    if (fault !== undefined) void this.#inTurn(() => this.#respond(fault, inbound));
   }
 
   /** Work that no request stands for: it counts as in flight all the same, so that the end waits for it. */
@@ -120,10 +119,11 @@ class Connection implements Served {
     this.#inFlight.end(flight);
   }
 
-  #take(message: Message, inbound: Inbound): Promise<void> | undefined {
+  /** With `awaited`, somebody waits for the returned promise: it must settle even if the work never does. */
+  #take(message: Message, inbound: Inbound, awaited = false): Promise<void> | undefined {
     if (isResponse(message)) this.#session.settle(message);
     else if (isNotification(message)) this.#takeNotification(message);
-    else if (isRequest(message)) return this.#takeRequest(message, inbound);
+    else if (isRequest(message)) return this.#takeRequest(message, inbound, awaited || this.#sequence !== undefined);
     return undefined;
   }
 
@@ -135,7 +135,7 @@ class Connection implements Served {
     else this.#session.take(message);
   }
 
-  #takeRequest(message: RequestMessage, inbound: Inbound): Promise<void> {
+  #takeRequest(message: RequestMessage, inbound: Inbound, awaited: boolean): Promise<void> {
     const { id, method } = message;
     const front: Front = this.#isExchange(message) ? this.#exchange : this.#session;
     const background = front === this.#exchange && method === "subscriptions/listen";
@@ -145,14 +145,14 @@ class Connection implements Served {
       return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.fault(error, message) }, inbound));
     }
     if (background) return this.#answerListen(message, inbound, flight);
-    const work = (): Promise<void> => this.#answer(front, message, inbound, flight);
-    if (this.#sequence === undefined) return work();
-    if (method === "ping") return this.#sequence.enqueuePing(work);
+    if (!awaited) return this.#answer(front, message, inbound, flight);
     // A cancelled call gives up its turn, whether or not it heeds its signal.
     const given = new Promise<void>((resolve) => {
       flight.onCancel = resolve;
     });
-    return this.#sequence.enqueue(() => Promise.race([work(), given]));
+    const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, flight), given]);
+    if (this.#sequence === undefined) return work();
+    return method === "ping" ? this.#sequence.enqueuePing(work) : this.#sequence.enqueue(work);
   }
 
   /** A request that stands by itself, or one of a session: some methods mean nothing in one of the two styles. */
@@ -219,32 +219,9 @@ class Connection implements Served {
       void this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
       return;
     }
-    const answers = new Map<number, ResponseMessage>();
-    const work = items.map(async (item, index) => {
-      if ("fault" in item) {
-        answers.set(index, item.fault);
-        return;
-      }
-      const { message } = item;
-      if (isRequest(message) && (message.method === "initialize" || isExchange(message))) {
-        const details = `${message.method} cannot be part of a batch`;
-        const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
-        answers.set(index, { jsonrpc: "2.0", id: message.id, error });
-        return;
-      }
-      // Answers are kept until all are there; everything else goes out as it comes.
-      const reply: Inbound["reply"] = async (sent, how) => {
-        if (!Array.isArray(sent) && isResponse(sent as Message)) answers.set(index, writable(sent as ResponseMessage));
-        else await inbound.reply(sent, how);
-      };
-      await this.#take(message, { ...inbound, kind: "message", message, reply });
-    });
     const flight = this.#inFlight.beginNameless();
-    void Promise.all(work).then(async () => {
-      const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
-      if (ordered.length > 0) await inbound.reply(ordered, { last: true }).catch(() => undefined);
-      this.#inFlight.end(flight);
-    });
+    const take = (message: Message, one: Inbound): Promise<void> | undefined => this.#take(message, one, true);
+    void takeBatch(items, inbound, take).then(() => this.#inFlight.end(flight));
   }
 
   async #finish(graceMs: number): Promise<void> {
@@ -260,29 +237,9 @@ class Connection implements Served {
   }
 }
 
-function unsendable({ id }: ResponseMessage, error: unknown): ResponseMessage {
-  const refusal = McpError.of("internal_error", `The answer cannot be sent: ${textOf(error)}`);
-  return { jsonrpc: "2.0", id, error: refusal.toBody() };
-}
-
-/** One answer that has no JSON must not cost a batch all the others. */
-function writable(response: ResponseMessage): ResponseMessage {
-  try {
-    encode(response);
-    return response;
-  } catch (error) {
-    return unsendable(response, error);
-  }
-}
-
 function spokenRevisions(names: readonly string[] | undefined): readonly Revision[] {
-  if (names === undefined) return REVISIONS;
-  for (const name of names) {
-    if (revisionNamed(name) === undefined) {
-      throw new TypeError(`Unknown revision ${name}; known are ${REVISIONS.map((known) => known.name).join(", ")}`);
-    }
-  }
-  return REVISIONS.filter(({ name }) => names.includes(name));
+  const spoken = names?.map((name) => knownRevision(name)) ?? REVISIONS;
+  return REVISIONS.filter((revision) => spoken.includes(revision));
 }
 
 export async function serveTransport(

@@ -1,7 +1,9 @@
 // What a handler gets beside its arguments: progress and questions, as they leave the server. How they travel to
 // the caller is tested with the dialogue; log messages are in logging.test.ts.
 
+import * as v from "valibot";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { desk } from "../../test/support/desk.ts";
 import type { Params, Request, Result } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
@@ -84,6 +86,41 @@ describe("ask", () => {
       const error = await caller.refused("tools/call", call());
       expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities });
       expect(caller.asked).toEqual([]);
+    }
+  });
+
+  it("turns a Standard Schema into a form", async () => {
+    const requestedSchema = z.object({ name: z.string().meta({ title: "Name" }), age: z.number().optional() });
+    const server = tool(({ ask }) => ask.elicit({ message: "Who?", requestedSchema }));
+    const caller = desk(server, { caller: { capabilities }, answer: () => ({ action: "decline" }) });
+    expect(await caller.call("tools/call", call())).toMatchObject({ isError: false });
+    const said = {
+      type: "object",
+      properties: { name: { type: "string", title: "Name" }, age: { type: "number" } },
+      required: ["name"],
+    };
+    expect(caller.asked.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: said }]);
+  });
+
+  it("refuses a form that cannot be sent, in plain words", async () => {
+    const forms: readonly [unknown, string][] = [
+      [{ name: z.string() }, "has schemas of zod as values; wrap them: z.object({ ... })"],
+      [{ type: "object", properties: { a: z.string() } }, "has schemas of zod as values; wrap them: z.object({ ... })"],
+      [z.string(), "must be an object, because the fields of a form have names"],
+      [z.object({ at: z.date() }), "cannot be said in JSON Schema"],
+      [v.object({ a: v.string() }), "does not say itself in JSON Schema; give a JSON Schema in its place, or give"],
+      ["name", "must be a Standard Schema or a JSON Schema, an object"],
+    ];
+    for (const [requestedSchema, why] of forms) {
+      const thrown: unknown[] = [];
+      const work = ({ ask }: ToolContext): unknown =>
+        ask.elicit({ message: "Who?", requestedSchema: requestedSchema as never }).catch((error) => thrown.push(error));
+      const caller = desk(tool(work), { caller: { capabilities } });
+      await caller.call("tools/call", call());
+      expect(caller.asked).toEqual([]);
+      expect(thrown).toEqual([expect.any(TypeError)]);
+      expect(String(thrown[0])).toMatch(/^TypeError: ask\.elicit\(\): its requestedSchema /);
+      expect(String(thrown[0])).toContain(why);
     }
   });
 

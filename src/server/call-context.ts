@@ -2,24 +2,51 @@
 // typed ways back. Each way is a getter that binds when it is read, so a call that uses none pays for none,
 // and a handler may take them out of the context (`(args, { progress, ask }) => ...`).
 
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
-import type { Notification, Request, Result } from "../core/handler.ts";
-import { checkAnswer, checkAsk } from "../protocol/asks.ts";
-import {
-  type CreateMessageParams,
-  type CreateMessageResult,
-  type ElicitParams,
-  type ElicitResult,
-  type InputResponses,
-  type ListRootsResult,
-  META,
+import type { Notification, Params, Request, Result } from "../core/handler.ts";
+import type {
+  CreateMessageParams,
+  CreateMessageResult,
+  ElicitFormParams,
+  ElicitParams,
+  ElicitResult,
+  InputResponses,
+  ListRootsResult,
 } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/meta.ts";
+import { formSchemaOf } from "./schema.ts";
+
+/** A question for a person; its form may also be a Standard Schema that says itself in JSON Schema. */
+export type ElicitQuestion =
+  | ElicitParams
+  | (Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: StandardSchemaV1 });
 
 /** Asks the caller in mid-call. An McpError says so where the caller has not declared that it can answer. */
 export interface Ask {
   (request: Request, options?: AskOptions): Promise<Result>;
-  elicit(params: ElicitParams, options?: AskOptions): Promise<ElicitResult>;
+  /**
+   * Asks the person behind the caller, by a form or by an address to visit. A form is flat: texts, numbers, yes or no,
+   * choices. What comes back is not held against the form.
+   *
+   * @example
+   * const { action, content } = await context.ask.elicit({
+   *   message: "Which city?",
+   *   requestedSchema: z.object({ city: z.string() }),
+   * });
+   */
+  elicit(params: ElicitQuestion, options?: AskOptions): Promise<ElicitResult>;
+  /**
+   * Asks the caller's model.
+   *
+   * @example
+   * const { content } = await context.ask.sample({
+   *   messages: [{ role: "user", content: { type: "text", text: "A word for blue?" } }],
+   *   maxTokens: 20,
+   * });
+   */
   sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult>;
+  /** Asks for the folders that the caller works in. */
   roots(options?: AskOptions): Promise<ListRootsResult>;
 }
 
@@ -124,18 +151,27 @@ export class CallContext implements ToolContext {
 
   get ask(): Ask {
     const ask = async (request: Request, options?: AskOptions): Promise<Result> => {
+      // Most calls ask nothing, and most programs never do.
+      const { checkAnswer, checkAsk } = await import("../protocol/asks.ts");
       checkAsk(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
       checkAnswer(request.method, answer);
       return answer;
     };
     return Object.assign(ask, {
-      elicit: (params: ElicitParams, options?: AskOptions) =>
-        ask({ method: "elicitation/create", params }, options) as Promise<Result & ElicitResult>,
+      elicit: async (params: ElicitQuestion, options?: AskOptions) =>
+        ask({ method: "elicitation/create", params: sayable(params) }, options) as Promise<Result & ElicitResult>,
       sample: (params: CreateMessageParams, options?: AskOptions) =>
         ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
       roots: (options?: AskOptions) =>
         ask({ method: "roots/list", params: {} }, options) as Promise<Result & ListRootsResult>,
     });
   }
+}
+
+/** With its form in JSON Schema; throws where that cannot be. */
+function sayable(params: ElicitQuestion): Params {
+  if (params.requestedSchema === undefined) return params;
+  const requestedSchema = formSchemaOf(params.requestedSchema);
+  return requestedSchema === params.requestedSchema ? params : { ...params, requestedSchema };
 }

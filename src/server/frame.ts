@@ -2,22 +2,36 @@
 // server's own `_meta` is one frozen object, made once. Lists are cut into pages here.
 
 import type { Meta, Result } from "../core/handler.ts";
-import { type CacheScope, type Icon, type Implementation, META } from "../protocol/model/index.ts";
+import type { CacheScope, Icon, Implementation } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/meta.ts";
 import { page, type PageItem } from "../protocol/pages.ts";
 
-/** How long a result may be used again, and by whom. */
+/**
+ * How long a result may be used again, and by whom.
+ *
+ * @example
+ * createServer({ name: "notes", version: "1.0.0", cache: { ttlMs: 60_000, cacheScope: "private" } });
+ */
 export interface CacheHint {
+  /** In milliseconds; 0: not at all. */
   readonly ttlMs: number;
+  /** "public": the same for every caller, so that what stands between may share it. */
   readonly cacheScope: CacheScope;
 }
 
 /** What a server says of itself, and how it behaves. */
 export interface ServerInfo {
+  /** What programs call it. */
   readonly name: string;
+  /** Of the server, not of the protocol. */
   readonly version: string;
+  /** For people: how a program shows the server, where that is not its name. */
   readonly title?: string;
+  /** For people: what the server is for. */
   readonly description?: string;
+  /** Where people can read more. */
   readonly websiteUrl?: string;
+  /** Pictures for programs that show the server. */
   readonly icons?: readonly Icon[];
   /** For the model: how to use this server. */
   readonly instructions?: string;
@@ -32,7 +46,10 @@ export interface ServerInfo {
   readonly logging?: boolean;
   /** How many items a page of a list holds; 1000 where it is left out. */
   readonly pageSize?: number;
-  /** Seals what is kept with the caller between rounds. Servers that answer for each other share one. */
+  /**
+   * Seals what is kept with the caller between rounds. Servers that answer for each other share one; where it is left
+   * out, each server has a random one of its own.
+   */
   readonly sealKey?: string | Uint8Array;
   /** For lists and reads; nothing may be kept where it is left out. */
   readonly cache?: CacheHint;
@@ -51,10 +68,8 @@ export class Frame {
   readonly #pageSize: number;
 
   constructor(server: ServerInfo) {
+    checkNames(server);
     const { name, version, title, description, websiteUrl, icons, pageSize = 1000 } = server;
-    if (typeof name !== "string" || typeof version !== "string") {
-      throw new TypeError("createServer() needs a name and a version, both strings");
-    }
     if (!Number.isInteger(pageSize) || pageSize < 1) throw new TypeError("pageSize must be a whole number above 0");
     const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
     this.meta = Object.freeze({ [META.serverInfo]: info });
@@ -82,6 +97,17 @@ export class Frame {
   metaWith(meta: unknown): Meta {
     return typeof meta === "object" && meta !== null ? { ...meta, ...this.meta } : this.meta;
   }
+}
+
+/** Programs without types may give anything, or nothing. */
+function checkNames(server: unknown): void {
+  const { name, version } = Object(server) as Record<string, unknown>;
+  const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
+  if (missing.length === 0) return;
+  const what = missing.map(([field]) => `a ${field}`).join(" and ");
+  throw new TypeError(
+    `createServer() needs ${what}, as text; the form is createServer({ name: "notes", version: "1.0.0" })`,
+  );
 }
 
 /** Throws where a hint would make results that no caller may accept; `owner` is for the error's text. */

@@ -1,6 +1,6 @@
 // catenary/server: servers, and all that their authors may need to name.
 
-export type { Ask, ToolContext } from "./call-context.ts";
+export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { Completer } from "./completions.ts";
 export type { CacheHint, ServerInfo } from "./frame.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";

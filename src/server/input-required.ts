@@ -5,8 +5,7 @@
 
 import type { Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
-import { createSeal, digest, type Seal } from "../core/seal.ts";
-import { checkAsk } from "../protocol/asks.ts";
+import type { Seal } from "../core/seal.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
@@ -27,7 +26,14 @@ export class InputRequired {
   }
 }
 
-/** Questions by keys of your choice; the answers come back in `context.answers` under the same keys. */
+/**
+ * What a handler returns to be called again with answers, holding nothing until then. The questions have keys of your
+ * choice; the answers come back in `context.answers` under the same keys, and the state in `context.state`. The state
+ * travels with the caller, sealed; it must be JSON.
+ *
+ * @example
+ * server.tool("where", {}, (_args, { answers }) => answers["roots"] ?? inputRequired({ roots: { method: "roots/list" } }));
+ */
 export function inputRequired(requests: InputRequests, state?: unknown): InputRequired {
   return new InputRequired(requests, state);
 }
@@ -44,49 +50,60 @@ const NOTHING: Brought = Object.freeze({ answers: Object.freeze({}), state: unde
 
 export class Rounds {
   readonly #frame: Frame;
-  readonly #seal: Seal;
+  readonly #sealKey: string | Uint8Array | undefined;
+  #seal: Seal | undefined;
 
   constructor(frame: Frame, sealKey: string | Uint8Array | undefined) {
+    if (sealKey?.length === 0) throw new TypeError("createServer(): its sealKey must not be empty");
     this.#frame = frame;
-    this.#seal = createSeal(sealKey);
+    this.#sealKey = sealKey;
   }
 
   /** Throws where the caller cannot answer one of the questions. */
-  result(required: InputRequired, request: Request, context: Context): Result {
+  async result(required: InputRequired, request: Request, context: Context): Promise<Result> {
+    const { checkAsk } = await import("../protocol/asks.ts");
     for (const { method, params } of Object.values(required.requests)) {
       checkAsk({ method, params: params ?? {} }, context.caller.capabilities);
     }
     const sealed: Sealed = {
       is: "state",
       principal: context.caller.principal,
-      call: digestOf(request),
+      call: await digestOf(request),
       state: required.state,
     };
     return {
       resultType: "input_required",
       inputRequests: required.requests,
-      requestState: this.#seal.seal(sealed, STATE_TTL_MS),
+      requestState: (await this.#sealer()).seal(sealed, STATE_TTL_MS),
       _meta: this.#frame.meta,
     };
   }
 
   /** Throws invalid params where a state is not ours, is not for this call, or answers are no answers. */
-  brought(request: Request, context: Context): Brought {
+  brought(request: Request, context: Context): Brought | Promise<Brought> {
     const { requestState, inputResponses } = request.params;
     if (requestState === undefined && inputResponses === undefined) return NOTHING;
     if (inputResponses !== undefined && !isAnswers(inputResponses)) {
       throw invalidParams("inputResponses must be an object that holds an object for each key");
     }
-    const state = requestState === undefined ? undefined : this.#open(requestState, request, context);
-    return { answers: inputResponses ?? NOTHING.answers, state };
+    const answers = inputResponses ?? NOTHING.answers;
+    if (requestState === undefined) return { answers, state: undefined };
+    return this.#open(requestState, request, context).then((state) => ({ answers, state }));
   }
 
-  #open(token: unknown, request: Request, context: Context): unknown {
-    const sealed: Partial<Sealed> | undefined = typeof token === "string" ? this.#seal.open(token) : undefined;
+  /** Made when it is needed: few servers ever seal. */
+  async #sealer(): Promise<Seal> {
+    const { createSeal } = await import("../core/seal.ts");
+    return (this.#seal ??= createSeal(this.#sealKey));
+  }
+
+  async #open(token: unknown, request: Request, context: Context): Promise<unknown> {
+    const seal = await this.#sealer();
+    const sealed: Partial<Sealed> | undefined = typeof token === "string" ? seal.open(token) : undefined;
     if (sealed?.is !== "state") {
       throw invalidParams("requestState is not ours, was altered or has expired; call again without it");
     }
-    if (sealed.principal !== context.caller.principal || sealed.call !== digestOf(request)) {
+    if (sealed.principal !== context.caller.principal || sealed.call !== (await digestOf(request))) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
     return sealed.state;
@@ -98,7 +115,8 @@ function isAnswers(value: unknown): value is InputResponses {
 }
 
 /** Blind to what differs between a call and its retry. */
-function digestOf({ method, params }: Request): string {
+async function digestOf({ method, params }: Request): Promise<string> {
+  const { digest } = await import("../core/seal.ts");
   const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
   return digest([method, rest]);
 }

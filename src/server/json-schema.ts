@@ -6,13 +6,13 @@ import { textOf } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Check, type Checked, issueText, placeText } from "./issues.ts";
-import { followable, placeOfReference } from "./references.ts";
+import { followable, placeOf } from "./references.ts";
+import type { Dialect } from "./schema-kind.ts";
 
 /** More would tell the model nothing new. */
 const MOST_ISSUES = 20;
 
-/** What `$schema` may say, without an empty fragment at its end. The first is meant where it says nothing. */
-const DIALECTS = {
+const LOADERS = {
   "https://json-schema.org/draft/2020-12/schema": {
     load: async () => (await import("ajv/dist/2020.js")).Ajv2020,
     dynamic: "$dynamicRef",
@@ -22,24 +22,23 @@ const DIALECTS = {
     dynamic: "$recursiveRef",
   },
   "http://json-schema.org/draft-07/schema": { load: async () => (await import("ajv")).Ajv, dynamic: undefined },
-} as const;
+} as const satisfies Record<Dialect, object>;
 
-type Dialect = keyof typeof DIALECTS;
-type AjvClass = Awaited<ReturnType<(typeof DIALECTS)[Dialect]["load"]>>;
+type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 
 // Every fault is named, so that a model can mend all at once.
 const COMMON = { strict: false, allErrors: true, logger: false } as const satisfies Options;
 
-/** Throws at once where the schema is in a dialect that is not known here; `owner` is for the error's text. */
-export function plainCheck(schema: JsonSchema, owner: string): Check {
-  const dialect = dialectOf(schema, owner);
+/** `owner` is for the texts of errors. */
+export function plainCheck(schema: JsonSchema, dialect: Dialect, owner: string): Check {
   let compiled: ValidateFunction | undefined;
   let compiling: Promise<ValidateFunction> | undefined;
   const check = (validate: ValidateFunction, value: unknown): Checked => {
     try {
       return validate(value) ? { value } : { issues: issuesOf(validate.errors ?? []) };
     } catch (error) {
-      throw unusable(owner, whyOf(error), error);
+      const deep = error instanceof RangeError ? ", or the value is nested too deep" : "";
+      throw unusable(owner, `${whyOf(error)}${deep}`, error);
     }
   };
   return (value) => {
@@ -50,7 +49,7 @@ export function plainCheck(schema: JsonSchema, owner: string): Check {
 }
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string): Promise<ValidateFunction> {
-  const { load, dynamic } = DIALECTS[dialect];
+  const { load, dynamic } = LOADERS[dialect];
   const Ajv = await load();
   // Formats are only notes, as the dialect has it. The schema itself is not held against its dialect, which would
   // cost thirty times its own compiling: a word that makes no sense is found by the compiler.
@@ -60,14 +59,8 @@ async function compile(schema: JsonSchema, dialect: Dialect, owner: string): Pro
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);
     return ajv.compile(followable(schema, dynamic));
   } catch (error) {
-    const { missingRef } = Object(error) as { missingRef?: unknown };
-    if (typeof missingRef === "string") {
-      const place = placeText(placeOfReference(schema, missingRef) ?? []);
-      const what = `it refers to ${missingRef}, which is not inside it, and nothing is ever fetched`;
-      throw unusable(owner, place === "" ? what : `at ${place}, ${what}`, error);
-    }
-    const places = faultyPlaces(Ajv, schema);
-    throw unusable(owner, places === "" ? whyOf(error) : `at ${places}, ${whyOf(error)}`, error);
+    const place = faultyPlace(Ajv, schema, error);
+    throw unusable(owner, place === "" ? whyOf(error) : `at ${place}, ${whyOf(error)}`, error);
   }
 }
 
@@ -76,14 +69,30 @@ function unusable(owner: string, why: string, cause: unknown): McpError {
 }
 
 function whyOf(error: unknown): string {
+  const missing = missingOf(error);
+  if (missing !== undefined) return `it refers to ${missing}, which is not inside it, and nothing is ever fetched`;
   return error instanceof RangeError ? "it refers to itself without end" : textOf(error);
 }
 
-/** Where a schema that does not compile breaks the rules of its dialect; "" where it keeps them. */
-function faultyPlaces(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema): string {
+/** The reference that ajv could not follow, made whole by the `$id` around it. */
+function missingOf(error: unknown): string | undefined {
+  const { missingRef } = Object(error) as { missingRef?: unknown };
+  return typeof missingRef === "string" ? missingRef : undefined;
+}
+
+/** Where a schema does not compile, as far as it can be told; ajv itself does not say. */
+function faultyPlace(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema, error: unknown): string {
   try {
-    const ajv = new Ajv({ ...COMMON, formats: { regex: isPattern } });
-    if (ajv.validateSchema(schema) === true) return "";
+    const missing = missingOf(error);
+    if (missing !== undefined) {
+      const path = placeOf(schema, ({ $ref, $dynamicRef }) =>
+        [$ref, $dynamicRef].some((target) => typeof target === "string" && missing.endsWith(target)),
+      );
+      return placeText(path ?? []);
+    }
+    if (error instanceof SyntaxError) return placeText(placeOf(schema, hasBadPattern) ?? []);
+    const ajv = new Ajv(COMMON);
+    void ajv.validateSchema(schema);
     const places = (ajv.errors ?? []).map(({ instancePath }) => placeText(pathOf(instancePath)));
     return [...new Set(places)].filter((place) => place !== "").join(" and ");
   } catch {
@@ -91,23 +100,14 @@ function faultyPlaces(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchem
   }
 }
 
-function isPattern(text: string): boolean {
-  try {
-    return new RegExp(text, "u") instanceof RegExp;
-  } catch {
-    return false;
-  }
-}
-
-function dialectOf({ $schema }: JsonSchema, owner: string): Dialect {
-  const known = Object.keys(DIALECTS) as [Dialect, ...Dialect[]];
-  if ($schema === undefined) return known[0];
-  // A dialect is named, not fetched, so an address with the other scheme means the same.
-  const plain = (uri: string): string => uri.replace(/^https?:/, "").replace(/#$/, "");
-  const dialect = known.find((name) => typeof $schema === "string" && plain(name) === plain($schema));
-  if (dialect !== undefined) return dialect;
-  const said = JSON.stringify($schema);
-  throw new TypeError(`${owner} is in the JSON Schema dialect ${said}; the supported ones are ${known.join(", ")}`);
+function hasBadPattern({ pattern, patternProperties }: JsonSchema): boolean {
+  return [pattern, ...Object.keys(Object(patternProperties) as object)].some((text) => {
+    try {
+      return typeof text === "string" && !(new RegExp(text, "u") instanceof RegExp);
+    } catch {
+      return true;
+    }
+  });
 }
 
 function issuesOf(errors: readonly ErrorObject[]): readonly string[] {

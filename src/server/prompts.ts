@@ -11,26 +11,44 @@ import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completions.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
+import { checkRegistration } from "./registration.ts";
+import { isStandard, vendorOf } from "./schema-kind.ts";
 import type { Flat } from "./schema.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 
 export interface PromptArgumentOptions<Required = unknown> {
+  /** For people: how a program labels the field. */
   readonly title?: string;
+  /** For people: what to write there. */
   readonly description?: string;
+  /** Whether the prompt cannot do without it; false where it is left out. */
   readonly required?: Required;
+  /** What could stand there, given what was typed so far. */
   readonly complete?: Completer;
 }
 
-/** `Required` says of each argument whether it is; a mapped type, so that completers inside it know their types. */
+/**
+ * What is said of a prompt when it is registered. `Required` says of each argument whether it is; a mapped type, so
+ * that completers inside it know their types.
+ */
 export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
+  /** For people: how a program shows the prompt. */
   readonly title?: string;
   /** For people who choose, and what `prompts/get` says where the handler says nothing of its own. */
   readonly description?: string;
+  /**
+   * The arguments, by their names. All of them are strings.
+   *
+   * @example
+   * arguments: { className: { description: "Which class", required: true }, depth: {} }
+   */
   readonly arguments?: {
     readonly [Name in keyof Required]: PromptArgumentOptions<Required[Name]> & { readonly required?: boolean };
   };
+  /** Pictures for programs that show the prompt. */
   readonly icons?: readonly Icon[];
+  /** Passed to callers as it is, for what the specification has no field for. */
   readonly _meta?: Meta;
 }
 
@@ -74,10 +92,9 @@ export class Prompts {
   }
 
   add(name: string, options: PromptOptions, get: Prompt["get"]): void {
-    if (typeof name !== "string" || name === "") throw new TypeError("A prompt needs a name");
-    if (typeof get !== "function") throw new TypeError(`Prompt ${name}: its handler must be a function`);
+    const owner = checkRegistration("prompt", name, options, get);
     const { title, description, icons, _meta } = options;
-    const declared = Object.entries(options.arguments ?? {});
+    const declared = declaredOf(owner, options.arguments);
     const prompt: Prompt = {
       description,
       get,
@@ -108,13 +125,28 @@ export class Prompts {
     const prompt = this.#shelf.get(name);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     const args = checkArguments(name, prompt, given);
-    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
+    const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
     const value = await orError(context, () => prompt.get(args, call));
     if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
     const whole = wholeOf(name, value);
     const { messages, _meta, description = prompt.description, ...rest } = whole;
     return this.#frame.complete(defined({ ...rest, description, messages }), _meta);
   }
+}
+
+/** Programs without types may give anything; schemas and lists are what other libraries take here. */
+function declaredOf(owner: string, declared: unknown = {}): readonly [string, PromptArgumentOptions][] {
+  const form = 'the form is { className: { description: "...", required: true } }';
+  if (!isObject(declared) || isStandard(declared)) {
+    throw new TypeError(
+      `${owner}: its arguments must be an object that says of each, by its name, what it is; ${form}`,
+    );
+  }
+  return Object.entries(declared).map(([argument, said]) => {
+    if (isObject(said) && !isStandard(said)) return [argument, said];
+    const what = isStandard(said) ? `is a schema of ${vendorOf(said)}, but` : "must be an object;";
+    throw new TypeError(`${owner}: its argument ${argument} ${what} ${form}`);
+  });
 }
 
 function checkArguments(name: string, { required }: Prompt, given: Record<string, unknown>): Record<string, string> {

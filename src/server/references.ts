@@ -52,12 +52,11 @@ function withAnchors(schema: JsonSchema): JsonSchema {
   return { ...schema, $defs: Object.fromEntries($defs) };
 }
 
-/** Where a reference stands that ends like this one, which ajv may have made whole. */
-export function placeOfReference(schema: JsonSchema, whole: string): Path | undefined {
+/** Where the first schema stands, among a schema and those inside it, that is `wanted`. */
+export function placeOf(schema: JsonSchema, wanted: (inner: JsonSchema) => boolean): Path | undefined {
   let place: Path | undefined;
   mapped(schema, (inner, path) => {
-    const { $ref } = inner;
-    if (typeof $ref === "string" && whole.endsWith($ref)) place ??= path;
+    if (place === undefined && wanted(inner)) place = path;
     return inner;
   });
   return place;

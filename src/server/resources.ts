@@ -11,30 +11,50 @@ import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completions.ts";
 import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
+import { checkRegistration } from "./registration.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 
 interface CommonOptions {
-  /** The address where it is left out. */
+  /** What programs call it; the address where it is left out. */
   readonly name?: string;
+  /** For people: how a program shows it, where that is not its name. */
   readonly title?: string;
+  /** For the model and for people: what is to be found there. */
   readonly description?: string;
+  /** What kind of text or bytes is read, such as "text/markdown"; goes with each read too. */
   readonly mimeType?: string;
+  /** Pictures for programs that show it. */
   readonly icons?: readonly Icon[];
+  /** Whom it is for, how much it matters, when it last changed. */
   readonly annotations?: Annotations;
+  /** Passed to callers as it is, for what the specification has no field for. */
   readonly _meta?: Meta;
-  /** For what is read here; the server's own hint where it is left out. */
+  /**
+   * How long callers may keep what they read here; the server's own hint where it is left out.
+   *
+   * @example
+   * cache: { ttlMs: 60_000, cacheScope: "public" }
+   */
   readonly cache?: CacheHint;
 }
 
+/** What is said of a resource when it is registered. */
 export interface ResourceOptions extends CommonOptions {
-  /** In bytes. */
+  /** In bytes, as it is read. */
   readonly size?: number;
 }
 
+/** What is said of a template when it is registered. */
 export interface TemplateOptions extends CommonOptions {
   /** The addresses that the template stands for now, where they can be counted: they join the list of resources. */
   readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
+  /**
+   * By the name of a variable: what could stand there, given what was typed so far.
+   *
+   * @example
+   * complete: { date: (typed) => days.filter((day) => day.startsWith(typed)) }
+   */
   readonly complete?: Readonly<Record<string, Completer>>;
 }
 
@@ -70,22 +90,21 @@ export class Resources {
   }
 
   add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
-    if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
-      throw new TypeError(`Resource ${uri}: its address must begin with a scheme`);
-    if (typeof read !== "function") throw new TypeError(`Resource ${uri}: its handler must be a function`);
-    checkedCache(`Resource ${uri}`, options.cache);
+    const owner = checkRegistration("resource", uri, options, read);
+    if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: its address must begin with a scheme`);
+    checkedCache(owner, options.cache);
     const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
     const shown = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
     this.#resources.put(uri, { options, read }, shown);
   }
 
   addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
+    const owner = checkRegistration("template", uriTemplate, options, read);
     const parsed = parseTemplate(uriTemplate);
-    if (typeof read !== "function") throw new TypeError(`Template ${uriTemplate}: its handler must be a function`);
-    checkedCache(`Template ${uriTemplate}`, options.cache);
+    checkedCache(owner, options.cache);
     const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
     const stray = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
-    if (stray !== undefined) throw new TypeError(`Template ${uriTemplate}: it has no variable ${stray} to complete`);
+    if (stray !== undefined) throw new TypeError(`${owner}: it has no variable ${stray} to complete`);
     const completers = new Map(
       parsed.names.map((name) => [name, Object.hasOwn(complete, name) ? complete[name] : undefined]),
     );
@@ -132,7 +151,7 @@ export class Resources {
     const { uri } = request.params as { uri: string };
     const found = this.#find(uri);
     if (found === undefined) throw notFound(uri);
-    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
+    const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
     const value = await orError(context, () => found.read(call));
     if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
     if (value === undefined) throw notFound(uri);

@@ -4,6 +4,7 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject } from "../protocol/check.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
 
 /** How the makers of schemas write an object schema. */
 const WRAPPED: Readonly<Record<string, string>> = {
@@ -24,7 +25,7 @@ export function vendorOf(schema: StandardSchemaV1): string {
 }
 
 /** Throws where it is neither kind of schema. `field` is what holds it; `as` is the field where such schemas belong. */
-export function checkSchema(owner: string, field: string, schema: unknown, as = field): void {
+export function checkSchema(owner: string, field: string, schema: unknown, as: string = field): void {
   if (isStandard(schema)) {
     if (as === field) return;
     throw new TypeError(`${owner}: its ${field} is a schema of ${vendorOf(schema)}; give it as ${as}`);
@@ -47,4 +48,24 @@ export function checkSchema(owner: string, field: string, schema: unknown, as = 
       `${owner}: properties.${name} of its ${field} must be a JSON Schema, such as { type: "string" }`,
     );
   }
+}
+
+/** What `$schema` may say, without an empty fragment at its end. The first is meant where it says nothing. */
+const DIALECTS = [
+  "https://json-schema.org/draft/2020-12/schema",
+  "https://json-schema.org/draft/2019-09/schema",
+  "http://json-schema.org/draft-07/schema",
+] as const;
+
+export type Dialect = (typeof DIALECTS)[number];
+
+/** Throws where the schema is in a dialect that cannot be checked here. */
+export function dialectOf({ $schema }: JsonSchema, owner: string): Dialect {
+  if ($schema === undefined) return DIALECTS[0];
+  // A dialect is named, not fetched, so an address with the other scheme means the same.
+  const plain = (uri: string): string => uri.replace(/^https?:/, "").replace(/#$/, "");
+  const dialect = DIALECTS.find((name) => typeof $schema === "string" && plain(name) === plain($schema));
+  if (dialect !== undefined) return dialect;
+  const said = JSON.stringify($schema);
+  throw new TypeError(`${owner} is in the JSON Schema dialect ${said}; the supported ones are ${DIALECTS.join(", ")}`);
 }

@@ -6,8 +6,7 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/sp
 import { textOf } from "../core/text.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Check, type Checked, issueText } from "./issues.ts";
-import { plainCheck } from "./json-schema.ts";
-import { checkSchema, isStandard, vendorOf } from "./schema-kind.ts";
+import { checkSchema, dialectOf, isStandard, vendorOf } from "./schema-kind.ts";
 
 export type Schema = StandardSchemaV1 | JsonSchema;
 
@@ -54,11 +53,21 @@ export type BareFields<Of> = Of extends StandardSchemaV1
 
 /** `owner` is for the error texts. */
 export function checkOf(schema: Schema, owner = "A schema"): Check {
-  if (!isStandard(schema)) return plainCheck(schema, owner);
+  if (!isStandard(schema)) return latePlainCheck(schema, owner);
   const { "~standard": standard } = schema;
   return (value) => {
     const result = standard.validate(value);
     return result instanceof Promise ? result.then(checked) : checked(result);
+  };
+}
+
+/** What checks plain JSON Schema is loaded with the first value: many servers have only schemas that check themselves. */
+function latePlainCheck(schema: JsonSchema, owner: string): Check {
+  const dialect = dialectOf(schema, owner);
+  let check: Check | undefined;
+  return (value) => {
+    if (check !== undefined) return check(value);
+    return import("./json-schema.ts").then(({ plainCheck }) => (check ??= plainCheck(schema, dialect, owner))(value));
   };
 }
 

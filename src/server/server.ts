@@ -2,59 +2,127 @@
 // knows nothing of wires. Its capabilities are what was registered, no more. Registrations may come and go
 // while it runs.
 
-import type { Context } from "../core/context.ts";
-import type { Handler, Request, Result } from "../core/handler.ts";
+import type { Handler } from "../core/handler.ts";
 import { checkParams } from "../protocol/check.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import type { CompleteParams, ServerCapabilities } from "../protocol/model/index.ts";
-import { complete, type Completers } from "./completions.ts";
-import { Frame, type ServerInfo } from "./frame.ts";
-import { Rounds } from "./input-required.ts";
-import { type PromptHandler, type PromptOptions, Prompts } from "./prompts.ts";
-import {
-  type ResourceHandler,
-  type ResourceOptions,
-  Resources,
-  type TemplateHandler,
-  type TemplateOptions,
-} from "./resources.ts";
+import type { ServerInfo } from "./frame.ts";
+import { type Answer, Parts } from "./parts.ts";
+import type { PromptHandler, PromptOptions } from "./prompts.ts";
+import type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions } from "./resources.ts";
 import type { Schema } from "./schema.ts";
-import { type ListName, Subscriptions } from "./subscriptions.ts";
 import type { TemplateVariables } from "./template-variables.ts";
-import { type ToolHandler, type ToolOptions, Tools } from "./tools.ts";
+import type { ToolHandler, ToolOptions, Wrapped } from "./tools.ts";
 
 /** A handler that can be told what it serves. What is registered under a known name replaces what was there. */
 export interface Server extends Handler {
+  /**
+   * Registers a tool: a function that a model may call. A string that it returns is one text block, content blocks
+   * are content, and anything else is structured content with its JSON as text. What it throws is a result with
+   * `isError`, for the model to read; an `McpError` is an error of the protocol.
+   *
+   * @example
+   * server.tool(
+   *   "add",
+   *   { description: "Adds two numbers", input: z.object({ a: z.number(), b: z.number() }) },
+   *   ({ a, b }) => a + b,
+   * );
+   */
   tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
     name: string,
-    options: ToolOptions<Input, Output>,
+    options: ToolOptions<Input, Output> & Wrapped<Input>,
     handler: ToolHandler<Input, Output>,
   ): Server;
+  /**
+   * Registers a resource: something to read at one address. A string is text, a `Uint8Array` is a blob, undefined is
+   * "not found", anything else is JSON.
+   *
+   * @example
+   * server.resource("notes://today", { name: "Today", mimeType: "text/plain" }, () => "Water the plants.");
+   */
   resource(uri: string, options: ResourceOptions, read: ResourceHandler): Server;
+  /**
+   * Registers resources whose addresses follow a URI template (RFC 6570). The handler gets the template's variables;
+   * it returns what a resource returns.
+   *
+   * @example
+   * server.template("notes://day/{date}", { name: "Notes of a day" }, ({ date }) => notes.get(date));
+   */
   template<const Text extends string>(
     uriTemplate: Text,
     options: TemplateOptions,
     read: TemplateHandler<TemplateVariables<Text>>,
   ): Server;
+  /**
+   * Registers a prompt: messages that a person may start from. A string is one message of the user; an array is the
+   * messages themselves.
+   *
+   * @example
+   * server.prompt(
+   *   "review",
+   *   { description: "Reviews a class", arguments: { className: { required: true } } },
+   *   ({ className }) => `Please review the class ${className}.`,
+   * );
+   */
   prompt<const Required extends Readonly<Record<string, unknown>> = Readonly<Record<string, unknown>>>(
     name: string,
     options: PromptOptions<Required>,
     get: PromptHandler<Required>,
   ): Server;
-  /** Each says whether there was such a thing. */
+  /**
+   * Takes a tool away and says whether it was there. Callers that listen hear that the list has changed.
+   *
+   * @example
+   * server.removeTool("add"); // true, and false the second time
+   */
   removeTool(name: string): boolean;
+  /**
+   * Takes a resource away and says whether it was there.
+   *
+   * @example
+   * server.removeResource("notes://today");
+   */
   removeResource(uri: string): boolean;
+  /**
+   * Takes a template away, named by its text as it was registered, and says whether it was there.
+   *
+   * @example
+   * server.removeTemplate("notes://day/{date}");
+   */
   removeTemplate(uriTemplate: string): boolean;
+  /**
+   * Takes a prompt away and says whether it was there.
+   *
+   * @example
+   * server.removePrompt("review");
+   */
   removePrompt(name: string): boolean;
-  /** Tells those who asked that the resource at this address has changed. */
+  /**
+   * Tells the callers who asked for it that what is read at this address has changed.
+   *
+   * @example
+   * server.updated("notes://today");
+   */
   updated(uri: string): void;
-  /** Ends what is held open for callers. */
+  /**
+   * Ends what is held open for callers. It closes no connection: that is for what `serve` gave.
+   *
+   * @example
+   * await server.close();
+   */
   close(): Promise<void>;
 }
 
 type Methods = { [Name in keyof Server]: Server[Name] };
-type Answer = (request: Request, context: Context) => Result | Promise<Result>;
 
+/**
+ * Makes a server, empty until something is registered. It is a handler: `serve` puts it on a wire, and `connect`
+ * takes it as it is.
+ *
+ * @example
+ * const server = createServer({ name: "notes", version: "1.0.0" })
+ *   .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => text);
+ * await serve(server);
+ */
 export function createServer(info: ServerInfo): Server {
   const parts = new Parts(info);
   const answers: Readonly<Record<string, Answer>> = parts.answers();
@@ -99,93 +167,4 @@ export function createServer(info: ServerInfo): Server {
   };
   const server: Server = Object.assign(handler, methods);
   return server;
-}
-
-/** What a server is made of, and what it can say of itself. */
-class Parts {
-  readonly subscriptions = new Subscriptions();
-  readonly tools: Tools;
-  readonly resources: Resources;
-  readonly prompts: Prompts;
-  readonly #info: ServerInfo;
-  readonly #frame: Frame;
-  #completes = false;
-
-  constructor(info: ServerInfo) {
-    this.#info = info;
-    this.#frame = new Frame(info);
-    const rounds = new Rounds(this.#frame, info.sealKey);
-    const changed = (list: ListName) => () => this.subscriptions.changed(list);
-    this.tools = new Tools(this.#frame, rounds, changed("tools"));
-    this.resources = new Resources(this.#frame, rounds, changed("resources"));
-    this.prompts = new Prompts(this.#frame, rounds, changed("prompts"));
-  }
-
-  answers(): Record<string, Answer> {
-    const { tools, resources, prompts } = this;
-    return {
-      "server/discover": () => this.#discover(),
-      "tools/list": (request) => tools.list(request),
-      "tools/call": (request, context) => tools.call(request, context),
-      "resources/list": (request, context) => resources.list(request, context),
-      "resources/templates/list": (request) => resources.listTemplates(request),
-      "resources/read": (request, context) => resources.read(request, context),
-      "prompts/list": (request) => prompts.list(request),
-      "prompts/get": (request, context) => prompts.get(request, context),
-      "completion/complete": (request, context) =>
-        complete(request, context, this.#frame, (ref) => this.#completers(ref)),
-      "subscriptions/listen": (request, context) => this.#listen(request, context),
-    };
-  }
-
-  /** A family of methods is there from its first registration on. */
-  serves(method: string): boolean {
-    const family = method.slice(0, method.indexOf("/"));
-    if (family === "completion") return this.#completes;
-    return this.#isList(family) ? this[family].used : true;
-  }
-
-  // A handler that takes the context may log. One that hides it, behind a rest or a default, is told so when it does.
-  noteHandler(handler: { readonly length: number }, contextAt = 2): void {
-    if (handler.length >= contextAt) this.#frame.logging ??= true;
-  }
-
-  noteCompleters(completers: readonly unknown[]): void {
-    this.#completes ||= completers.some((completer) => completer !== undefined);
-  }
-
-  #isList(family: string): family is ListName {
-    return family === "tools" || family === "resources" || family === "prompts";
-  }
-
-  #capabilities(): ServerCapabilities {
-    const { listChanged = true, subscribe = true } = this.#info;
-    return {
-      ...(this.#frame.logging ? { logging: {} } : undefined),
-      ...(this.#completes ? { completions: {} } : undefined),
-      ...(this.prompts.used ? { prompts: { listChanged } } : undefined),
-      ...(this.resources.used ? { resources: { subscribe, listChanged } } : undefined),
-      ...(this.tools.used ? { tools: { listChanged } } : undefined),
-    };
-  }
-
-  /** Which revisions there are is for the dialogue to add. */
-  #discover(): Result {
-    const { instructions } = this.#info;
-    const capabilities = this.#capabilities();
-    return this.#frame.cacheable(instructions === undefined ? { capabilities } : { capabilities, instructions });
-  }
-
-  #completers(ref: CompleteParams["ref"]): Completers | undefined {
-    return ref.type === "ref/prompt" ? this.prompts.completers(ref.name) : this.resources.completers(ref.uri);
-  }
-
-  async #listen(request: Request, context: Context): Promise<Result> {
-    const { listChanged = true, subscribe = true } = this.#info;
-    await this.subscriptions.listen(request, context, {
-      listChanged: (list) => listChanged && this[list].used,
-      updates: (uri) => subscribe && this.resources.knows(uri),
-    });
-    return this.#frame.complete({});
-  }
 }

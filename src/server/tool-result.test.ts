@@ -8,12 +8,12 @@ describe("what a tool returns", () => {
   const text = (value: string): object[] => [{ type: "text", text: value }];
 
   it("a string is one text block", () => {
-    expect(toolResult("hi")).toEqual({ content: text("hi"), isError: false });
-    expect(toolResult("")).toEqual({ content: text(""), isError: false });
+    expect(toolResult("t", "hi")).toEqual({ content: text("hi"), isError: false });
+    expect(toolResult("t", "")).toEqual({ content: text(""), isError: false });
   });
 
   it("undefined is empty content", () => {
-    expect(toolResult(undefined)).toEqual({ content: [], isError: false });
+    expect(toolResult("t", undefined)).toEqual({ content: [], isError: false });
   });
 
   it("an array of content blocks is content", () => {
@@ -24,8 +24,8 @@ describe("what a tool returns", () => {
       { type: "resource", resource: { uri: "x:y", text: "z" } },
       { type: "resource_link", uri: "x:y", name: "y" },
     ];
-    expect(toolResult(blocks)).toEqual({ content: blocks, isError: false });
-    for (const block of blocks) expect(toolResult([block])).toEqual({ content: [block], isError: false });
+    expect(toolResult("t", blocks)).toEqual({ content: blocks, isError: false });
+    for (const block of blocks) expect(toolResult("t", [block])).toEqual({ content: [block], isError: false });
   });
 
   it("a link without a name has its address as its name", () => {
@@ -33,17 +33,17 @@ describe("what a tool returns", () => {
     const named = { ...link, name: "x:y" };
     const content = [{ type: "text", text: "see" }, link, { ...link, name: "y" }];
     const whole = [content[0], named, content[2]];
-    expect(toolResult(content)).toEqual({ content: whole, isError: false });
-    expect(toolResult({ content, extra: 1 })).toEqual({ content: whole, extra: 1, isError: false });
+    expect(toolResult("t", content)).toEqual({ content: whole, isError: false });
+    expect(toolResult("t", { content, extra: 1 })).toEqual({ content: whole, extra: 1, isError: false });
     expect(link).not.toHaveProperty("name");
     const odd = [null, "text", { type: "resource_link" }];
-    expect(toolResult({ content: odd })).toEqual({ content: odd, isError: false });
+    expect(toolResult("t", { content: odd })).toEqual({ content: odd, isError: false });
   });
 
   it("an object with a content array is the result itself", () => {
     const result = { content: text("no"), isError: true, _meta: { a: 1 }, extra: 2 };
-    expect(toolResult(result)).toEqual(result);
-    expect(toolResult({ content: [] })).toEqual({ content: [], isError: false });
+    expect(toolResult("t", result)).toEqual(result);
+    expect(toolResult("t", { content: [] })).toEqual({ content: [], isError: false });
   });
 
   it("anything else is structured content with its JSON as text", () => {
@@ -64,14 +64,62 @@ describe("what a tool returns", () => {
     ];
     for (const value of values) {
       const expected = { content: text(JSON.stringify(value)), structuredContent: value, isError: false };
-      expect(toolResult(value)).toEqual(expected);
+      expect(toolResult("t", value)).toEqual(expected);
     }
   });
 
-  it("what JSON has no word for is null, and what it cannot hold is an error", () => {
-    expect(toolResult(() => 1)).toEqual({ content: text("null"), structuredContent: null, isError: false });
-    expect(toolResult(Number.NaN)).toEqual({ content: text("null"), structuredContent: null, isError: false });
-    expect(() => toolResult(1n)).toThrow(TypeError);
+  it("an error is a failure with its text", () => {
+    expect(toolResult("t", new RangeError("too far"))).toEqual({ content: text("too far"), isError: true });
+    expect(toolResult("t", new RangeError())).toEqual({ content: text("RangeError"), isError: true });
+  });
+
+  const circle: { self?: unknown } = {};
+  circle.self = circle;
+  const odd: readonly (readonly [unknown, string])[] = [
+    [() => 1, "a function, which cannot be sent"],
+    [Symbol("s"), "a symbol, which cannot be sent"],
+    [1n, "a BigInt, which cannot be sent; return a number or a string"],
+    [Number.NaN, "NaN, which cannot be sent; return null or a string"],
+    [-Infinity, "-Infinity, which cannot be sent; return null or a string"],
+    [new Map([["a", 1]]), "a Map, which cannot be sent; return an object or an array"],
+    [new Set([1]), "a Set, which cannot be sent; return an array"],
+    [new Uint8Array(3), "bytes, which cannot be sent; return an image, audio or resource block"],
+    [Buffer.from("x"), "bytes, which cannot be sent; return an image, audio or resource block"],
+    [new ArrayBuffer(3), "bytes, which cannot be sent; return an image, audio or resource block"],
+    [{ toJSON: () => undefined }, "a value that has no JSON and cannot be sent"],
+    [{ a: [1n] }, "a value that cannot be sent: Do not know how to serialize a BigInt"],
+    [circle, "a value that cannot be sent: Converting circular structure to JSON"],
+    [[circle], "a value that cannot be sent: Converting circular structure to JSON"],
+  ];
+
+  it("what cannot be sent is a failure that says so", async () => {
+    const any = (value: unknown): { value: unknown } => ({ value });
+    for (const [value, why] of odd) {
+      const results = [toolResult("odd", value), await declaredResult("odd", value, any)];
+      for (const result of results) {
+        expect(result).toEqual({
+          content: [{ type: "text", text: expect.stringMatching(/^Tool odd/) }],
+          isError: true,
+        });
+        expect(result.content).toMatchObject([{ text: expect.stringContaining(`Tool odd returned ${why}`) }]);
+      }
+      const whole = toolResult("odd", { content: [], structuredContent: value });
+      expect(whole.isError).toBe(true);
+      expect(whole.content).toMatchObject([
+        { text: expect.stringContaining(`returned, as structuredContent, ${why}`) },
+      ]);
+    }
+  });
+
+  it("what JSON has a word for is sent as JSON has it", () => {
+    const day = new Date(0);
+    expect(toolResult("t", day)).toEqual({
+      content: text(JSON.stringify(day)),
+      structuredContent: day,
+      isError: false,
+    });
+    const deep = { map: new Map(), nan: Number.NaN, none: undefined };
+    expect(toolResult("t", deep).content).toEqual(text('{"map":{},"nan":null}'));
   });
 });
 
@@ -101,6 +149,23 @@ describe("what a tool with a declared output returns", () => {
     expect((await declaredResult("t", whole, fail)).isError).toBe(true);
     const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
     expect((await declaredResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
+  });
+
+  it("may be changed by the check into something that can be sent", async () => {
+    const entries = (value: unknown): { value: unknown } => ({ value: [...(value as Map<string, number>)] });
+    const result = await declaredResult("t", new Map([["a", 1]]), entries);
+    expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
+  });
+
+  it("is an error that was returned, whatever the schema", async () => {
+    const expected = { content: [{ type: "text", text: "no" }], isError: true };
+    expect(await declaredResult("t", new Error("no"), pass)).toEqual(expected);
+    expect(await declaredResult("t", new Error("no"), fail)).toEqual(expected);
+  });
+
+  it("is something, where it is declared", async () => {
+    const { content } = await declaredResult("t", undefined, pass);
+    expect(content).toEqual([{ type: "text", text: "Tool t returned undefined, which cannot be sent" }]);
   });
 
   it("may fail without fitting", async () => {

@@ -1,11 +1,14 @@
 // What a tool returns becomes the result of a call. A string is one text block; an array of content blocks is
 // content; an object with a `content` array is the result itself; undefined is empty content; anything else is
 // structured content with its JSON as text. A tool that declares its output always gives structured content.
-// A tool that fails is a result too: `isError`, and a text that a model can read.
+// A tool that fails is a result too: `isError`, and a text that a model can read; so is an error that it returns,
+// and a value that cannot be sent.
 
 import type { Meta, Result } from "../core/handler.ts";
+import { textOf } from "../core/text.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { Check } from "./issues.ts";
+import { messageOf } from "./thrown.ts";
 
 interface Fields {
   readonly content: readonly ContentBlock[];
@@ -19,34 +22,42 @@ export function failure(text: string): Fields {
   return { content: [{ type: "text", text }], isError: true };
 }
 
-export function toolResult(value: unknown): Fields {
+/** `tool` is its name, for the texts of errors. */
+export function toolResult(tool: string, value: unknown): Fields {
   if (typeof value === "string") return { content: [{ type: "text", text: value }], isError: false };
   if (value === undefined) return { content: [], isError: false };
   if (isContent(value)) return { content: named(value), isError: false };
-  return isResult(value) ? asResult(value) : structured(value);
+  if (value instanceof Error) return failure(messageOf(value));
+  return isResult(value) ? asResult(tool, value) : structured(tool, value);
 }
 
 /** For a tool that declares its output. */
 export async function declaredResult(tool: string, value: unknown, check: Check): Promise<Fields> {
+  if (value instanceof Error) return failure(messageOf(value));
   const whole = isResult(value) && ("structuredContent" in value || value["isError"] === true) ? value : undefined;
-  if (whole?.["isError"] === true) return asResult(whole);
+  if (whole?.["isError"] === true) return asResult(tool, whole);
   const checked = await check(whole === undefined ? value : whole["structuredContent"]);
   if (checked.issues !== undefined) {
     const lines = checked.issues.map((issue) => `\n- ${issue}`).join("");
     return failure(`The output of the tool ${tool} does not fit its schema:${lines}`);
   }
-  return whole === undefined ? structured(checked.value) : { ...asResult(whole), structuredContent: checked.value };
+  return whole === undefined
+    ? structured(tool, checked.value)
+    : asResult(tool, { ...whole, structuredContent: checked.value });
 }
 
-function structured(value: unknown): Fields {
-  // JSON has no word for a function or a symbol; what has none is null.
-  const text = (JSON.stringify(value) as string | undefined) ?? "null";
+function structured(tool: string, value: unknown): Fields {
+  const { text, problem } = written(value);
+  if (problem !== undefined) return failure(`Tool ${tool} returned ${problem}`);
   return { content: [{ type: "text", text }], structuredContent: text === "null" ? null : value, isError: false };
 }
 
 type WholeResult = Result & { readonly content: readonly ContentBlock[] };
 
-function asResult(value: WholeResult): Fields {
+function asResult(tool: string, value: WholeResult): Fields {
+  const { structuredContent } = value;
+  const { problem } = structuredContent === undefined ? {} : written(structuredContent);
+  if (problem !== undefined) return failure(`Tool ${tool} returned, as structuredContent, ${problem}`);
   return { ...value, content: named(value.content), isError: value["isError"] === true };
 }
 
@@ -85,4 +96,48 @@ function isBlock(value: unknown): boolean {
     default:
       return false;
   }
+}
+
+/** The JSON of a value, or what is wrong with it, to be said after "The tool returned". */
+type Written =
+  | { readonly text: string; readonly problem?: undefined }
+  | { readonly text?: undefined; readonly problem: string };
+
+function written(value: unknown): Written {
+  const odd = oddity(value);
+  if (odd !== undefined) return { problem: odd };
+  try {
+    const text = JSON.stringify(value) as string | undefined;
+    return text === undefined ? { problem: "a value that has no JSON and cannot be sent" } : { text };
+  } catch (error) {
+    return { problem: `a value that cannot be sent: ${textOf(error)}` };
+  }
+}
+
+function oddity(value: unknown): string | undefined {
+  switch (typeof value) {
+    case "undefined":
+      return "undefined, which cannot be sent";
+    case "function":
+      return "a function, which cannot be sent";
+    case "symbol":
+      return "a symbol, which cannot be sent";
+    case "bigint":
+      return "a BigInt, which cannot be sent; return a number or a string";
+    case "number":
+      return Number.isFinite(value) ? undefined : `${value}, which cannot be sent; return null or a string`;
+    case "object":
+      return value === null ? undefined : oddObject(value);
+    default:
+      return undefined;
+  }
+}
+
+function oddObject(value: object): string | undefined {
+  if (value instanceof Map) return "a Map, which cannot be sent; return an object or an array";
+  if (value instanceof Set) return "a Set, which cannot be sent; return an array";
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
+    return "bytes, which cannot be sent; return an image, audio or resource block";
+  }
+  return undefined;
 }

@@ -97,11 +97,9 @@ describe("the list of tools", () => {
 describe("registering a tool", () => {
   it("refuses what could never work, in plain words", () => {
     const server = createServer(info);
-    expect(() => server.tool("", {}, () => 1)).toThrow("A tool needs a name");
     expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("its input must be an object");
     expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as inputSchema");
     expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as outputSchema");
-    expect(() => server.tool("t", {}, undefined as never)).toThrow("must be a function");
   });
 
   it("leaves no trace when it fails", async () => {

@@ -10,25 +10,51 @@ import { CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
-import { checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
+import { checkRegistration } from "./registration.ts";
+import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 import { counter, Shelf } from "./shelf.ts";
-import { passesOn, textOf } from "./thrown.ts";
+import { messageOf, passesOn } from "./thrown.ts";
 import { declaredResult, failure, toolResult } from "./tool-result.ts";
 
+/** What is said of a tool when it is registered. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
+  /** For people: how a program shows the tool. Models call it by its name. */
   readonly title?: string;
+  /** For the model: what the tool does, and when to call it. */
   readonly description?: string;
-  /** Any Standard Schema, or a plain JSON Schema. Without one, any arguments pass. */
+  /**
+   * What the arguments must be: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. It checks
+   * each call, and the handler gets what it leaves. Without one, any arguments pass.
+   *
+   * @example
+   * input: z.object({ text: z.string() })
+   * @example
+   * input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] }
+   */
   readonly input?: Input;
-  /** Beside an `input` that cannot say itself in JSON Schema, or instead of one. */
+  /** The JSON Schema that callers see, beside an `input` that cannot say itself in one; alone, it also checks. */
   readonly inputSchema?: JsonSchema;
-  /** What the tool returns, as structured content. */
+  /** What the tool returns, as structured content: a schema of either kind. What does not fit is not sent. */
   readonly output?: Output;
+  /** As `inputSchema`, for `output`. */
   readonly outputSchema?: JsonSchema;
+  /**
+   * Hints on what a call does, for programs that ask a person first.
+   *
+   * @example
+   * annotations: { readOnlyHint: true, openWorldHint: false }
+   */
   readonly annotations?: ToolAnnotations;
+  /** Pictures for programs that show the tool. */
   readonly icons?: readonly Icon[];
+  /** Passed to callers as it is, for what the specification has no field for. */
   readonly _meta?: Meta;
 }
+
+/** Refuses the bare fields of an object schema, `{ a: z.string() }`, which would otherwise pass as a JSON Schema. */
+export type Wrapped<Input> = [BareFields<Input>] extends [never]
+  ? unknown
+  : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
 
 export type ToolArguments<Input> = undefined extends Input
   ? Record<string, unknown>
@@ -75,10 +101,8 @@ export class Tools {
   }
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
-    if (typeof name !== "string" || name === "") throw new TypeError("A tool needs a name");
-    if (typeof run !== "function") throw new TypeError(`Tool ${name}: its handler must be a function`);
+    const owner = checkRegistration("tool", name, options, run);
     const { title, description, input, output, annotations, icons, _meta } = options;
-    const owner = `Tool ${name}`;
     const inputSchema = jsonSchemaOf(owner, "input", input, options.inputSchema) ?? {};
     if (inputSchema["type"] !== undefined && inputSchema["type"] !== "object") {
       throw new TypeError(`${owner}: its input must be an object, because arguments have names`);
@@ -113,18 +137,21 @@ export class Tools {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
     const tool = this.#shelf.get(name);
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
-    const call = new CallContext(context, request, this.#frame, this.#rounds.brought(request, context));
+    const brought = this.#rounds.brought(request, context);
+    // Awaited only where there is something to wait for: this is the path of every call.
+    const call = new CallContext(context, request, this.#frame, brought instanceof Promise ? await brought : brought);
     try {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
       if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
       const value = await tool.run(checked.value, call);
       if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
-      const result = tool.output === undefined ? toolResult(value) : await declaredResult(name, value, tool.output);
+      const result =
+        tool.output === undefined ? toolResult(name, value) : await declaredResult(name, value, tool.output);
       return this.#frame.complete(result, result._meta);
     } catch (error) {
       if (passesOn(error, context)) throw error;
-      return this.#frame.complete(failure(textOf(error)));
+      return this.#frame.complete(failure(messageOf(error)));
     }
   }
 }

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { pathToFileURL } from "node:url";
 import { codeBlocks } from "./markdown.ts";
 
 /** A block of TypeScript. A mark behind the language says more: `run`, or the name of a file that others start. */
@@ -75,15 +74,12 @@ export class Stage {
 
   /** Runs a file of the stage, or of the sources where the path is absolute; its input ends after `input`. */
   async run(file: string, args: readonly string[] = [], input = ""): Promise<Ran> {
-    const loader = pathToFileURL(join(this.#root, "node_modules/tsx/dist/esm/index.mjs")).href;
     const child = spawn(process.execPath, [file, ...args], {
       cwd: this.#folder,
+      timeout: 25_000,
+      killSignal: "SIGKILL",
       // By the environment, because programs that an example starts need the same.
-      env: {
-        ...process.env,
-        NODE_OPTIONS: `--import=${loader}`,
-        TSX_TSCONFIG_PATH: join(this.#folder, "tsconfig.json"),
-      },
+      env: { ...process.env, NODE_OPTIONS: "--import=tsx", TSX_TSCONFIG_PATH: join(this.#folder, "tsconfig.json") },
     });
     const exit = new Promise<number | null>((resolve) => child.once("exit", resolve));
     child.stdin.end(input);

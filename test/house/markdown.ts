@@ -1,15 +1,19 @@
 // Reading the documents: their tables, their links, their code. Only what our own pages use of Markdown.
 
-/** The rows of the first table under a heading, without the heading row; cells without padding. */
+/** The rows of every table, without the heading rows; cells without padding. */
+export function tables(text: string): string[][][] {
+  const found = text.matchAll(/(?:^\|.*\n)+/gm);
+  return Array.from(found, ([table]) => table.trimEnd().split("\n").slice(2).map(cells));
+}
+
+/** The rows of the first table under a heading, up to the next heading. */
 export function tableUnder(heading: string, text: string): string[][] {
-  const start = text.split("\n").findIndex((line) => line === heading);
+  const lines = text.split("\n");
+  const start = lines.indexOf(heading);
   if (start < 0) throw new Error(`There is no heading "${heading}"`);
-  const rows: string[][] = [];
-  for (const line of text.split("\n").slice(start + 1)) {
-    if (line.startsWith("|")) rows.push(cells(line));
-    else if (rows.length > 0 || line.startsWith("#")) break;
-  }
-  return rows.slice(2);
+  const next = lines.findIndex((line, index) => index > start && line.startsWith("#"));
+  const section = lines.slice(start + 1, next < 0 ? undefined : next);
+  return tables(`${section.join("\n")}\n`)[0] ?? [];
 }
 
 function cells(line: string): string[] {

@@ -29,3 +29,10 @@ export const NEWEST_SESSION: Revision = last((revision) => revision.style === "s
 export function revisionNamed(name: string): Revision | undefined {
   return byName.get(name);
 }
+
+/** For names that a person wrote: one that nobody knows is an error that lists those that are known. */
+export function knownRevision(name: string): Revision {
+  const found = byName.get(name);
+  if (found !== undefined) return found;
+  throw new TypeError(`Unknown revision ${name}; known are ${REVISIONS.map((known) => known.name).join(", ")}`);
+}

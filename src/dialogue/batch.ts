@@ -1,0 +1,55 @@
+// Several messages in one array, in the revision that has them: each is taken as if it had come alone, and the
+// answers go out together, in the order of the requests, when the last of them is there. Everything that is no
+// answer goes out as it comes.
+
+import { textOf } from "../core/text.ts";
+import { encode } from "../jsonrpc/codec.ts";
+import { isRequest, isResponse, type Message, type ResponseMessage } from "../jsonrpc/message.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { BatchItem, Inbound } from "../transport/transport.ts";
+import { isExchange } from "./exchange-front.ts";
+
+export async function takeBatch(
+  items: readonly BatchItem[],
+  inbound: Inbound,
+  take: (message: Message, inbound: Inbound) => Promise<void> | undefined,
+): Promise<void> {
+  const answers = new Map<number, ResponseMessage>();
+  const work = items.map(async (item, index) => {
+    if ("fault" in item) {
+      answers.set(index, item.fault);
+      return;
+    }
+    const { message } = item;
+    if (isRequest(message) && (message.method === "initialize" || isExchange(message))) {
+      const details = `${message.method} cannot be part of a batch`;
+      const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
+      answers.set(index, { jsonrpc: "2.0", id: message.id, error });
+      return;
+    }
+    const reply: Inbound["reply"] = async (sent, how) => {
+      if (!Array.isArray(sent) && isResponse(sent as Message)) answers.set(index, writable(sent as ResponseMessage));
+      else await inbound.reply(sent, how);
+    };
+    await take(message, { ...inbound, kind: "message", message, reply });
+  });
+  await Promise.all(work);
+  const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
+  if (ordered.length > 0) await inbound.reply(ordered, { last: true }).catch(() => undefined);
+}
+
+/** What is said instead of an answer that cannot be sent. */
+export function unsendable({ id }: ResponseMessage, error: unknown): ResponseMessage {
+  const refusal = McpError.of("internal_error", `The answer cannot be sent: ${textOf(error)}`);
+  return { jsonrpc: "2.0", id, error: refusal.toBody() };
+}
+
+/** One answer that has no JSON must not cost a batch all the others. */
+function writable(response: ResponseMessage): ResponseMessage {
+  try {
+    encode(response);
+    return response;
+  } catch (error) {
+    return unsendable(response, error);
+  }
+}

@@ -1,0 +1,248 @@
+// Plain JSON Schema: what a check says of a value, in which dialects, where references lead, and what is said of
+// schemas that are none.
+
+import { describe, expect, it } from "vitest";
+import { desk } from "../../test/support/desk.ts";
+import type { McpError } from "../protocol/errors.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
+import type { ToolOptions } from "./index.ts";
+import { checkOf } from "./schema.ts";
+import { createServer } from "./server.ts";
+
+const check = async (schema: JsonSchema, value: unknown): Promise<unknown> => checkOf(schema)(value);
+
+const person = {
+  type: "object",
+  properties: {
+    name: { type: "string" },
+    age: { type: "integer", minimum: 0 },
+    tags: { type: "array", items: { type: "string" } },
+    home: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+  required: ["name", "home"],
+  additionalProperties: false,
+} as const;
+
+describe("checks of plain JSON Schema", () => {
+  it("names what is missing, what is unknown and what is wrong", async () => {
+    expect(await check(person, { age: -1, pets: 1, home: {} })).toEqual({
+      issues: ["name: is required", "pets: is not known", "age: must be >= 0", "home.city: is required"],
+    });
+    expect(await check({ enum: ["a", "b"] }, "c")).toEqual({ issues: ['must be one of ["a","b"]'] });
+    expect(await check({ properties: { "a/b~c": { type: "null" } } }, { "a/b~c": 1 })).toEqual({
+      issues: ["a/b~c: must be null"],
+    });
+  });
+
+  it("answers at once after the first time", async () => {
+    const once = checkOf(person);
+    expect(await once({ name: "a", home: { city: "b" } })).toEqual({ value: { name: "a", home: { city: "b" } } });
+    expect(once({ home: { city: "b" } })).toEqual({ issues: ["name: is required"] });
+  });
+
+  it("does not drown its reader", async () => {
+    const { issues } = (await check(
+      { items: { type: "string" } },
+      Array.from({ length: 500 }, () => 1),
+    )) as {
+      issues: string[];
+    };
+    expect(issues).toHaveLength(21);
+    expect(issues.at(-1)).toBe("and 480 more");
+  });
+
+  it("knows the words of 2020-12, and older dialects by their name", async () => {
+    const dynamic = { $schema: "https://json-schema.org/draft/2020-12/schema#", $dynamicAnchor: "a", type: "null" };
+    expect(await check(dynamic, null)).toEqual({ value: null });
+    const pair = { prefixItems: [{ type: "string" }, { type: "number" }], items: false };
+    expect(await check(pair, ["a", 1])).toEqual({ value: ["a", 1] });
+    expect(await check(pair, ["a", 1, 2])).toHaveProperty("issues");
+    const old = {
+      $schema: "http://json-schema.org/draft-07/schema#",
+      items: [{ type: "string" }],
+      additionalItems: false,
+      dependentRequired: { a: ["b"] },
+    };
+    for (const $schema of [
+      old.$schema,
+      "http://json-schema.org/draft-07/schema",
+      "https://json-schema.org/draft-07/schema#",
+    ]) {
+      expect(await check({ ...old, $schema }, ["a"])).toEqual({ value: ["a"] });
+      expect(await check({ ...old, $schema }, ["a", 1])).toHaveProperty("issues");
+      // A word that came later says nothing here.
+      expect(await check({ ...old, $schema }, { a: 1 })).toEqual({ value: { a: 1 } });
+    }
+    const middle = { ...old, $schema: "https://json-schema.org/draft/2019-09/schema" };
+    expect(await check(middle, { a: 1 })).toHaveProperty("issues");
+    expect(await check(middle, ["a", 1])).toHaveProperty("issues");
+  });
+
+  it.each([
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/schema#",
+    "https://json-schema.org/draft/2020-12/schema#/$defs/a",
+    "https://example.com/draft-07/schema",
+    "",
+    7,
+    null,
+  ])("refuses the dialect %o before any value comes", ($schema) => {
+    const known = [
+      "https://json-schema.org/draft/2020-12/schema",
+      "https://json-schema.org/draft/2019-09/schema",
+      "http://json-schema.org/draft-07/schema",
+    ].join(", ");
+    const schema: JsonSchema = { $schema, type: "object" };
+    const register = (options: ToolOptions) => () =>
+      createServer({ name: "test", version: "1" }).tool("t", options, () => "x");
+    const text = (side: string) =>
+      `Tool t: its ${side} is in the JSON Schema dialect ${JSON.stringify($schema)}; the supported ones are ${known}`;
+    expect(register({ input: schema })).toThrow(new TypeError(text("input")));
+    expect(register({ inputSchema: schema })).toThrow(new TypeError(text("input")));
+    expect(register({ output: schema })).toThrow(new TypeError(text("output")));
+    expect(register({ outputSchema: schema })).toThrow(new TypeError(text("output")));
+  });
+
+  it("follows references inside, and two schemas may share an $id", async () => {
+    const schema = {
+      $id: "x:y",
+      $defs: { n: { $anchor: "num", type: "number" } },
+      properties: { a: { $ref: "#num" } },
+    };
+    expect(await check(schema, { a: "1" })).toEqual({ issues: ["a: must be number"] });
+    expect(await check({ ...schema }, { a: 1 })).toEqual({ value: { a: 1 } });
+  });
+
+  it("knows its own dialect as a schema", async () => {
+    const meta = { properties: { schema: { $ref: "https://json-schema.org/draft/2020-12/schema" } } };
+    expect(await check(meta, { schema: { type: "string" } })).toHaveProperty("value");
+    expect(await check(meta, { schema: { type: "strin" } })).toHaveProperty("issues");
+    // The dialect itself, as an author may have it from its page.
+    const { default: dialect } = (await import("ajv/dist/refs/json-schema-2020-12/schema.json", {
+      with: { type: "json" },
+    })) as { default: JsonSchema };
+    expect(await check(dialect, { properties: { a: { type: "string" } } })).toHaveProperty("value");
+    expect(await check(dialect, { properties: { a: { type: "strin" } } })).toHaveProperty("issues");
+  });
+
+  it("takes a word of ajv's own as a note", async () => {
+    expect(await check({ $async: true, type: "string" }, 1)).toEqual({ issues: ["must be string"] });
+  });
+
+  it("takes formats and unknown words as notes", async () => {
+    const noted = { properties: { a: { type: "string", format: "email", "x-mcp-header": "A" } } };
+    expect(await check(noted, { a: "no address" })).toEqual({ value: { a: "no address" } });
+  });
+});
+
+describe("references of plain JSON Schema", () => {
+  const DRAFT_7 = "http://json-schema.org/draft-07/schema#";
+  const DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema";
+  /** A chain of objects, each with a number; `next` says how the link to the next is written. */
+  const node = (next: JsonSchema): JsonSchema => ({ properties: { v: { type: "number" }, next } });
+  const good = { v: 1, next: { v: 2, next: { v: 3 } } };
+  const bad = { v: 1, next: { v: 2, next: { v: "3" } } };
+
+  it.each<[string, JsonSchema]>([
+    ["the root", node({ $ref: "#" })],
+    ["the root of draft 7", { $schema: DRAFT_7, ...node({ $ref: "#" }) }],
+    ["the root that has an $id", { $id: "https://example.com/tree", ...node({ $ref: "#" }) }],
+    ["the root by its $id", { $id: "https://example.com/tree", ...node({ $ref: "tree" }) }],
+    ["a definition", { $defs: { n: node({ $ref: "#/$defs/n" }) }, $ref: "#/$defs/n" }],
+    ["an anchor", { $defs: { n: { $anchor: "n", ...node({ $ref: "#n" }) } }, $ref: "#n" }],
+    ["the root's anchor", { $anchor: "n", ...node({ $ref: "#n" }) }],
+    ["the root's anchor, beside its $id", { $id: "x:y", $anchor: "n", ...node({ $ref: "x:y#n" }) }],
+    [
+      "the root's anchor, where the name is taken",
+      { $anchor: "n", $defs: { "root n": true }, ...node({ $ref: "#n" }) },
+    ],
+    ["a dynamic anchor", { $dynamicAnchor: "n", ...node({ $dynamicRef: "#n" }) }],
+    ["a dynamic anchor, plainly", { $dynamicAnchor: "n", ...node({ $ref: "#n" }) }],
+    ["a dynamic anchor inside", { $defs: { n: { $dynamicAnchor: "n", ...node({ $dynamicRef: "#n" }) } }, $ref: "#n" }],
+    ["the root, dynamically", node({ $dynamicRef: "#" })],
+    ["a definition, dynamically", { $defs: { n: node({ $dynamicRef: "#/$defs/n" }) }, $ref: "#/$defs/n" }],
+    ["two at once", { $defs: { any: true }, ...node({ $ref: "#/$defs/any", $dynamicRef: "#", allOf: [true] }) }],
+    ["the root, recursively", { $schema: DRAFT_2019, ...node({ $recursiveRef: "#" }) }],
+  ])("lead to %s", async (_what, schema) => {
+    expect(await check(schema, good)).toEqual({ value: good });
+    expect(await check(schema, bad)).toEqual({ issues: ["next.next.v: must be number"] });
+  });
+
+  it("lead where they say, not to the schema they stand in", async () => {
+    const text = { $defs: { s: { $dynamicAnchor: "s", type: "string" } }, properties: { a: { $dynamicRef: "#s" } } };
+    expect(await check(text, { a: 1 })).toEqual({ issues: ["a: must be string"] });
+    const $defs = { inner: { properties: { root: { $recursiveRef: "#" } } } };
+    const root = { $schema: DRAFT_2019, $defs, properties: { a: { $ref: "#/$defs/inner" }, v: { type: "number" } } };
+    expect(await check(root, { a: { root: { v: "1" } } })).toEqual({ issues: ["a.root.v: must be number"] });
+  });
+
+  it("leave data alone that only looks like one", async () => {
+    const data = { $dynamicRef: "#nowhere" };
+    const schema = { properties: { a: { const: data }, $dynamicRef: { enum: [data] } }, default: data };
+    const value = { a: data, $dynamicRef: data };
+    expect(await check(schema, value)).toEqual({ value });
+    expect(await check(schema, { a: {} })).toHaveProperty("issues");
+  });
+
+  it("keep their dynamic reading where schemas inside have an $id", async () => {
+    const kids = { type: "array", items: { $dynamicRef: "#node" } };
+    const tree = { $id: "tree", $dynamicAnchor: "node", properties: { data: true, kids } };
+    const strict = {
+      $id: "https://example.com/strict",
+      $dynamicAnchor: "node",
+      $ref: "tree",
+      unevaluatedProperties: false,
+      $defs: { tree },
+    };
+    expect(await check(strict, { kids: [{ data: 1 }] })).toHaveProperty("value");
+    expect(await check(strict, { kids: [{ daat: 1 }] })).toHaveProperty("issues");
+  });
+});
+
+describe("a plain JSON Schema that cannot be used", () => {
+  const refused = async (options: ToolOptions): Promise<McpError> =>
+    desk(createServer({ name: "test", version: "1" }).tool("t", options, () => "x")).refused("tools/call", {
+      name: "t",
+      arguments: {},
+    });
+
+  it.each(["http://127.0.0.1:9/schema.json", "file:///etc/passwd", "other.json#/a", "#/nowhere", "#nowhere"])(
+    "refers to %s, which nobody fetches",
+    async (away) => {
+      for (const word of ["$ref", "$dynamicRef"]) {
+        const error = await refused({ input: { properties: { a: { [word]: away } } } });
+        expect(error.kind).toBe("internal_error");
+        expect(error.message).toBe(
+          "Tool t: its input cannot be used as a JSON Schema: at properties.a, " +
+            `it refers to ${away}, which is not inside it, and nothing is ever fetched`,
+        );
+      }
+    },
+  );
+
+  it.each<[JsonSchema, string]>([
+    [{ properties: { a: { type: "strng" } } }, "at properties.a.type, type must be JSONType or JSONType[]: strng"],
+    [{ properties: { a: { items: { type: "strng" } } } }, "at properties.a.items.type, "],
+    [{ anyOf: [{}, { minimum: "3" }] }, "at anyOf[1].minimum, "],
+    [{ properties: { a: { pattern: "(" } } }, "at properties.a, Invalid regular expression"],
+    [{ properties: { a: { patternProperties: { "(": true } } } }, "at properties.a, Invalid regular expression"],
+    [{ required: "a" }, "at required, "],
+    [{ properties: 1 }, "at properties, "],
+    [{ $ref: "#" }, "it refers to itself without end"],
+    [{ $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }, "it refers to itself"],
+    [{ $schema: "https://json-schema.org/draft-07/schema#", not: { type: 1 } }, "at not.type, "],
+  ])("says where and why: %j", async (schema, why) => {
+    const input = await refused({ input: schema });
+    expect(input.kind).toBe("internal_error");
+    expect(input.message).toContain(`Tool t: its input cannot be used as a JSON Schema: ${why}`);
+    const output = await refused({ output: schema });
+    expect(output.message).toContain(`Tool t: its output cannot be used as a JSON Schema: ${why}`);
+  });
+
+  it("says the same at every call", async () => {
+    const once = checkOf({ type: "strng" }, "It");
+    await expect(once({})).rejects.toThrow("It cannot be used as a JSON Schema: at type");
+    await expect(once({})).rejects.toThrow("It cannot be used as a JSON Schema: at type");
+  });
+});
