@@ -12,7 +12,12 @@ const MAX_ROUNDS = 10;
 const PACE_MS = 100;
 
 export async function drive(handler: Handler, request: Request, context: Context): Promise<Result> {
-  let result = await handler(request, context);
+  return goOn(await handler(request, context), handler, request, context);
+}
+
+/** The same from a first result on; what asks for nothing is the end of it. */
+export async function goOn(first: Result, handler: Handler, request: Request, context: Context): Promise<Result> {
+  let result = first;
   for (let round = 1; result.resultType === "input_required"; round += 1) {
     if (round > MAX_ROUNDS) {
       throw McpError.of("internal_error", `${request.method} still asks for input after ${MAX_ROUNDS} rounds`);

@@ -49,6 +49,8 @@ export interface Served {
 /** How long aborted work may take to say so before the wire is closed over it. */
 const SETTLE_MS = 250;
 
+const LAST = { last: true } as const;
+
 interface Front {
   answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<{ readonly [key: string]: unknown }>;
   fault(error: unknown, message: RequestMessage): ErrorBody;
@@ -162,15 +164,22 @@ class Connection implements Served {
     return isExchange(message) && (message.params?.["_meta"] !== undefined || !this.#session.started);
   }
 
+  /** Runs the request and sends what came of it, unless the caller no longer wants to know. */
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
-    if (!flight.cancelled) await this.#outcome(front, message, inbound, flight);
+    if (!flight.cancelled) {
+      const response = await this.#outcome(front, message, inbound, flight);
+      flight.done = true;
+      if (!flight.cancelled) await this.#respond(response, inbound);
+    }
     this.#inFlight.end(flight);
   }
 
   async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
     const { id } = message;
     const response = await this.#outcome(this.#exchange, message, inbound, flight);
-    if (response !== undefined && "result" in response) {
+    flight.done = true;
+    if (!flight.cancelled) await this.#respond(response, inbound);
+    if (!flight.cancelled && "result" in response) {
       // The pages on cancellation and on subscriptions each ask for one of these two; a caller may rely on either.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
@@ -178,35 +187,23 @@ class Connection implements Served {
     this.#inFlight.end(flight);
   }
 
-  /** Runs the request and sends what came of it; undefined where the caller no longer wants to know. */
-  async #outcome(
-    front: Front,
-    message: RequestMessage,
-    inbound: Inbound,
-    flight: Flight,
-  ): Promise<ResponseMessage | undefined> {
+  async #outcome(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<ResponseMessage> {
     const { id, method } = message;
-    let response: ResponseMessage;
     try {
       const result: unknown = await front.answer(message, inbound, flight);
       if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
-      response = { jsonrpc: "2.0", id, result };
+      return { jsonrpc: "2.0", id, result };
     } catch (error) {
-      response = { jsonrpc: "2.0", id, error: front.fault(error, message) };
+      return { jsonrpc: "2.0", id, error: front.fault(error, message) };
     }
-    flight.done = true;
-    if (flight.cancelled) return undefined;
-    await this.#respond(response, inbound);
-    return response;
   }
 
   /** An answer that cannot be sent is replaced by one that says so: nobody is left waiting. */
   async #respond(response: ResponseMessage, inbound: Inbound): Promise<void> {
     try {
-      await inbound.reply(response, { last: true });
+      await inbound.reply(response, LAST);
     } catch (error) {
-      if (!inbound.gone.aborted)
-        await inbound.reply(unsendable(response, error), { last: true }).catch(() => undefined);
+      if (!inbound.gone.aborted) await inbound.reply(unsendable(response, error), LAST).catch(() => undefined);
     }
   }
 

@@ -13,7 +13,7 @@ import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
-import { drive } from "./drive.ts";
+import { goOn } from "./drive.ts";
 import { errorBody } from "./faults.ts";
 import type { Flight, InFlight } from "./in-flight.ts";
 import { Questions, type Asked } from "./questions.ts";
@@ -95,7 +95,9 @@ export class SessionFront {
     }
     if (!this.#revision.requests.has(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
-    const result = await drive(this.#handler, request, this.#context(params, inbound, flight));
+    const context = this.#context(params, inbound, flight);
+    let result = await this.#handler(request, context);
+    if (result.resultType === "input_required") result = await goOn(result, this.#handler, request, context);
     // What later became a result that the model sees is here an error of the request.
     const refused = this.#revision.argumentErrors ? (result as Refusable)[REFUSED] : undefined;
     if (refused !== undefined) throw refused;

@@ -79,6 +79,10 @@ export class Frame {
   }
 
   complete(fields: object, meta?: unknown): Result {
+    // Most results of tools are just this, and a literal costs a fraction of a copy.
+    if (isPlain(fields) && meta === undefined) {
+      return { content: fields.content, isError: fields.isError, resultType: "complete", _meta: this.meta };
+    }
     return { ...fields, resultType: "complete", _meta: this.metaWith(meta) };
   }
 
@@ -122,6 +126,10 @@ export function checkedCache(owner: string, cache: CacheHint | undefined): Cache
     throw new TypeError(`${owner}: cache.cacheScope must be "public" or "private"`);
   }
   return cache;
+}
+
+function isPlain(fields: object): fields is { readonly content: unknown; readonly isError: unknown } {
+  return "content" in fields && "isError" in fields && Reflect.ownKeys(fields).length === 2;
 }
 
 /** Without the fields that are undefined. */
