@@ -145,7 +145,7 @@ export class Tools {
       const checked = pending instanceof Promise ? await pending : pending;
       if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
       const value = await tool.run(checked.value, call);
-      if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
+      if (value instanceof InputRequired) return await this.#rounds.result(value, request, context);
       const result =
         tool.output === undefined ? toolResult(name, value) : await declaredResult(name, value, tool.output);
       return this.#frame.complete(result, result._meta);
