@@ -27,6 +27,7 @@ import {
   type Tool,
 } from "../protocol/model/index.ts";
 import { Calls, type CallOptions } from "./calls.ts";
+import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
 import { Listens, type ChangeEvent, type ListenOptions, type Subscription } from "./listen.ts";
 import { pagesOf } from "./pages.ts";
@@ -38,6 +39,7 @@ export interface ListOptions extends CallOptions {
 
 export interface ClientOptions {
   readonly opened: Opened;
+  readonly program?: Program;
   readonly contexts: Contexts;
   readonly timeouts: { readonly idleMs?: number; readonly totalMs?: number };
 }
@@ -53,6 +55,8 @@ export class Client {
   readonly server: Implementation | undefined;
   readonly capabilities: ServerCapabilities;
   readonly instructions: string | undefined;
+  /** The program behind the connection, where there is one: its noise and the last of its stderr. */
+  readonly program: Program | undefined;
   /** Resolves when the connection is over: with the reason, where it was not our own wish. */
   readonly closed: Promise<LinkError | undefined>;
   readonly #opened: Opened;
@@ -62,9 +66,10 @@ export class Client {
   #closing: Promise<void> | undefined;
 
   /** `connect` makes clients. */
-  constructor({ opened, contexts, timeouts }: ClientOptions) {
+  constructor({ opened, program, contexts, timeouts }: ClientOptions) {
     const { discovered, handler } = opened;
     this.handler = handler;
+    this.program = program;
     this.revision = opened.revision.name;
     // Some ends of the newest revision still write it into the body.
     this.server = (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;

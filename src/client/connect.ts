@@ -7,29 +7,20 @@ import type { LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
-import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
-import type { ChildTransport } from "../transport/child.ts";
 import type { Transport } from "../transport/transport.ts";
 import { Asks, type AskHandlers } from "./asks.ts";
 import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
-import { Contexts, tell, type Listeners } from "./contexts.ts";
+import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
+import { Contexts, type Listeners } from "./contexts.ts";
 import { openHandler } from "./local.ts";
-
-export interface Command {
-  readonly command: string;
-  readonly args?: readonly string[];
-  /** Added to our own environment. */
-  readonly env?: Readonly<Record<string, string>>;
-  readonly cwd?: string;
-}
 
 /** A program to start, a handler in this process, or a transport that is not started yet. */
 export type Target = string | URL | Command | Handler | Transport;
 
-export interface ConnectOptions extends AskHandlers, Listeners {
+export interface ConnectOptions extends AskHandlers, Listeners, CommandOptions {
   /** What we say we are. */
   readonly info?: Implementation;
   /** Speaks this revision and no other, and does not probe for one. */
@@ -42,18 +33,11 @@ export interface ConnectOptions extends AskHandlers, Listeners {
   readonly logLevel?: LogLevel;
   /** Every notification that reaches us, in the newest shape. */
   readonly onNotification?: (notification: Notification) => void;
-  /** What a command writes to its stderr. */
-  readonly onStderr?: (text: string) => void;
-  /** Each line on a command's stdout that is no message. */
-  readonly onNoise?: (line: string) => void;
   /** Whether results are used again where the end allows it; true. */
   readonly cache?: boolean;
   /** Gives up connecting; once connected, closes the client. */
   readonly signal?: AbortSignal;
 }
-
-/** How much of a program's stderr an error quotes. */
-const EVIDENCE_LENGTH = 1_000;
 
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const { signal, onLog, onProgress, onNotification, logLevel } = options;
@@ -73,9 +57,9 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const timeouts = typeof timeout === "number" ? { idleMs: timeout } : timeout;
   const giveUp = (): void => contexts.end(signal?.reason);
   signal?.addEventListener("abort", giveUp, { once: true });
-  let opened: Opened;
+  let found: { opened: Opened; program?: Program };
   try {
-    opened = await openTarget(target, options, {
+    found = await openTarget(target, options, {
       info,
       capabilities: asks.capabilities,
       home: contexts.home,
@@ -88,13 +72,17 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   } finally {
     signal?.removeEventListener("abort", giveUp);
   }
-  contexts.cache?.slot({ method: "server/discover", params: {} })?.keep(opened.discovered);
-  const client = new Client({ opened, contexts, timeouts });
+  contexts.cache?.slot({ method: "server/discover", params: {} })?.keep(found.opened.discovered);
+  const client = new Client({ ...found, contexts, timeouts });
   closeWith(client, signal);
   return client;
 }
 
-async function openTarget(target: Target, options: ConnectOptions, how: OpenOptions): Promise<Opened> {
+async function openTarget(
+  target: Target,
+  options: ConnectOptions,
+  how: OpenOptions,
+): Promise<{ opened: Opened; program?: Program }> {
   if (typeof target === "string" || target instanceof URL) {
     const advice = "connect to a command ({ command, args }), a handler or a transport instead";
     const why = URL.canParse(String(target)) ? "ends over HTTP are not built yet" : "it is no URL";
@@ -107,34 +95,15 @@ async function openTarget(target: Target, options: ConnectOptions, how: OpenOpti
         `A handler is called as it is, in ${NEWEST.name}; connectAt of catenary/testing speaks ${how.revision} with it`,
       );
     }
-    return openHandler(target, how);
+    return { opened: await openHandler(target, how) };
   }
   if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
-  if ("command" in target) {
-    const { onStderr, onNoise } = options;
-    // Loaded here: who connects to no command needs no child processes.
-    const { childTransport } = await import("../transport/child.ts");
-    let started: ChildTransport | undefined;
-    const start = (): Transport => {
-      const decoder = new TextDecoder();
-      started = childTransport({
-        ...target,
-        onStderr: (chunk) => tell(onStderr, decoder.decode(chunk, { stream: true })),
-        onNoise: (line) => tell(onNoise, line),
-      });
-      return started;
-    };
-    try {
-      return await open(start, how);
-    } catch (error) {
-      throw withEvidence(error, target.command, started);
-    }
-  }
+  if ("command" in target) return openCommand(target, options, how);
   if (typeof target.start !== "function" || typeof target.send !== "function") {
     throw new TypeError(TARGETS);
   }
   let used = false;
-  return open((failure) => {
+  const given = (failure?: LinkError): Transport => {
     if (!used) {
       used = true;
       return target;
@@ -143,24 +112,11 @@ async function openTarget(target: Target, options: ConnectOptions, how: OpenOpti
     throw new LinkError("refused", `The end did not survive being asked what it speaks, and ${advice}`, {
       cause: failure,
     });
-  }, how);
+  };
+  return { opened: await open(given, how) };
 }
 
 const TARGETS = "connect() takes a command ({ command, args }), a handler or a transport";
-
-/** What a program that never came to speak did instead: the place to look is usually there. */
-function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
-  // One that has ended says all this itself.
-  if (!(error instanceof LinkError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
-  const said = started?.stderrTail().trim().slice(-EVIDENCE_LENGTH) ?? "";
-  const noise = started?.noise.last.slice(-3).join("\n") ?? "";
-  const parts = [
-    `${command}: ${error.message}`,
-    ...(noise === "" ? [] : [`on its stdout, where only messages belong:\n${noise}`]),
-    ...(said === "" ? [] : [`the end of its stderr:\n${said}`]),
-  ];
-  return new LinkError(error.kind, parts.join("\n"), { cause: error });
-}
 
 function closeWith(client: Client, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;

@@ -17,6 +17,7 @@ export {
 } from "./asks.ts";
 export type { CallOptions } from "./calls.ts";
 export type { Client, ListOptions } from "./client.ts";
-export { connect, type Command, type ConnectOptions, type Target } from "./connect.ts";
+export type { Command, Program } from "./command.ts";
+export { connect, type ConnectOptions, type Target } from "./connect.ts";
 export type { Progress } from "./contexts.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./listen.ts";

@@ -47,7 +47,7 @@ export interface ResourceOptions extends CommonOptions {
 
 /** What is said of a template when it is registered. */
 export interface TemplateOptions extends CommonOptions {
-  /** The addresses that the template stands for now, where they can be counted: they join the list of resources. */
+  /** The addresses that the template stands for at present, where they can be counted: they join the list of resources. */
   readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
   /**
    * By the name of a variable: what could stand there, given what was typed so far.
