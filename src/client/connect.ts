@@ -3,6 +3,7 @@
 // speaks is found out by the dialogue.
 
 import { readFileSync } from "node:fs";
+import { onAbort } from "../core/abort.ts";
 import type { LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
@@ -56,7 +57,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const { timeout = {} } = options;
   const timeouts = typeof timeout === "number" ? { idleMs: timeout } : timeout;
   const giveUp = (): void => contexts.end(signal?.reason);
-  signal?.addEventListener("abort", giveUp, { once: true });
+  const forget = onAbort(signal, giveUp);
   let found: { opened: Opened; program?: Program };
   try {
     found = await openTarget(target, options, {
@@ -70,7 +71,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   } catch (error) {
     throw isGone(signal) ? givenUp(signal) : error;
   } finally {
-    signal?.removeEventListener("abort", giveUp);
+    forget();
   }
   contexts.cache?.slot({ method: "server/discover", params: {} })?.keep(found.opened.discovered);
   const client = new Client({ ...found, contexts, timeouts });
@@ -122,8 +123,8 @@ function closeWith(client: Client, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const close = (): void => void client.close().catch(() => undefined);
   if (signal.aborted) close();
-  signal.addEventListener("abort", close, { once: true });
-  void client.closed.then(() => signal.removeEventListener("abort", close));
+  const forget = onAbort(signal, close);
+  void client.closed.then(forget);
 }
 
 function isGone(signal: AbortSignal | undefined): boolean {

@@ -23,6 +23,8 @@ export interface Caller {
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */
   readonly capabilities: { readonly [key: string]: unknown };
+  /** Where its calls come from: one object for all calls of one connection, and of nobody else. */
+  readonly origin?: object;
   /** Who the wire has proved the caller to be; absent where it proves nothing. */
   readonly principal?: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -13,6 +13,7 @@ export async function takeBatch(
   items: readonly BatchItem[],
   inbound: Inbound,
   take: (message: Message, inbound: Inbound) => Promise<void> | undefined,
+  respond: (response: ResponseMessage) => Promise<void>,
 ): Promise<void> {
   const answers = new Map<number, ResponseMessage>();
   const work = items.map(async (item, index) => {
@@ -35,7 +36,13 @@ export async function takeBatch(
   });
   await Promise.all(work);
   const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
-  if (ordered.length > 0) await inbound.reply(ordered, { last: true }).catch(() => undefined);
+  if (ordered.length === 0) return;
+  try {
+    await inbound.reply(ordered, { last: true });
+  } catch {
+    // Together they may be too long: then each goes alone, and the one that is too long by itself is said to be so.
+    for (const answer of ordered) await respond(answer);
+  }
 }
 
 /** What is said instead of an answer that cannot be sent. */

@@ -23,6 +23,8 @@ export interface ExchangeFrontOptions {
   /** Exchange-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
   readonly profile: Profile;
+  /** Stands for the connection, in its callers' contexts. */
+  readonly origin: object;
 }
 
 /** What a listen stream may carry besides its acknowledgement. */
@@ -62,6 +64,7 @@ export class ExchangeFront {
     const request: Request = { method, params: revision.lift.request(method, params) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
     const result = await this.#rounds.handle(request, call, this.#handler);
+    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
     const lowered = whole(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
     return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
@@ -92,6 +95,7 @@ export class ExchangeFront {
       throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
     }
     const caller: Caller = {
+      origin: this.#options.origin,
       ...inbound.caller,
       ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
       capabilities: revision.lift.clientCapabilities(capabilities),
@@ -169,7 +173,9 @@ function whole(method: string, made: Result, capabilities: Json): Result {
   }
   const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
   if (resultType !== undefined && hinted) return result;
-  return { ...(hinted ? undefined : { ttlMs: 0, cacheScope: "private" }), resultType: "complete", ...result };
+  const { ttlMs = 0, cacheScope = "private" } = result;
+  const hints = CACHEABLE.has(method) ? { ttlMs, cacheScope } : undefined;
+  return { ...result, ...hints, resultType: resultType ?? "complete" };
 }
 
 /** No caller is asked what it has not declared, whoever wrote the question. */

@@ -19,12 +19,30 @@ export function toMcpError(error: unknown): McpError {
   return McpError.of("internal_error", `Internal error: ${textOf(error)}`, undefined, { cause: error });
 }
 
+/** The kind of an error that has one; of what bites when it is looked at, none. */
+export function kindOf(error: unknown): ErrorKind | undefined {
+  try {
+    return error instanceof McpError ? error.kind : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why a call was cancelled, as the reason of its signal; what the other side says of it is text or nothing. */
 export function cancellation(reason: unknown, by: string): Error {
   return new Error(`Cancelled by ${by}${typeof reason === "string" ? `: ${reason}` : ""}`);
 }
 
+/** Never throws: what was thrown is a user's own, and may bite. */
 export function errorBody(error: unknown, request: Request, revision: Revision, profile: Profile): ErrorBody {
+  try {
+    return wordsFor(error, request, revision, profile);
+  } catch {
+    return McpError.of("internal_error", "Internal error: something was thrown that cannot be read").toBody();
+  }
+}
+
+function wordsFor(error: unknown, request: Request, revision: Revision, profile: Profile): ErrorBody {
   const known = toMcpError(error);
   const { kind } = known;
   const body = known.toBody();

@@ -47,7 +47,7 @@ export class InFlight {
   readonly #flights = new Map<string, Flight>();
   #count = 0;
   /** Who waits for some of the flights to end. */
-  readonly #watchers = new Set<() => void>();
+  readonly #watchers = new Set<(ended: Flight) => void>();
 
   /** Undefined where a request with this id is in flight already. */
   begin(id: Id, background = false, cancellable = true): Flight | undefined {
@@ -74,7 +74,7 @@ export class InFlight {
     // After a cancellation the same id may have come again.
     if (this.#flights.get(flight.key) !== flight) return;
     this.#flights.delete(flight.key);
-    if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher();
+    if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher(flight);
   }
 
   cancel(id: Id, reason: unknown): void {
@@ -101,17 +101,18 @@ export class InFlight {
     return this.#until(() => false, graceMs);
   }
 
+  /** Counts down those that are there now: what comes later is not waited for. */
   async #until(ignored: (flight: Flight) => boolean, graceMs: number): Promise<void> {
-    const over = (): boolean => [...this.#flights.values()].every(ignored);
-    if (over()) return;
+    const awaited = new Set([...this.#flights.values()].filter((flight) => !ignored(flight)));
+    if (awaited.size === 0) return;
     await new Promise<void>((resolve) => {
       const finish = (): void => {
         clearTimeout(timer);
         this.#watchers.delete(watch);
         resolve();
       };
-      const watch = (): void => {
-        if (over()) finish();
+      const watch = (ended: Flight): void => {
+        if (awaited.delete(ended) && awaited.size === 0) finish();
       };
       const timer = setTimeout(finish, graceMs);
       this.#watchers.add(watch);

@@ -54,12 +54,12 @@ export function isProbing(wire: Wire): boolean {
 
 async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again = true): Promise<Probe> {
   const back = new ExchangeBack(wire, { revision, info: options.info, home: options.home });
-  let names: readonly unknown[] | undefined;
+  let names: readonly string[] | undefined;
   let problem: Error | undefined;
   try {
     const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
     const offered: unknown = discovered["supportedVersions"];
-    names = Array.isArray(offered) ? offered : undefined;
+    names = namesIn(offered);
     if (names?.includes(revision.name) === true) return { back, discovered };
   } catch (error) {
     problem = error as Error;
@@ -78,13 +78,16 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
   return { back: undefined, error: new LinkError("protocol", message, { cause: problem }), final };
 }
 
-function isSession(name: unknown): boolean {
+function isSession(name: string): boolean {
   return REVISIONS.some((revision) => revision.style === "session" && revision.name === name);
 }
 
 /** The revisions that an "unsupported revision" error names; undefined for any other error. */
-function supportedBy(error: unknown, revision: Revision): readonly unknown[] | undefined {
+function supportedBy(error: unknown, revision: Revision): readonly string[] | undefined {
   if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
-  const supported = (error.data as Json | undefined)?.["supported"];
-  return Array.isArray(supported) ? supported : undefined;
+  return namesIn((error.data as Json | undefined)?.["supported"]);
+}
+
+function namesIn(list: unknown): readonly string[] | undefined {
+  return Array.isArray(list) ? list.filter((name) => typeof name === "string") : undefined;
 }

@@ -91,6 +91,15 @@ describe("finding out what an end speaks", () => {
     await failed;
   });
 
+  it("survives names that are none, also when they come late", async () => {
+    const { end, opening } = await facingEnd({ probeMs: 5 });
+    const probe = await end.until(asked("server/discover"));
+    const handshake = await end.until(asked("initialize"));
+    end.send({ id: probe["id"], result: { ...DISCOVERED, supportedVersions: [{ toString: 5 }, null, 7] } });
+    end.send({ id: handshake["id"], result: initialized });
+    expect((await opening).revision).toBe(NEWEST_SESSION);
+  });
+
   it("answers a ping while it asks, and nothing else", async () => {
     const { end, opening } = await facingEnd();
     expect(await end.request({ id: "p", method: "ping" })).toMatchObject({ result: {} });

@@ -143,9 +143,12 @@ async function overtaking(wire: Wire, late: Promise<Probe> | undefined): Promise
 /** Settles only if the probe finds something: otherwise it is for the handshake to decide. */
 function onceFound(late: Promise<Probe>): Promise<Found> {
   return new Promise((resolve) => {
-    void late.then((found) => {
-      if (found.back !== undefined) resolve(found);
-    });
+    late.then(
+      (found) => {
+        if (found.back !== undefined) resolve(found);
+      },
+      () => undefined,
+    );
   });
 }
 

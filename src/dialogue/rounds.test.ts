@@ -337,6 +337,18 @@ describe("a waiting run", () => {
     expect(late.error?.code).toBe(-32602);
   });
 
+  it("may work as long as it likes once its caller is back", async () => {
+    const slow: Tool = async (context) => {
+      await context.ask(QUESTION, { key: "who" });
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      return text(context.signal.aborted ? "aborted" : "done");
+    };
+    const { call } = await stage({ slow }, { ttlMs: 40 });
+    const { result } = await call("slow");
+    const done = await call("slow", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
+    expect(done.result?.content?.[0]?.text).toBe("done");
+  });
+
   it("is one of a bounded number", async () => {
     const { call } = await stage({ asking }, { maxParkedPerCaller: 2 });
     const first = await call("asking");

@@ -152,10 +152,15 @@ export class Rounds {
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
     call.flight.stop = parked.run.stop;
+    // Its caller is back: it is no longer waited for, however long it works.
+    parked.deadline = Infinity;
     const next = parked.run.resume(responses, (event) => call.notify(event));
     parked.answered.set(sealed.round, next);
-    // Kept for repetitions: an error that nobody repeats must not look unhandled.
-    next.catch(() => undefined);
+    // Kept for repetitions, for as long as a state lives; an error that nobody repeats must not look unhandled.
+    const keep = (): void => {
+      parked.deadline = performance.now() + this.#ttlMs;
+    };
+    next.then(keep, keep);
     return next;
   }
 

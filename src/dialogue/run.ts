@@ -15,6 +15,8 @@ const KEPT_LOGS = 100;
 
 interface Question {
   readonly request: Request;
+  /** Its own signal is no longer waited for. */
+  readonly forget: () => void;
   readonly resolve: (answer: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -82,14 +84,16 @@ export class Run {
       onAbort(this.stop.signal, () => this.#dropQuestions());
     }
     return new Promise<Result>((resolve, reject) => {
-      if (this.stop.aborted || this.#outcome !== undefined) {
-        reject(this.stop.aborted ? this.stop.signal.reason : new Error("The call has been answered already"));
+      const signal = options?.signal;
+      const over = this.stop.aborted ? this.stop.signal : signal?.aborted === true ? signal : undefined;
+      if (over !== undefined || this.#outcome !== undefined) {
+        reject(over === undefined ? new Error("The call has been answered already") : over.reason);
         return;
       }
-      this.#questions.set(key, { request, resolve, reject });
-      onAbort(options?.signal, () => {
-        if (this.#questions.delete(key)) reject(options?.signal?.reason);
+      const forget = onAbort(signal, () => {
+        if (this.#questions.delete(key)) reject(signal?.reason);
       });
+      this.#questions.set(key, { request, forget, resolve, reject });
       this.#gather();
     });
   }
@@ -110,6 +114,7 @@ export class Run {
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
       if (!isAnswer(answer)) continue;
       this.#questions.delete(key);
+      question.forget();
       question.resolve(answer);
     }
     const next = this.next();
@@ -144,7 +149,10 @@ export class Run {
 
   #dropQuestions(): void {
     clearTimeout(this.#gathering);
-    for (const { reject } of this.#questions.values()) reject(this.stop.signal.reason);
+    for (const { forget, reject } of this.#questions.values()) {
+      forget();
+      reject(this.stop.signal.reason);
+    }
     this.#questions.clear();
   }
 

@@ -82,6 +82,20 @@ describe("a session", () => {
     }
   });
 
+  it("is subscribed to what it asked for last, whatever came between", async () => {
+    const { peer, running } = await serving();
+    await peer.handshake(NEWEST_SESSION.name);
+    const params = { uri: "a:b" };
+    peer.send({ id: 1, method: "resources/subscribe", params });
+    peer.send({ id: 2, method: "resources/unsubscribe", params });
+    peer.send({ id: 3, method: "resources/subscribe", params });
+    expect(await peer.answerTo(2)).toMatchObject({ result: {} });
+    expect(await peer.answerTo(3)).toMatchObject({ result: {} });
+    await peer.answerTo(1);
+    running.get("listen")!.notify({ method: "notifications/resources/updated", params });
+    expect(await peer.until(({ method }) => method === "notifications/resources/updated")).toMatchObject({ params });
+  });
+
   it("is not initialized twice, and the first one stays", async () => {
     const { peer } = await serving();
     await peer.handshake(NEWEST_SESSION.name);

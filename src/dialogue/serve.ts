@@ -26,6 +26,7 @@ import { cancellation } from "./faults.ts";
 import { InFlight, type Flight } from "./in-flight.ts";
 import { Rounds, type RoundsOptions } from "./rounds.ts";
 import { Sequence } from "./sequence.ts";
+import { Slots } from "./slots.ts";
 import { SessionFront } from "./session-front.ts";
 
 export interface ConnectionOptions {
@@ -35,6 +36,8 @@ export interface ConnectionOptions {
   /** Revisions that may be spoken; all of them where it is left out. */
   readonly revisions?: readonly string[];
   readonly rounds?: RoundsOptions;
+  /** Requests that are worked on at once; more wait for their turn. 256. */
+  readonly maxInFlight?: number;
   /** How long work in flight may go on after the end of input. */
   readonly graceMs?: number;
   /** Whether the caller may send `shutdown`; for a wire that has one caller only. */
@@ -65,6 +68,7 @@ class Connection implements Served {
   readonly #exchange: ExchangeFront;
   readonly #speaks: { readonly session: boolean; readonly exchange: boolean };
   readonly #sequence: Sequence | undefined;
+  readonly #slots: Slots;
   readonly #graceMs: number;
   readonly #mayShutDown: boolean;
   #markClosed: () => void = () => undefined;
@@ -77,6 +81,7 @@ class Connection implements Served {
     this.#graceMs = options.graceMs ?? 1_000;
     this.#mayShutDown = options.mayShutDown ?? false;
     this.#rounds = new Rounds(options.rounds);
+    this.#slots = new Slots(options.maxInFlight ?? 256);
     this.#sequence = options.ordering === "sequential" ? new Sequence() : undefined;
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
     this.#session = new SessionFront(handler, push, this.#inFlight, {
@@ -84,10 +89,11 @@ class Connection implements Served {
       spoken,
       profile,
       mayShutDown: this.#mayShutDown,
+      origin: this,
     });
     const exchanges = spoken.filter(({ style }) => style === "exchange");
     this.#speaks = { session: exchanges.length < spoken.length, exchange: exchanges.length > 0 };
-    this.#exchange = new ExchangeFront(handler, this.#rounds, { revisions: exchanges, profile });
+    this.#exchange = new ExchangeFront(handler, this.#rounds, { revisions: exchanges, profile, origin: this });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });
@@ -117,8 +123,11 @@ class Connection implements Served {
   /** Work that no request stands for: it counts as in flight all the same, so that the end waits for it. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const flight = this.#inFlight.beginNameless();
-    await (this.#sequence === undefined ? work() : this.#sequence.enqueue(work));
-    this.#inFlight.end(flight);
+    try {
+      await (this.#sequence === undefined ? work() : this.#sequence.enqueue(work));
+    } finally {
+      this.#inFlight.end(flight);
+    }
   }
 
   /** With `awaited`, somebody waits for the returned promise: it must settle even if the work never does. */
@@ -166,25 +175,32 @@ class Connection implements Served {
 
   /** Runs the request and sends what came of it, unless the caller no longer wants to know. */
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
-    if (!flight.cancelled) {
+    if (!this.#slots.take()) await this.#slots.wait();
+    try {
+      if (flight.cancelled) return;
       const response = await this.#outcome(front, message, inbound, flight);
       flight.done = true;
       if (!flight.cancelled) await this.#respond(response, inbound);
+    } finally {
+      this.#slots.give();
+      this.#inFlight.end(flight);
     }
-    this.#inFlight.end(flight);
   }
 
   async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
     const { id } = message;
-    const response = await this.#outcome(this.#exchange, message, inbound, flight);
-    flight.done = true;
-    if (!flight.cancelled) await this.#respond(response, inbound);
-    if (!flight.cancelled && "result" in response) {
+    try {
+      const response = await this.#outcome(this.#exchange, message, inbound, flight);
+      flight.done = true;
+      if (flight.cancelled) return;
+      await this.#respond(response, inbound);
+      if ("error" in response) return;
       // The pages on cancellation and on subscriptions each ask for one of these two; a caller may rely on either.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
+    } finally {
+      this.#inFlight.end(flight);
     }
-    this.#inFlight.end(flight);
   }
 
   async #outcome(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<ResponseMessage> {
@@ -218,7 +234,8 @@ class Connection implements Served {
     }
     const flight = this.#inFlight.beginNameless();
     const take = (message: Message, one: Inbound): Promise<void> | undefined => this.#take(message, one, true);
-    void takeBatch(items, inbound, take).then(() => this.#inFlight.end(flight));
+    const respond = (response: ResponseMessage): Promise<void> => this.#respond(response, inbound);
+    void takeBatch(items, inbound, take, respond).finally(() => this.#inFlight.end(flight));
   }
 
   async #finish(graceMs: number): Promise<void> {

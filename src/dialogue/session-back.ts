@@ -16,7 +16,7 @@ import type { Json, Revision } from "../protocol/revision.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { cancellation, errorBody } from "./faults.ts";
-import { Gate } from "./gate.ts";
+import { Origins } from "./origins.ts";
 import { SessionChanges } from "./session-changes.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
@@ -42,7 +42,7 @@ export class SessionBack implements Role {
   readonly #changes: SessionChanges;
   /** Questions of the end that are being answered. */
   readonly #asked = new Map<string, AbortController>();
-  readonly #gate = new Gate();
+  readonly #origins = new Origins();
   #level: LogLevel | undefined;
 
   private constructor(wire: Wire, options: SessionBackOptions, revision: Revision, answer: Result) {
@@ -92,21 +92,30 @@ export class SessionBack implements Role {
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (method === "server/discover") return this.discovered;
-    if (method === "subscriptions/listen") return this.#changes.listen(request, context);
+    if (method === "subscriptions/listen") return this.#listen(request, context);
     if (!this.revision.requests.has(method)) throw methodNotFound(method);
     this.#wantLogs(context.logLevel);
     const lowered = this.revision.lower.request(method, bare(request.params));
     const wantsProgress = request.params._meta?.["progressToken"] !== undefined;
     const params = (id: number): Params =>
       wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
-    const leave = ASKABLE.has(method) ? await this.#gate.enter(context.caller, context.signal) : undefined;
+    const leave = this.#origins.enter(context.caller);
     try {
       return this.revision.lift.result(method, await this.#wire.call(method, params, context));
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
     } finally {
-      leave?.();
+      leave();
+    }
+  }
+
+  async #listen(request: Request, context: Context): Promise<Result> {
+    const leave = this.#origins.enter(context.caller);
+    try {
+      return await this.#changes.listen(request, context);
+    } finally {
+      leave();
     }
   }
 
@@ -116,6 +125,13 @@ export class SessionBack implements Role {
     if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level)) return;
     this.#level = level;
     this.#wire.call("logging/setLevel", () => ({ level }), this.#home).catch(() => undefined);
+  }
+
+  /** Who is asked where no call stands behind the question, or it is not clear which. */
+  #outsideCalls(): Context {
+    if (this.#origins.isOne) return this.#changes.listener() ?? this.#home;
+    const message = "Calls of several callers share this end, and the wire does not say whom it asks";
+    throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
   }
 
   request(message: RequestMessage, inbound: Inbound): void {
@@ -137,7 +153,7 @@ export class SessionBack implements Role {
     try {
       if (!this.revision.asks.has(method)) throw methodNotFound(method);
       const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
-      const context = call?.context ?? this.#changes.listener() ?? this.#home;
+      const context = call?.context ?? this.#outsideCalls();
       const answer = this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
       if (!stop.signal.aborted) await inbound.reply({ jsonrpc: "2.0", id, result: answer });
     } catch (error) {
@@ -150,10 +166,13 @@ export class SessionBack implements Role {
     }
   }
 
-  /** The call on whose stream the question came; on a wire that does not say, the youngest, which is of the only caller there is. */
+  /**
+   * The call on whose stream the question came. A wire that does not say leaves only one safe guess: the youngest
+   * call that can be asked, where all that has been under way lately is of one caller.
+   */
   #askedFor(inbound: Inbound): Outgoing | undefined {
     const named = this.#wire.callNamed(inbound.about);
-    if (named !== undefined) return named;
+    if (named !== undefined || !this.#origins.isOne) return named;
     return [...this.#wire.calls.values()].findLast(({ method }) => ASKABLE.has(method));
   }
 
@@ -176,11 +195,10 @@ export class SessionBack implements Role {
   /** To the call it came for, or to the only one that wants logs; otherwise it belongs to no call. */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
-    const takers =
-      named === undefined
-        ? [...this.#wire.calls.values()].filter(({ context }) => context.logLevel !== undefined)
-        : [named];
-    if (takers.length === 1) takers[0]?.context.notify(notification);
+    const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
+    const takers = calls.filter(({ context }) => context.logLevel !== undefined);
+    if (named === undefined && !this.#origins.isOne) this.#home.notify(notification);
+    else if (takers.length === 1) takers[0]?.context.notify(notification);
     else this.#changes.deliver(notification);
   }
 }

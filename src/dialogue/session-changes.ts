@@ -16,6 +16,12 @@ interface Listener {
   early: Notification[] | undefined;
 }
 
+/** The one subscription to a resource: how many listens want it, and whether the end grants it. */
+interface Shared {
+  count: number;
+  readonly made: Promise<boolean>;
+}
+
 const FLAG_OF: Readonly<Record<string, string>> = {
   "notifications/tools/list_changed": "toolsListChanged",
   "notifications/prompts/list_changed": "promptsListChanged",
@@ -27,8 +33,7 @@ export class SessionChanges {
   readonly #capabilities: Json;
   readonly #home: Context;
   readonly #listeners = new Set<Listener>();
-  /** How many listens want each resource. */
-  readonly #subscribed = new Map<string, number>();
+  readonly #subscribed = new Map<string, Shared>();
 
   constructor(wire: Wire, capabilities: Json, home: Context) {
     this.#wire = wire;
@@ -93,31 +98,43 @@ export class SessionChanges {
   /** What the end refuses is simply not honoured. */
   async #subscribe(listener: Listener, uris: readonly string[]): Promise<void> {
     if ((this.#capabilities["resources"] as Json | undefined)?.["subscribe"] !== true) return;
-    const outcomes = await Promise.allSettled(
-      uris.map(async (uri) => {
-        const count = this.#subscribed.get(uri) ?? 0;
-        this.#subscribed.set(uri, count + 1);
-        listener.uris.add(uri);
-        if (count === 0) await this.#wire.call("resources/subscribe", () => ({ uri }), this.#home);
-      }),
-    );
-    for (const [index, outcome] of outcomes.entries()) {
-      const uri = uris[index];
-      if (outcome.status === "fulfilled" || uri === undefined) continue;
-      listener.uris.delete(uri);
-      this.#forget(uri);
-    }
+    const wanted = [...new Set(uris)];
+    // Wanted at once: an update may come in one breath with the answer.
+    for (const uri of wanted) listener.uris.add(uri);
+    const granted = await Promise.all(wanted.map((uri) => this.#share(uri)));
+    for (const [index, uri] of wanted.entries()) if (granted[index] !== true) listener.uris.delete(uri);
   }
 
-  #forget(uri: string): boolean {
-    const count = (this.#subscribed.get(uri) ?? 1) - 1;
-    if (count > 0) this.#subscribed.set(uri, count);
-    else this.#subscribed.delete(uri);
-    return count <= 0;
+  /** A share in the one subscription to this resource; whoever comes while it is being made waits for the same answer. */
+  async #share(uri: string): Promise<boolean> {
+    let shared = this.#subscribed.get(uri);
+    if (shared === undefined) {
+      const made = this.#wire.call("resources/subscribe", () => ({ uri }), this.#home);
+      shared = {
+        count: 0,
+        made: made.then(
+          () => true,
+          () => false,
+        ),
+      };
+      this.#subscribed.set(uri, shared);
+    }
+    shared.count += 1;
+    if (await shared.made) return true;
+    this.#forget(uri, shared);
+    return false;
+  }
+
+  #forget(uri: string, shared: Shared): boolean {
+    shared.count -= 1;
+    if (shared.count > 0 || this.#subscribed.get(uri) !== shared) return false;
+    return this.#subscribed.delete(uri);
   }
 
   #release(uri: string): void {
-    if (this.#forget(uri)) this.#wire.call("resources/unsubscribe", () => ({ uri }), this.#home).catch(() => undefined);
+    const shared = this.#subscribed.get(uri);
+    if (shared === undefined || !this.#forget(uri, shared)) return;
+    this.#wire.call("resources/unsubscribe", () => ({ uri }), this.#home).catch(() => undefined);
   }
 }
 

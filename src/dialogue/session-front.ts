@@ -29,6 +29,8 @@ export interface SessionFrontOptions {
   readonly profile: Profile;
   /** Whether the caller may end us with `shutdown`: only where it is our only caller. */
   readonly mayShutDown: boolean;
+  /** Stands for the connection, in its callers' contexts. */
+  readonly origin: object;
 }
 
 export class SessionFront {
@@ -152,6 +154,7 @@ export class SessionFront {
     const revision = this.#revision;
     const info = params["clientInfo"];
     this.#caller = {
+      origin: this.#options.origin,
       ...inbound.caller,
       ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
       capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),

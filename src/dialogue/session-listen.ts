@@ -2,10 +2,12 @@
 // an end wants outside any call, and one for each resource that the caller has subscribed to. A listen that
 // breaks is opened again, and since nobody knows what was missed, the caller is told that it may have changed.
 
+import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
+import { kindOf } from "./faults.ts";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
@@ -50,22 +52,16 @@ export class SessionListen {
   async subscribe(uri: string): Promise<void> {
     const host = this.#host;
     if (!this.#canSubscribe || host === undefined) throw methodNotFound("resources/subscribe");
-    let subscription = this.#subscriptions.get(uri);
-    if (subscription === undefined) {
-      if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS) {
-        throw McpError.of("rate_limited", `A session has at most ${MOST_SUBSCRIPTIONS} subscriptions`, { uri });
-      }
-      const missed = { method: UPDATED, params: { uri } };
-      subscription = new Listening(this.#handler, host, { resourceSubscriptions: [uri] }, [missed]);
-      this.#subscriptions.set(uri, subscription);
-    }
-    const honoured = await subscription.open().catch((error: unknown) => {
-      this.#drop(uri);
+    const known = this.#subscriptions.get(uri);
+    const subscription = known ?? this.#add(uri, host);
+    try {
+      const uris = (await subscription.open())["resourceSubscriptions"];
+      if (Array.isArray(uris) && uris.includes(uri)) return;
+    } catch (error) {
+      this.#drop(uri, subscription);
       throw error;
-    });
-    const uris = honoured["resourceSubscriptions"];
-    if (Array.isArray(uris) && uris.includes(uri)) return;
-    this.#drop(uri);
+    }
+    this.#drop(uri, subscription);
     throw invalidParams(`Updates of ${uri} cannot be subscribed to`, { uri });
   }
 
@@ -79,8 +75,21 @@ export class SessionListen {
     for (const uri of [...this.#subscriptions.keys()]) this.#drop(uri);
   }
 
-  #drop(uri: string): void {
-    this.#subscriptions.get(uri)?.close();
+  #add(uri: string, host: ListenHost): Listening {
+    if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS) {
+      throw McpError.of("rate_limited", `A session has at most ${MOST_SUBSCRIPTIONS} subscriptions`, { uri });
+    }
+    const missed = { method: UPDATED, params: { uri } };
+    const added = new Listening(this.#handler, host, { resourceSubscriptions: [uri] }, [missed]);
+    this.#subscriptions.set(uri, added);
+    return added;
+  }
+
+  /** With `only`, just that one: another may have taken its place meanwhile. */
+  #drop(uri: string, only?: Listening): void {
+    const found = this.#subscriptions.get(uri);
+    if (found === undefined || (only !== undefined && found !== only)) return;
+    found.close();
     this.#subscriptions.delete(uri);
   }
 }
@@ -134,12 +143,17 @@ class Listening {
           } else if (this.#isFor(notification)) this.#host.deliver(notification);
         },
       };
+      onAbort(signal, () => reject(signal.reason));
       this.#handler({ method: "subscriptions/listen", params: { notifications: this.#notifications } }, context).then(
-        () => resolve({}),
+        () => {
+          resolve({});
+          // Ended by the end itself: who asks again opens it again.
+          this.#opening = undefined;
+        },
         (error: unknown) => {
           reject(error);
           // An end that knows no listens will not know them later either.
-          if (!signal.aborted && !(error instanceof McpError && error.kind === "method_not_found")) this.#reopen();
+          if (!signal.aborted && kindOf(error) !== "method_not_found") this.#reopen();
         },
       );
     });

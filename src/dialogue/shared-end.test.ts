@@ -8,7 +8,7 @@ import { memoryPair } from "../transport/memory.ts";
 import { open } from "./open.ts";
 import { serveTransport } from "./serve.ts";
 
-async function stage() {
+async function stage({ alone = false } = {}) {
   const [back, endSide] = memoryPair();
   const end = await new RawPeer(endSide).start();
   const home = {
@@ -35,7 +35,7 @@ async function stage() {
   });
   const opened = await opening;
   const callers = await Promise.all(
-    ["ada", "bea"].map(async () => {
+    (alone ? ["ada"] : ["ada", "bea"]).map(async () => {
       const [front, side] = memoryPair();
       await serveTransport(opened.handler, front);
       const caller = await new RawPeer(side).start();
@@ -43,30 +43,38 @@ async function stage() {
       return caller;
     }),
   );
-  return { end, opened, ada: callers[0]!, bea: callers[1]! };
+  return { end, opened, ada: callers[0]!, bea: callers.at(-1)! };
 }
 
 const calls = (end: RawPeer) => end.received.filter(({ method }) => method === "tools/call");
 
-it("takes the calls of another caller in turn, so that each question goes to the one whose it is", async () => {
+it("passes on no question while calls of several callers are under way, or were lately", async () => {
   const { end, opened, ada, bea } = await stage();
   ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
-  await expect.poll(() => calls(end).length).toBe(1);
   bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
-  // What cannot be asked about does not wait.
-  expect(await bea.request({ id: 2, method: "ping" })).toMatchObject({ result: {} });
+  await expect.poll(() => calls(end).length).toBe(2);
+  expect(await end.request({ id: "q", method: "roots/list" })).toMatchObject({
+    error: { message: expect.stringContaining("several callers") as string },
+  });
+  ada.send({ method: "notifications/cancelled", params: { requestId: 1 } });
+  await end.until(({ method }) => method === "notifications/cancelled");
+  expect(await end.request({ id: "late", method: "roots/list" })).toMatchObject({ error: {} });
+  for (const call of calls(end)) end.send({ id: call["id"], result: { content: [] } });
+  await bea.answerTo(1);
+  for (const caller of [ada, bea]) expect(caller.received.some(({ method }) => method === "roots/list")).toBe(false);
+  await opened.close();
+});
+
+it("passes on the questions of the only caller there is", async () => {
+  const { end, opened, ada } = await stage({ alone: true });
+  ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
+  await expect.poll(() => calls(end).length).toBe(1);
   end.send({ id: "q", method: "roots/list" });
   const asked = await ada.until(({ method }) => method === "roots/list");
-  expect(bea.received.some(({ method }) => method === "roots/list")).toBe(false);
-  expect(calls(end)).toHaveLength(1);
   ada.send({ id: asked["id"], result: { roots: [{ uri: "file:///ada" }] } });
   expect(await end.answerTo("q")).toMatchObject({ result: { roots: [{ uri: "file:///ada" }] } });
   end.send({ id: calls(end)[0]!["id"], result: { content: [] } });
   await ada.answerTo(1);
-  await expect.poll(() => calls(end).length).toBe(2);
-  expect(calls(end)[1]).toMatchObject({ params: { name: "of bea" } });
-  end.send({ id: calls(end)[1]!["id"], result: { content: [] } });
-  await bea.answerTo(1);
   await opened.close();
 });
 

@@ -8,6 +8,7 @@ import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import type { Params } from "../core/handler.ts";
 import {
+  Exact,
   isNotification,
   isRequest,
   isResponse,
@@ -168,8 +169,9 @@ export class Wire {
   #break(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    if (typeof id === "number")
-      this.#pending.fail(id, new LinkError("protocol", `The end's answer is no message${why}`));
+    const ours = id instanceof Exact ? id.value : id;
+    if (typeof ours !== "number") return;
+    this.#pending.fail(ours, new LinkError("protocol", `The end's answer is no message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {

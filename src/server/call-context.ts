@@ -117,7 +117,7 @@ export class CallContext implements ToolContext {
   get progress(): ToolContext["progress"] {
     return (progress, total, message) => {
       // The specification wants progress to grow with each message, and NaN never does.
-      if (!(progress > this.#reached)) return;
+      if (!(progress > this.#reached) || progress === Infinity) return;
       this.#reached = progress;
       // Without a token it still goes out: a caller that comes back for the rest may have brought one by then,
       // and whoever speaks with the caller knows.

@@ -36,8 +36,16 @@ describe("checks of plain JSON Schema", () => {
 
   it("answers at once after the first time", async () => {
     const once = checkOf(person);
-    expect(await once({ name: "a", home: { city: "b" } })).toEqual({ value: { name: "a", home: { city: "b" } } });
-    expect(once({ home: { city: "b" } })).toEqual({ issues: ["name: is required"] });
+    const value = { name: "a", home: { city: "b" } };
+    expect(await once(value)).toEqual({ value });
+    expect(once(value)).toEqual({ value });
+    expect(await once({ home: { city: "b" } })).toEqual({ issues: ["name: is required"] });
+  });
+
+  it("names every fault of a value, but of a huge one only the first", async () => {
+    const items = checkOf({ items: { type: "string" } });
+    expect(await items([1, 2])).toEqual({ issues: ["[0]: must be string", "[1]: must be string"] });
+    expect(await items(Array.from({ length: 50_000 }, () => 1))).toEqual({ issues: ["[0]: must be string"] });
   });
 
   it("does not drown its reader", async () => {

@@ -26,34 +26,50 @@ const LOADERS = {
 
 type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 
-// Every fault is named, so that a model can mend all at once.
 const COMMON = { strict: false, allErrors: true, logger: false } as const satisfies Options;
+
+/** Up to this length every fault of a value is named, so that a model can mend all at once; beyond it, the first. */
+const THOROUGH_LENGTH = 64 * 1024;
 
 /** `owner` is for the texts of errors. */
 export function plainCheck(schema: JsonSchema, dialect: Dialect, owner: string): Check {
   let compiled: ValidateFunction | undefined;
-  let compiling: Promise<ValidateFunction> | undefined;
-  const check = (validate: ValidateFunction, value: unknown): Checked => {
+  const first = once(() => compile(schema, dialect, owner, false));
+  const every = once(() => compile(schema, dialect, owner, true));
+  const fits = (validate: ValidateFunction, value: unknown): boolean => {
     try {
-      return validate(value) ? { value } : { issues: issuesOf(validate.errors ?? []) };
+      return validate(value);
     } catch (error) {
       const deep = error instanceof RangeError ? ", or the value is nested too deep" : "";
       throw unusable(owner, `${whyOf(error)}${deep}`, error);
     }
   };
-  return (value) => {
-    if (compiled !== undefined) return check(compiled, value);
-    compiling ??= compile(schema, dialect, owner);
-    return compiling.then((validate) => check((compiled = validate), value));
+  const check = (validate: ValidateFunction, value: unknown): Checked | Promise<Checked> => {
+    if (fits(validate, value)) return { value };
+    const found = { issues: issuesOf(validate.errors ?? []) };
+    if (JSON.stringify(value).length > THOROUGH_LENGTH) return found;
+    return every().then((thorough) => (fits(thorough, value) ? found : { issues: issuesOf(thorough.errors ?? []) }));
   };
+  return (value) =>
+    compiled === undefined ? first().then((validate) => check((compiled = validate), value)) : check(compiled, value);
 }
 
-async function compile(schema: JsonSchema, dialect: Dialect, owner: string): Promise<ValidateFunction> {
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+async function compile(
+  schema: JsonSchema,
+  dialect: Dialect,
+  owner: string,
+  allErrors: boolean,
+): Promise<ValidateFunction> {
   const { load, dynamic } = LOADERS[dialect];
   const Ajv = await load();
   // Formats are only notes, as the dialect has it. The schema itself is not held against its dialect, which would
   // cost thirty times its own compiling: a word that makes no sense is found by the compiler.
-  const ajv = new Ajv({ ...COMMON, validateFormats: false, validateSchema: false });
+  const ajv = new Ajv({ ...COMMON, allErrors, validateFormats: false, validateSchema: false });
   try {
     // A schema may be the dialect's own, or bear its name.
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);

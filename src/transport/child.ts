@@ -55,6 +55,7 @@ class PipedChild implements ChildTransport {
   readonly #limits: Limits;
   readonly #gone = new AbortController();
   #outlet: Outlet | undefined;
+  #reader: LineReader | undefined;
   #starting: Promise<Child> | undefined;
   #receive: ((inbound: Inbound) => void) | undefined;
   #closed = false;
@@ -114,8 +115,7 @@ class PipedChild implements ChildTransport {
     });
     child.stdout.on("data", (chunk: Buffer) => reader.push(chunk));
     child.stdout.on("end", () => void this.#cripple(child, "closed its stdout"));
-    // Not at "end", which never comes when a runaway holds the pipe open.
-    child.stdout.on("close", () => reader.end());
+    this.#reader = reader;
   }
 
   #line(text: string): void {
@@ -131,10 +131,15 @@ class PipedChild implements ChildTransport {
       this.#receive?.({ kind: "message", message: decoded.message, ...back });
     } else if (decoded.kind === "batch") {
       const batch = decoded.items.filter((item) => "message" in item);
-      for (let count = batch.length; count < decoded.items.length; count += 1) this.#hearNoise(text);
+      for (const item of decoded.items) {
+        if (!("fault" in item)) continue;
+        if (!item.answerable) this.#breakCall(item.fault);
+        this.#hearNoise(text);
+      }
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...back });
     } else {
-      if (!decoded.answerable) this.#breakCall(decoded.fault);
+      // A log line in JSON is no answer, whatever its fields are called.
+      if (!decoded.answerable && text.includes('"jsonrpc"')) this.#breakCall(decoded.fault);
       this.#hearNoise(text);
     }
   }
@@ -177,6 +182,8 @@ class PipedChild implements ChildTransport {
 
   async #awaitEnd(child: Child): Promise<void> {
     const exit = await child.finished;
+    // Here and not at the stream's own end, which never comes when a runaway holds the pipe open.
+    this.#reader?.end();
     const noisy = !this.#spoke && this.noise.count >= NOISE_BEFORE_SPEECH;
     const error = new LinkError(noisy ? "protocol" : "closed", this.#farewell(exit, child.stderrTail()));
     this.#outlet?.fail(error);

@@ -49,7 +49,7 @@ export class Outlet {
   send(message: Message | readonly Message[]): Promise<void> {
     if (this.#failure !== undefined) return refuse(this.#failure);
     // Progress and logs are for somebody who listens: for one who does not read they are not kept.
-    if (this.backlog > BACKLOG_BYTES && !Array.isArray(message) && !("id" in message)) return READY;
+    if (this.backlog > BACKLOG_BYTES && isPassing(message)) return READY;
     let text: string;
     try {
       text = encode(message);
@@ -119,6 +119,12 @@ export class Outlet {
     this.#drain?.resolve();
     this.#drain = undefined;
   }
+}
+
+/** Worth hearing only when it is said. */
+function isPassing(message: Message | readonly Message[]): boolean {
+  if (!("method" in message)) return false;
+  return message.method === "notifications/progress" || message.method === "notifications/message";
 }
 
 export function refuse(error: LinkError): Promise<void> {

@@ -97,6 +97,14 @@ describe("what a handler throws", () => {
       }),
     ],
   ];
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const error = new Proxy(new Error("x"), {
+    getPrototypeOf: () => {
+      throw new Error("bitten");
+    },
+  });
+  odd.push(["a revoked proxy", proxy], ["an error that denies its kind", error]);
   it.each(odd)("%s: is answered with an error, and the next call is served", async (_name, thrown) => {
     const line = await serving(throwing(thrown));
     line.initialize();
@@ -145,6 +153,28 @@ describe("an answer that is too long", () => {
       message: expect.stringContaining("limits.messageBytes") as string,
     });
     await client.close();
+  });
+});
+
+describe("answers of a batch that are too long together", () => {
+  it("go out one by one", async () => {
+    const handler: Handler = async ({ method, params }) =>
+      method === "server/discover"
+        ? discover
+        : { content: [{ type: "text", text: "x".repeat(Number(params["name"])) }] };
+    const line = await serving(handler, { limits: { messageBytes: 10_000 } });
+    line.initialize(BATCHING);
+    await line.answer(0);
+    const call = (id: number, size: number): object => ({
+      jsonrpc: "2.0",
+      id,
+      method: "tools/call",
+      params: { name: String(size) },
+    });
+    line.input.write(`${JSON.stringify([call(1, 6_000), call(2, 6_000), call(3, 60_000)])}\n`);
+    expect(await line.answer(1)).toMatchObject({ result: {} });
+    expect(await line.answer(2)).toMatchObject({ result: {} });
+    expect(await line.answer(3)).toMatchObject({ error: { code: -32603 } });
   });
 });
 

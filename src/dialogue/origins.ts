@@ -1,0 +1,39 @@
+// Whose is it? A session-style end may ask and log in mid-call, and some wires do not say to which call that
+// belongs. So that no caller ever gets what is another's, it is noted whose calls are under way, and whose have
+// ended only lately: only where they are all of one caller may such a message be passed on at all.
+
+import type { Caller } from "../core/context.ts";
+
+/** How long after its end a call may still have something to say. */
+const LINGER_MS = 10_000;
+/** Callers that are kept in mind before the first look for some to forget. */
+const MOST_KEPT = 1_000;
+
+export class Origins {
+  /** Calls under way, and when the last one ended, by where they come from. */
+  readonly #seen = new Map<object, { open: number; ended: number }>();
+
+  /** Returns how to say that the call has ended. */
+  enter({ origin }: Caller): () => void {
+    const key = origin ?? this;
+    if (this.#seen.size > MOST_KEPT) this.#forget();
+    const seen = this.#seen.get(key) ?? { open: 0, ended: 0 };
+    seen.open += 1;
+    this.#seen.set(key, seen);
+    return () => {
+      seen.open -= 1;
+      seen.ended = performance.now();
+    };
+  }
+
+  /** Whether all that happens, and happened lately, is of one caller. */
+  get isOne(): boolean {
+    if (this.#seen.size > 1) this.#forget();
+    return this.#seen.size < 2;
+  }
+
+  #forget(): void {
+    const since = performance.now() - LINGER_MS;
+    for (const [key, { open, ended }] of this.#seen) if (open === 0 && ended < since) this.#seen.delete(key);
+  }
+}
