@@ -5,6 +5,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
+import { within } from "./core/within.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
@@ -47,7 +48,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   }
   const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
-  const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, async () => handler.close?.(CLOSE_BUDGET_MS)));
+  const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));
   if (stdio === undefined) endProcessWith(closed, () => connected.close());
   return {
     closed,
@@ -56,6 +57,15 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
       await closed;
     },
   };
+}
+
+/** A handler that fails to let go has let go as far as it can. */
+async function closing(handler: Closeable): Promise<void> {
+  try {
+    await handler.close?.(CLOSE_BUDGET_MS);
+  } catch {
+    // The process is about to end, and with it whatever was held.
+  }
 }
 
 function endProcessWith(closed: Promise<void>, close: () => Promise<void>): void {
@@ -69,13 +79,4 @@ function endProcessWith(closed: Promise<void>, close: () => Promise<void>): void
   void closed.finally(() => {
     process.exit(process.exitCode ?? code);
   });
-}
-
-async function within(ms: number, work: () => Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work().catch(() => undefined), late]);
-  clearTimeout(timer);
 }

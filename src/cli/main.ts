@@ -3,6 +3,7 @@
 // everything else to stderr; the exit code says what kind of failure it was (see exit-codes).
 
 import { readFile } from "node:fs/promises";
+import { textOf } from "../core/text.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 
@@ -46,6 +47,6 @@ try {
   const code = await main(process.argv.slice(2));
   if (code !== undefined) process.exitCode = code;
 } catch (error) {
-  process.stderr.write(`catenary: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`catenary: ${textOf(error)}\n`);
   process.exitCode = error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage;
 }

@@ -4,6 +4,7 @@
 // not ask for. Which call a question belongs to is not known here.
 
 import type { Request, Result } from "../core/handler.ts";
+import { textOf } from "../core/text.ts";
 import { checkAsk } from "../protocol/asks.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
@@ -82,10 +83,9 @@ export class Asks {
       return await this.#fill(params as unknown as ElicitFormParams, asked);
     } catch (error) {
       if (error instanceof McpError) throw error;
-      const message = error instanceof Error ? error.message : String(error);
       throw McpError.of(
         "internal_error",
-        `The client's handler of ${method} failed: ${message}`,
+        `The client's handler of ${method} failed: ${textOf(error)}`,
         { method },
         { cause: error },
       );

@@ -11,6 +11,7 @@ import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
+import { textOf } from "../core/text.ts";
 import { Asks, type AskHandlers } from "./asks.ts";
 import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
@@ -133,8 +134,7 @@ function isGone(signal: AbortSignal | undefined): boolean {
 
 function givenUp(signal: AbortSignal | undefined): LinkError {
   const reason: unknown = signal?.reason;
-  const why = reason instanceof Error ? reason.message : String(reason);
-  return new LinkError("cancelled", `Connecting was given up by the caller: ${why}`, { cause: reason });
+  return new LinkError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, { cause: reason });
 }
 
 function ourselves(): Implementation {

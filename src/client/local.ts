@@ -13,6 +13,7 @@ import type { Opened } from "../dialogue/open.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "../dialogue/pending.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
+import { cancelled } from "./calls.ts";
 
 export interface LocalOptions {
   readonly home: Context;
@@ -49,14 +50,14 @@ class Local {
     const { method, params } = request;
     const { signal } = context;
     if (this.#over.signal.aborted) throw this.#over.signal.reason as LinkError;
-    if (signal.aborted) throw cancelled(method, signal);
+    if (signal.aborted) throw cancelled(method, signal.reason);
     checkParams(method, params);
     const stop = new AbortController();
     const timeouts =
       method === "subscriptions/listen" ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
     const { id, answer } = this.#pending.open(method, timeouts, (error) => stop.abort(error));
     const abort = (): void => {
-      this.#pending.fail(id, cancelled(method, signal));
+      this.#pending.fail(id, cancelled(method, signal.reason));
       stop.abort(signal.reason);
     };
     const forget = onAbort(signal, abort);
@@ -129,9 +130,4 @@ class Local {
     };
     return { ...context, signal, notify, ask };
   }
-}
-
-function cancelled(method: string, { reason }: AbortSignal): LinkError {
-  const why = reason instanceof Error ? reason.message : String(reason);
-  return new LinkError("cancelled", `${method} was cancelled: ${why}`, { cause: reason });
 }

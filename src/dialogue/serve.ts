@@ -175,14 +175,16 @@ class Connection implements Served {
 
   /** Runs the request and sends what came of it, unless the caller no longer wants to know. */
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
-    if (!this.#slots.take()) await this.#slots.wait();
+    // A ping asks whether we live: busy as we may be, it never waits for a slot.
+    const slots = message.method === "ping" ? undefined : this.#slots;
+    if (slots?.take() === false) await slots.wait();
     try {
       if (flight.cancelled) return;
       const response = await this.#outcome(front, message, inbound, flight);
       flight.done = true;
       if (!flight.cancelled) await this.#respond(response, inbound);
     } finally {
-      this.#slots.give();
+      slots?.give();
       this.#inFlight.end(flight);
     }
   }

@@ -20,6 +20,8 @@ it("works on so many at once and takes the rest in the order of arrival", async 
   await peer.handshake(NEWEST_SESSION.name);
   for (const id of [1, 2, 3, 4]) peer.send({ id, method: "tools/call", params: { name: String(id) } });
   await expect.poll(() => running).toEqual(["1", "2"]);
+  // Busy is not dead.
+  expect(await peer.request({ id: "alive", method: "ping" })).toMatchObject({ result: {} });
   peer.send({ method: "notifications/cancelled", params: { requestId: 3 } });
   doors.shift()?.();
   await peer.answerTo(1);

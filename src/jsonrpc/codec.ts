@@ -4,7 +4,7 @@
 // params mean is not known here; how messages follow each other on a wire is framing's matter.
 
 import { invalidRequest, missingField, parseError, tooLong } from "./fault.ts";
-import { Exact, stringify } from "./message.ts";
+import { Exact, isId, stringify } from "./message.ts";
 import type { ErrorMessage, Id, Message } from "./message.ts";
 import { compilePaths, glimpse, scan } from "./scan.ts";
 import type { Paths, Token } from "./scan.ts";
@@ -218,10 +218,6 @@ function answerFault(answer: Parsed): string | undefined {
 
 function wrong(id: Id | null, details: string, answerable = true): Fault {
   return { fault: invalidRequest(id, details), answerable };
-}
-
-function isId(value: unknown): value is Id {
-  return typeof value === "string" || typeof value === "number" || value instanceof Exact;
 }
 
 function isObject(value: unknown): value is Parsed {

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
+import { person } from "../../test/support/person.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { ToolOptions } from "./index.ts";
@@ -10,18 +11,6 @@ import { checkOf } from "./schema.ts";
 import { createServer } from "./server.ts";
 
 const check = async (schema: JsonSchema, value: unknown): Promise<unknown> => checkOf(schema)(value);
-
-const person = {
-  type: "object",
-  properties: {
-    name: { type: "string" },
-    age: { type: "integer", minimum: 0 },
-    tags: { type: "array", items: { type: "string" } },
-    home: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  },
-  required: ["name", "home"],
-  additionalProperties: false,
-} as const;
 
 describe("checks of plain JSON Schema", () => {
   it("names what is missing, what is unknown and what is wrong", async () => {

@@ -6,20 +6,9 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
+import { person } from "../../test/support/person.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { checkOf, type FromJsonSchema, jsonSchemaOf, type SchemaInput, type SchemaOutput } from "./schema.ts";
-
-const person = {
-  type: "object",
-  properties: {
-    name: { type: "string" },
-    age: { type: "integer", minimum: 0 },
-    tags: { type: "array", items: { type: "string" } },
-    home: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  },
-  required: ["name", "home"],
-  additionalProperties: false,
-} as const;
 
 describe("the JSON Schema that callers see", () => {
   it("is what zod says, of the side that is asked for", () => {

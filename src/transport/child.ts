@@ -3,6 +3,7 @@
 // end is told once, after all that it said was read, with the reason. How it is ended is process/'s work.
 
 import { LinkError } from "../core/errors.ts";
+import { within } from "../core/within.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { faultText } from "../jsonrpc/fault.ts";
@@ -10,7 +11,7 @@ import { LineReader } from "../jsonrpc/framing.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild } from "../process/child.ts";
 import type { Child, ChildOptions, Exit } from "../process/child.ts";
-import { Outlet, refuse, within } from "./outlet.ts";
+import { Outlet, refuse } from "./outlet.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 export interface ChildTransportOptions extends ChildOptions {

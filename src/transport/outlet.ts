@@ -5,6 +5,7 @@
 import type { Writable } from "node:stream";
 import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
+import { within } from "../core/within.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/framing.ts";
 import type { Message } from "../jsonrpc/message.ts";
@@ -135,17 +136,4 @@ export function refuse(error: LinkError): Promise<void> {
 function quiet(promise: Promise<void>): Promise<void> {
   promise.catch(() => {});
   return promise;
-}
-
-/** Waits for a promise, but no longer than this. */
-export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  try {
-    await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { textOf } from "../../core/text.ts";
 import { serve, type Closeable } from "../../serve.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 import type { Command } from "../main.ts";
@@ -57,7 +58,7 @@ export const serveCommand: Command = {
         options: { stdio: { type: "boolean" }, sequential: { type: "boolean" } },
       });
     } catch (error) {
-      throw new UsageError(`${error instanceof Error ? error.message : String(error)}\n\n${HELP}`);
+      throw new UsageError(`${textOf(error)}\n\n${HELP}`);
     }
     const [path, ...more] = parsed.positionals;
     if (path === undefined || more.length > 0) throw new UsageError(`serve takes one MODULE\n\n${HELP}`);

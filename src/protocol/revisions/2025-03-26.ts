@@ -3,7 +3,8 @@
 
 import type { Delta } from "../revision.ts";
 import { block, dropStructured, promptContent, sampledContent, samplingContent, toolContent } from "./content.ts";
-import { all, at, drop, dropAt, isObject, items, object } from "./edit.ts";
+import { isObject } from "../check.ts";
+import { all, at, drop, dropAt, items, object } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 
 const dropTitle: Edit = drop("title");

@@ -6,7 +6,8 @@ import type { McpError } from "../errors.ts";
 import type { Delta } from "../revision.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { block, cannotAnswer, cannotAsk, promptContent, toolContent } from "./content.ts";
-import { all, at, drop, isObject, items, object, set, values } from "./edit.ts";
+import { isObject } from "../check.ts";
+import { all, at, drop, items, object, set, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 
 const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];

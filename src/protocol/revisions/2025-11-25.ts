@@ -7,7 +7,8 @@ import { CACHEABLE } from "../cacheable.ts";
 import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
-import { all, at, drop, dropAt, isObject, items, object, set, sift, values } from "./edit.ts";
+import { isObject } from "../check.ts";
+import { all, at, drop, dropAt, items, object, set, sift, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 

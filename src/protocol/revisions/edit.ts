@@ -2,12 +2,10 @@
 // An edit never changes its input, copies only what it changes, and leaves alone what has another shape
 // than it expects, because it also sees what no check has seen yet. It knows nothing of MCP.
 
+import { isObject } from "../check.ts";
+
 export type Edit = <T>(value: T) => T;
 type Json = { readonly [key: string]: unknown };
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** An edit of objects; anything else stays. */
 export function object(edit: (value: Json) => unknown): Edit {

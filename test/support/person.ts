@@ -1,0 +1,13 @@
+// A JSON Schema with one of each plain thing, for tests of what is checked and what is inferred.
+
+export const person = {
+  type: "object",
+  properties: {
+    name: { type: "string" },
+    age: { type: "integer", minimum: 0 },
+    tags: { type: "array", items: { type: "string" } },
+    home: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+  required: ["name", "home"],
+  additionalProperties: false,
+} as const;
