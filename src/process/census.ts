@@ -51,10 +51,15 @@ export function census(): Promise<readonly Process[] | undefined> {
 /** The time now, as `Process.began` counts it; 0, before all processes, where it cannot be read. */
 export function ticksNow(): number {
   try {
-    return hasProc() ? Math.floor(Number.parseFloat(read("/proc/uptime")) * TICKS_PER_SECOND) : 0;
+    return hasProc() ? ticksIn(read("/proc/uptime")) : 0;
   } catch {
     return 0;
   }
+}
+
+/** Ticks in the text of /proc/uptime, such as "9123.29 17000.01". Rounded: 9123.29 * 100 is a little less than 912329. */
+export function ticksIn(uptime: string): number {
+  return Math.round(Number.parseFloat(uptime) * TICKS_PER_SECOND);
 }
 
 function look(): Process[] {

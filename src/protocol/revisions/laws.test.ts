@@ -10,6 +10,7 @@ import type { Case } from "../../../test/generate.ts";
 import { messagesOf, valuesOf } from "../../../test/generate.ts";
 import { itWithSpec } from "../../../test/schema.ts";
 import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/walk.ts";
+import { isObject } from "../check.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
 
@@ -81,7 +82,7 @@ const tellingErrors: fc.Arbitrary<Case> = fc
   )
   .map(([error, more]) => {
     const { code, data } = error as { code: number; data?: Json };
-    const whole = data?.constructor === Object ? { data: { ...data, ...more } } : data === undefined ? {} : { data };
+    const whole = isObject(data) ? { data: { ...data, ...more } } : data === undefined ? {} : { data };
     const message = { jsonrpc: "2.0", id: 1, error: { code, message: "", ...whole } } as const;
     return { kind: "error", method: "resources/read", message };
   });
@@ -89,7 +90,7 @@ const tellingErrors: fc.Arbitrary<Case> = fc
 /** What comes back of the successor's error: the same, but for what one of the two revisions says otherwise. */
 function errorBack(delta: Delta, { method }: Case, x: Json): Json {
   const { code, data } = x;
-  const fields = data?.constructor === Object ? (data as Json) : data === undefined ? {} : { details: data };
+  const fields = isObject(data) ? data : data === undefined ? {} : { details: data };
   const hasAddresses = code === -32042 && Array.isArray(fields.elicitations);
   // The first that had addresses to visit gave them a code, which means nothing to the one before.
   if (delta.name === "2025-06-18") return hasAddresses ? { ...x, code: -32603 } : x;

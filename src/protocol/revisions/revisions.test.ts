@@ -166,6 +166,12 @@ describe("from an exchange to a session", () => {
   });
 });
 
+it("data of an error is data, whatever its fields are called", () => {
+  const error = { code: -32020, message: "", data: { constructor: false } };
+  const lowered = R4.lower.error(error, { method: "initialize", params: {} });
+  expect(lowered).toEqual({ code: -32600, message: "", data: { kind: "header_mismatch", constructor: false } });
+});
+
 describe("from a session to an exchange", () => {
   it("results get their type, and lists the hint to keep nothing", () => {
     for (const { lift } of SESSIONS) {
