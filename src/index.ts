@@ -3,6 +3,7 @@
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
+import type { HttpOptions } from "./http.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
 /** Connects to a command, a handler or a transport, in whatever revision it speaks. */
@@ -10,7 +11,12 @@ export async function connect(target: Target, options?: ConnectOptions): Promise
   return (await import("./client/connect.ts")).connect(target, options);
 }
 
-/** Serves a server, or any handler, on the process's stdio; resolves when it is ready to be spoken to. */
+/** Serves a server, or any handler, on stdio or over HTTP; resolves when it is ready to be spoken to. */
+export function serve(
+  handler: Closeable,
+  options: ServeOptions & { readonly http: HttpOptions },
+): Promise<Serving & { readonly url: string }>;
+export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
   return (await import("./serve.ts")).serve(handler, options);
 }

@@ -1,12 +1,13 @@
 // `serve`: one handler on one wire, and the life of the process around it. On the process's own stdio the
 // end of input is the end of us: work in flight gets a short grace, whatever the handler holds is closed,
 // and the process exits, because clients do not wait long before they kill. On streams that were given,
-// only the connection ends.
+// only the connection ends; over HTTP nothing ends but by `close`.
 
 import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
 import { within } from "./core/within.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
+import type { HttpOptions } from "./http.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
@@ -17,6 +18,14 @@ export interface ServeOptions extends ConnectionOptions {
   /** Other streams than the process's own. */
   readonly stdio?: { readonly input: Readable; readonly output: Writable };
   readonly limits?: Partial<Limits>;
+  /**
+   * Over HTTP instead of stdio.
+   *
+   * @example
+   * const front = await serve(server, { http: { port: 3000 } });
+   * console.error(front.url); // http://127.0.0.1:3000/mcp
+   */
+  readonly http?: HttpOptions;
 }
 
 /** Something that is being served. */
@@ -34,11 +43,20 @@ export type Closeable = Handler & { close?(budgetMs?: number): Promise<void> | v
 let served = false;
 
 /** Resolves when it is ready to be spoken to. */
+export function serve(
+  handler: Closeable,
+  options: ServeOptions & { readonly http: HttpOptions },
+): Promise<Serving & { readonly url: string }>;
+export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
-  const { stdio, limits, ...connection } = options;
+  const { stdio, limits, http, ...connection } = options;
+  if (http !== undefined) {
+    if (stdio !== undefined) throw new TypeError("serve() takes either `stdio` or `http`: call it once for each");
+    return overHttp(handler, { ...connection, ...(limits && { messageLimits: limits }), ...http });
+  }
   if (stdio === undefined) {
     if (served)
       throw new Error(
@@ -54,6 +72,20 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
     closed,
     close: async () => {
       await connected.close();
+      await closed;
+    },
+  };
+}
+
+async function overHttp(handler: Closeable, options: HttpOptions): Promise<Serving & { readonly url: string }> {
+  const { serveHttp } = await import("./http.ts");
+  const front = await serveHttp(handler, options);
+  const closed = front.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));
+  return {
+    url: front.url,
+    closed,
+    close: async () => {
+      await front.close();
       await closed;
     },
   };

@@ -27,6 +27,11 @@ export interface Caller {
   readonly origin?: object;
   /** Who the wire has proved the caller to be; absent where it proves nothing. */
   readonly principal?: string;
+  /** What the wire has proved the caller may do; absent where it proves nothing. */
+  readonly scopes?: readonly string[];
+  /** What else the wire has proved about the caller. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** As they came over HTTP, by lower-case names; without those that carry secrets. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -32,11 +32,16 @@ export async function takeBatch(
       if (!Array.isArray(sent) && isResponse(sent as Message)) answers.set(index, writable(sent as ResponseMessage));
       else await inbound.reply(sent, how);
     };
-    await take(message, { ...inbound, kind: "message", message, reply });
+    // One of them may be cancelled alone; the others still have their answers to come.
+    const { drop: _drop, hangUp: _hangUp, ...way } = inbound;
+    await take(message, { ...way, kind: "message", message, reply });
   });
   await Promise.all(work);
   const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);
-  if (ordered.length === 0) return;
+  if (ordered.length === 0) {
+    inbound.drop?.();
+    return;
+  }
   try {
     await inbound.reply(ordered, { last: true });
   } catch {

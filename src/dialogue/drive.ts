@@ -25,7 +25,10 @@ export async function goOn(first: Result, handler: Handler, request: Request, co
     const questions = Object.entries((result["inputRequests"] as Record<string, Request> | undefined) ?? {});
     if (questions.length === 0) await pause(PACE_MS * round, context.signal);
     const answers = await collect(questions, context);
-    if ("failed" in answers) return failure(request, answers.failed);
+    if ("failed" in answers) {
+      if (request.method !== "tools/call") throw answers.failed;
+      return unanswered(request.params["name"], answers.failed);
+    }
     const { inputResponses: _answered, requestState: _spent, ...params } = request.params;
     const state = result["requestState"];
     result = await handler(
@@ -71,9 +74,9 @@ async function collect(
   return { given: Object.fromEntries(given) };
 }
 
-function failure(request: Request, error: McpError): Result {
-  if (request.method !== "tools/call") throw error;
-  const text = `The caller could not answer what ${String(request.params["name"])} asked: ${error.message}`;
+/** The result of a tool whose caller failed to answer it. */
+export function unanswered(tool: unknown, error: McpError): Result {
+  const text = `The caller could not answer what ${String(tool)} asked: ${error.message}`;
   return { resultType: "complete", content: [{ type: "text", text }], isError: true };
 }
 

@@ -11,6 +11,7 @@ import { isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
+import { hasTasks } from "../protocol/tasks.ts";
 import type { Inbound } from "../transport/transport.ts";
 import type { Role, Wire } from "./wire.ts";
 
@@ -21,8 +22,6 @@ export interface ExchangeBackOptions {
   /** Who is told what belongs to no call. */
   readonly home: Context;
 }
-
-const TASKS = "io.modelcontextprotocol/tasks";
 
 export class ExchangeBack implements Role {
   readonly revision: Revision;
@@ -119,8 +118,7 @@ export class ExchangeBack implements Role {
 function isKnown(resultType: unknown, method: string, { caller }: Context): boolean {
   if (resultType === undefined || resultType === "complete") return true;
   if (resultType === "input_required") return ASKABLE.has(method);
-  const extensions = caller.capabilities["extensions"];
-  return resultType === "task" && isObject(extensions) && TASKS in extensions;
+  return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);
 }
 
 function untagged(params: Params | undefined): Params {

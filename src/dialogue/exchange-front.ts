@@ -13,11 +13,12 @@ import { invalidParams, McpError, methodNotFound, REFUSED, type Profile, type Re
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
+import { hasTasks, tasksUndeclared } from "../protocol/tasks.ts";
 import type { Inbound } from "../transport/transport.ts";
-import { errorBody } from "./faults.ts";
+import { errorBody, unsupported } from "./faults.ts";
 import type { Flight } from "./in-flight.ts";
+import { progressUnder } from "./progress.ts";
 import type { Call, Rounds } from "./rounds.ts";
-import { unsupported } from "./session-front.ts";
 
 export interface ExchangeFrontOptions {
   /** Exchange-style revisions that may be spoken, oldest first. */
@@ -34,6 +35,7 @@ const CHANGES = new Set([
   "notifications/prompts/list_changed",
   "notifications/resources/list_changed",
   "notifications/resources/updated",
+  "notifications/tasks",
 ]);
 
 /** Whether a request is meant to stand by itself: it carries one of the keys that only such requests have. */
@@ -42,6 +44,27 @@ export function isExchange({ method, params }: { readonly method: string; readon
   if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
   // Without the keys these two mean nothing in a session either; here the answer says what is missing.
   return method === "server/discover" || method === "subscriptions/listen";
+}
+
+export interface Envelope {
+  readonly meta: Json;
+  /** The revision's name, known or not. */
+  readonly name: string;
+  readonly capabilities: Json;
+}
+
+/** What every request of this style brings with it. Throws invalid params where something of it is missing. */
+export function envelope({ _meta: meta }: Params): Envelope {
+  const name = isObject(meta) ? meta[META.revision] : undefined;
+  const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
+  if (isObject(meta) && typeof name === "string" && isObject(capabilities)) return { meta, name, capabilities };
+  const missing = [
+    typeof name === "string" ? [] : META.revision,
+    isObject(capabilities) ? [] : META.clientCapabilities,
+  ];
+  throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
+    missing: missing.flat(),
+  });
 }
 
 export class ExchangeFront {
@@ -75,18 +98,7 @@ export class ExchangeFront {
   }
 
   #call(params: Params, inbound: Inbound, flight: Flight): { revision: Revision; call: Call } {
-    const meta = params._meta;
-    const name = isObject(meta) ? meta[META.revision] : undefined;
-    const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
-    if (!isObject(meta) || typeof name !== "string" || !isObject(capabilities)) {
-      const missing = [
-        typeof name === "string" ? [] : META.revision,
-        isObject(capabilities) ? [] : META.clientCapabilities,
-      ];
-      throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
-        missing: missing.flat(),
-      });
-    }
+    const { meta, name, capabilities } = envelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupported(name, this.#options.revisions);
     const info = meta[META.clientInfo];
@@ -100,25 +112,18 @@ export class ExchangeFront {
       ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
       capabilities: revision.lift.clientCapabilities(capabilities),
     };
-    const token = meta["progressToken"];
+    const progress = progressUnder(meta["progressToken"]);
     const logLevel = level as LogLevel | undefined;
     const least = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
-    let reached = -Infinity;
     const notify = (notification: Notification): void => {
       if (flight.done || flight.cancelled) return;
-      const { method } = notification;
+      const { method, params: said } = notification;
       if (method === "notifications/progress") {
-        const progress = notification.params?.["progress"] as number;
-        if (token === undefined || !(progress > reached)) return;
-        reached = progress;
-        notification = { method, params: { ...notification.params, progressToken: token } };
-      } else if (
-        method !== "notifications/message" ||
-        LOG_LEVELS.indexOf(notification.params?.["level"] as LogLevel) < least
-      ) {
-        return;
+        const event = progress(notification);
+        if (event !== undefined) this.#send(event, revision, inbound);
+      } else if (method === "notifications/message" && LOG_LEVELS.indexOf(said?.["level"] as LogLevel) >= least) {
+        this.#send(notification, revision, inbound);
       }
-      this.#send(notification, revision, inbound);
     };
     return { revision, call: { revision: name, caller, logLevel, flight, notify } };
   }
@@ -171,6 +176,8 @@ function whole(method: string, made: Result, capabilities: Json): Result {
     checkQuestions(result, capabilities);
     return result;
   }
+  // A handle is of use only to a caller that says, with this very request, that it knows what to do with one.
+  if (resultType === "task" && (method !== "tools/call" || !hasTasks(capabilities))) throw tasksUndeclared(method);
   const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
   if (resultType !== undefined && hinted) return result;
   const { ttlMs = 0, cacheScope = "private" } = result;

@@ -33,6 +33,13 @@ export function cancellation(reason: unknown, by: string): Error {
   return new Error(`Cancelled by ${by}${typeof reason === "string" ? `: ${reason}` : ""}`);
 }
 
+/** What a caller is told whose revision is not spoken here. */
+export function unsupported(requested: unknown, supported: readonly Revision[]): McpError {
+  const names = supported.map(({ name }) => name);
+  const message = `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ")}`;
+  return McpError.of("unsupported_revision", message, { supported: names, requested: String(requested) });
+}
+
 /** Never throws: what was thrown is a user's own, and may bite. */
 export function errorBody(error: unknown, request: Request, revision: Revision, profile: Profile): ErrorBody {
   try {

@@ -43,6 +43,11 @@ export interface Flight {
   onCancel?: () => void;
 }
 
+/** A request that nobody can name: it comes alone on its way, and is cancelled by whoever holds that way. */
+export function loneFlight(background: boolean): Flight {
+  return { key: "", number: 0, background, cancellable: true, stop: new Stop(), cancelled: false, done: false };
+}
+
 export class InFlight {
   readonly #flights = new Map<string, Flight>();
   #count = 0;

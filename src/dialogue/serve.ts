@@ -46,7 +46,8 @@ export interface ConnectionOptions {
 
 export interface Served {
   readonly closed: Promise<void>;
-  close(): Promise<void>;
+  /** Work in flight may go on for the grace; none where it is left out. */
+  close(graceMs?: number): Promise<void>;
 }
 
 /** How long aborted work may take to say so before the wire is closed over it. */
@@ -103,8 +104,8 @@ class Connection implements Served {
     return this.#transport.start((inbound) => this.#receive(inbound));
   }
 
-  close(): Promise<void> {
-    return (this.#closing ??= this.#finish(0));
+  close(graceMs = 0): Promise<void> {
+    return (this.#closing ??= this.#finish(graceMs));
   }
 
   #receive(inbound: Inbound): void {
@@ -155,11 +156,15 @@ class Connection implements Served {
       const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
       return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.fault(error, message) }, inbound));
     }
+    if (inbound.drop !== undefined) flight.onCancel = () => inbound.drop?.();
     if (background) return this.#answerListen(message, inbound, flight);
     if (!awaited) return this.#answer(front, message, inbound, flight);
     // A cancelled call gives up its turn, whether or not it heeds its signal.
     const given = new Promise<void>((resolve) => {
-      flight.onCancel = resolve;
+      flight.onCancel = () => {
+        inbound.drop?.();
+        resolve();
+      };
     });
     const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, flight), given]);
     if (this.#sequence === undefined) return work();
@@ -253,7 +258,8 @@ class Connection implements Served {
   }
 }
 
-function spokenRevisions(names: readonly string[] | undefined): readonly Revision[] {
+/** The revisions of these names, oldest first; all of them where nothing is said. */
+export function spokenRevisions(names: readonly string[] | undefined): readonly Revision[] {
   const spoken = names?.map((name) => knownRevision(name)) ?? REVISIONS;
   return REVISIONS.filter((revision) => spoken.includes(revision));
 }

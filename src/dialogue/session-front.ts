@@ -14,10 +14,12 @@ import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { goOn } from "./drive.ts";
-import { errorBody } from "./faults.ts";
+import { errorBody, unsupported } from "./faults.ts";
 import type { Flight, InFlight } from "./in-flight.ts";
+import { progressUnder } from "./progress.ts";
 import { Questions, type Asked } from "./questions.ts";
 import { SessionListen } from "./session-listen.ts";
+import { TaskDoor } from "./task-door.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
 
@@ -39,6 +41,7 @@ export class SessionFront {
   readonly #inFlight: InFlight;
   readonly #questions = new Questions();
   readonly #listen: SessionListen;
+  readonly #tasks: TaskDoor;
   /** Toward the caller, outside any call. */
   readonly #push: (message: Message) => void;
   #phase: "new" | "starting" | "ready" | "closing" = "new";
@@ -55,6 +58,12 @@ export class SessionFront {
     this.#inFlight = inFlight;
     this.#options = options;
     this.#listen = new SessionListen(handler);
+    this.#tasks = new TaskDoor({
+      handler,
+      revision: () => this.#revision,
+      quiet: () => this.#quiet(),
+      deliver: (notification) => this.#deliver(notification),
+    });
   }
 
   get revision(): Revision {
@@ -98,8 +107,14 @@ export class SessionFront {
     if (!this.#revision.requests.has(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
     const context = this.#context(params, inbound, flight);
-    let result = await this.#handler(request, context);
-    if (result.resultType === "input_required") result = await goOn(result, this.#handler, request, context);
+    if (this.#tasks.takes(request)) return this.#tasks.answer(request, context, inbound.gone);
+    let result: Result;
+    try {
+      result = await this.#handler(request, context);
+      if (result.resultType === "input_required") result = await goOn(result, this.#handler, request, context);
+    } catch (error) {
+      result = await this.#tasks.instead(error, request, context);
+    }
     // What later became a result that the model sees is here an error of the request.
     const refused = this.#revision.argumentErrors ? (result as Refusable)[REFUSED] : undefined;
     if (refused !== undefined) throw refused;
@@ -130,6 +145,7 @@ export class SessionFront {
 
   close(reason: Error): void {
     this.#listen.close();
+    this.#tasks.close();
     this.#questions.failAll(reason);
   }
 
@@ -161,6 +177,7 @@ export class SessionFront {
     };
     const discovered = await this.#handler({ method: "server/discover", params: {} }, this.#quiet());
     this.#capabilities = (discovered["capabilities"] as Json | undefined) ?? {};
+    this.#tasks.open(this.#capabilities);
     this.#phase = "ready";
     const { instructions } = discovered;
     const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
@@ -195,30 +212,24 @@ export class SessionFront {
   }
 
   #context(params: Params, inbound: Inbound, flight: Flight): Context {
-    const token = params._meta?.["progressToken"];
-    let reached = -Infinity;
+    const progress = progressUnder(params._meta?.["progressToken"]);
+    const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
     return {
       revision: this.#revision.name,
-      caller: this.#caller,
+      // What the wire proves of a caller may change from one message to the next.
+      caller: inbound.caller === undefined ? this.#caller : { ...this.#caller, ...inbound.caller },
+      ...(inbound.hangUp === undefined ? undefined : { hangUp: (retryMs: number) => inbound.hangUp?.(retryMs) }),
       get signal() {
         return flight.stop.signal;
       },
       logLevel: this.#level,
       notify: (notification) => {
         if (flight.done || flight.cancelled) return;
-        const { method } = notification;
-        if (method === "notifications/progress") {
-          const progress = notification.params?.["progress"] as number;
-          // Progress grows, also where a call was run again for its answers.
-          if (token === undefined || !(progress > reached)) return;
-          reached = progress;
-          notification = { method, params: { ...notification.params, progressToken: token } };
-        }
-        this.#deliver(notification, (message) => void inbound.reply(message).catch(() => undefined));
+        const event = notification.method === "notifications/progress" ? progress(notification) : notification;
+        if (event !== undefined) this.#deliver(event, send);
       },
       ask: async (question, options) => {
         if (flight.done) throw new Error("The call has been answered: nobody can be asked on its behalf any more");
-        const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
         return this.#questions.ask(question, { ...this.#asked(send), signal: flight.stop.signal }, options);
       },
     };
@@ -229,25 +240,11 @@ export class SessionFront {
   }
 
   #deliver(notification: Notification, send: (message: Message) => void = this.#push): void {
-    if (notification.method === "notifications/message" && !this.#wants(notification)) return;
-    if (!this.#revision.endNotifications.has(notification.method)) return;
+    const { method, params } = notification;
+    const isQuieter = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
+    if (method === "notifications/message" && isQuieter) return;
+    if (!this.#revision.endNotifications.has(method)) return;
     const lowered = this.#revision.lower.notification(notification);
     if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
   }
-
-  #wants({ params }: Notification): boolean {
-    return LOG_LEVELS.indexOf(params?.["level"] as LogLevel) >= LOG_LEVELS.indexOf(this.#level);
-  }
-}
-
-export function unsupported(requested: unknown, supported: readonly Revision[]): McpError {
-  const names = supported.map(({ name }) => name);
-  return McpError.of(
-    "unsupported_revision",
-    `Unsupported protocol revision ${String(requested)}; supported: ${names.join(", ")}`,
-    {
-      supported: names,
-      requested: String(requested),
-    },
-  );
 }

@@ -50,6 +50,8 @@ export interface Delta {
   readonly lacks?: Partial<Vocabulary>;
   /** Arguments that do not fit a tool's schema are an error here, and in all before; in the successor, a result. */
   readonly argumentErrors?: true;
+  /** An event without data would be read as a broken message here, and in all before. */
+  readonly unprimed?: true;
   /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;
   readonly up: Step;
@@ -74,6 +76,8 @@ export interface Revision {
   readonly codes: CodeChanges;
   /** Whether arguments that do not fit a tool's schema are an error of the request. */
   readonly argumentErrors: boolean;
+  /** Whether an event stream begins with an event that has an id and no data, so that it can be resumed at once. */
+  readonly primes: boolean;
   readonly requests: ReadonlySet<string>;
   readonly asks: ReadonlySet<string>;
   readonly callerNotifications: ReadonlySet<string>;
@@ -98,6 +102,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
   let words = newest.vocabulary;
   let codes: CodeChanges = {};
   let argumentErrors = false;
+  let primes = true;
   const ups: Walked[] = [];
   const downs: Walked[] = [];
   const add = (of: Newest | Delta): void => {
@@ -107,6 +112,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
       batches: of.batches,
       codes,
       argumentErrors,
+      primes: primes && of.style === "session",
       requests: new Set(words.requests),
       asks: new Set(words.asks),
       callerNotifications: new Set(words.callerNotifications),
@@ -121,6 +127,7 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
     words = changeWords(above, delta);
     codes = { ...codes, ...delta.codes };
     argumentErrors ||= delta.argumentErrors === true;
+    primes &&= delta.unprimed !== true;
     ups.unshift({ step: delta.up, gone: goneWords(words, above), refuses: false });
     downs.push({ step: delta.down, gone: goneWords(above, words), refuses: true });
     add(delta);

@@ -46,6 +46,10 @@ export interface Inbound {
   /** Aborted when the way back is gone. */
   readonly gone: AbortSignal;
   reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
+  /** Nothing will be replied after all: the request was cancelled. For wires that hold the way back open. */
+  drop?(): void;
+  /** Ends the way back for now: the caller comes again for the rest. Only where the wire can do that. */
+  hangUp?(retryMs: number): void;
 }
 
 export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };

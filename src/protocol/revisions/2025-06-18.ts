@@ -85,6 +85,7 @@ export const delta: Delta = {
   style: "session",
   batches: false,
   argumentErrors: true,
+  unprimed: true,
   lacks: {
     requests: TASKS,
     asks: TASKS,

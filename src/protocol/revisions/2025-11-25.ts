@@ -1,6 +1,7 @@
-// The newest session-style revision, as a delta to its successor, which gave up the handshake, the session
-// and tasks. Fields that the successor has no name for (`execution`, `task`, `elicitationId`) go up as the
-// unknown fields that they are there and so come back; capabilities do not, because declaring one is a promise.
+// The newest session-style revision, as a delta to its successor, which gave up the handshake and the session, and
+// made tasks an extension of another form. Fields that the successor has no name for (`execution`, `task`,
+// `elicitationId`) go up as the unknown fields that they are there and so come back; capabilities do not, because
+// declaring one is a promise. What tasks are here is more than shapes can say: dialogue/tasks knows.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../cacheable.ts";
@@ -8,11 +9,13 @@ import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
 import { isObject } from "../check.ts";
-import { all, at, drop, dropAt, items, object, set, sift, values } from "./edit.ts";
+import { hasTasks, TASKS } from "../tasks.ts";
+import { all, at, drop, dropAt, items, object, rename, set, sift, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
-const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];
+/** Requests on tasks that only this revision has. An end could make them too, of its caller. */
+const OWN_TASKS = ["tasks/result", "tasks/list"];
 const MOST_COMPLETIONS = 100;
 
 const ASKS = new Set(newest.vocabulary.asks);
@@ -48,6 +51,38 @@ const capCompletions: Edit = at(
   ),
 );
 
+const taskUp: Edit = all(rename("ttl", "ttlMs"), rename("pollInterval", "pollIntervalMs"));
+
+/** A tool that failed was a task that failed; what came of it was asked for by another request. */
+const failedDown: Edit = object((task) => {
+  const { status, statusMessage, result, error } = task;
+  const failure = status === "completed" ? errorText(result) : isObject(error) ? error.message : undefined;
+  if (failure === undefined) return task;
+  return { ...task, status: "failed", statusMessage: statusMessage ?? failure };
+});
+
+/** What a tool's result says went wrong; undefined: nothing. */
+function errorText(result: unknown): string | undefined {
+  if (!isObject(result) || result.isError !== true) return undefined;
+  const blocks: readonly unknown[] = Array.isArray(result.content) ? result.content : [];
+  const text = blocks.map((one) => (isObject(one) ? one.text : undefined)).find((one) => typeof one === "string");
+  return text ?? "The tool has failed";
+}
+
+const taskDown: Edit = all(
+  failedDown,
+  drop("result", "error", "inputRequests"),
+  rename("ttlMs", "ttl"),
+  rename("pollIntervalMs", "pollInterval"),
+);
+
+const offeredDown: Edit = object((capabilities) => {
+  const rest = drop("extensions")(capabilities);
+  return hasTasks(capabilities)
+    ? { ...rest, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
+    : rest;
+});
+
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
 const dropResultKind: Edit = sift(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
@@ -58,8 +93,8 @@ export const delta: Delta = {
   style: "session",
   batches: false,
   adds: {
-    requests: ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", ...TASKS],
-    asks: ["ping", ...TASKS],
+    requests: ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", ...OWN_TASKS],
+    asks: ["ping", "tasks/get", "tasks/cancel", ...OWN_TASKS],
     callerNotifications: [
       "notifications/initialized",
       "notifications/progress",
@@ -69,12 +104,12 @@ export const delta: Delta = {
     endNotifications: ["notifications/elicitation/complete", "notifications/tasks/status"],
   },
   lacks: {
-    requests: ["server/discover", "subscriptions/listen"],
-    endNotifications: ["notifications/subscriptions/acknowledged"],
+    requests: ["server/discover", "subscriptions/listen", "tasks/update"],
+    endNotifications: ["notifications/subscriptions/acknowledged", "notifications/tasks"],
   },
   codes: SESSION_CODES,
   up: {
-    result: { "completion/complete": capCompletions },
+    result: { "completion/complete": capCompletions, "tasks/get": taskUp },
     everyResult: (result, method) => {
       if (ASKS.has(method)) return result;
       return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
@@ -83,7 +118,8 @@ export const delta: Delta = {
       // Its id could be left out for tasks, which the successor does not have.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
-    clientCapabilities: all(drop("tasks"), at("roots", drop("listChanged"))),
+    // The extension is not defined here: whoever names it says nothing.
+    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS), at("roots", drop("listChanged"))),
     serverCapabilities: drop("tasks"),
     error: errorUp,
   },
@@ -100,6 +136,7 @@ export const delta: Delta = {
       "tools/list": at("tools", items(toolDown)),
       "tools/call": structuredDown,
       "sampling/createMessage": sampledContent(sampledDown),
+      "tasks/get": taskDown,
     },
     everyResult: (result, method) => {
       if (ASKS.has(method)) return result;
@@ -109,7 +146,7 @@ export const delta: Delta = {
     },
     everyNotification: dropAt("_meta", META.subscriptionId),
     clientCapabilities: drop("extensions"),
-    serverCapabilities: drop("extensions"),
+    serverCapabilities: offeredDown,
     error: errorDown,
   },
 };

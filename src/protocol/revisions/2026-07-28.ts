@@ -1,6 +1,7 @@
 // The newest revision, written out: the names that exist in it, by who sends them. Its messages are the
 // model itself, so there is nothing to change. Requests stand alone (no handshake, no session); what an end
-// asks of its caller travels inside an `input_required` result.
+// asks of its caller travels inside an `input_required` result. Tasks are an official extension of it, and stand
+// here with the rest, because all that is inside speaks of them.
 
 import type { Newest } from "../revision.ts";
 
@@ -20,6 +21,9 @@ export const newest: Newest = {
       "prompts/get",
       "completion/complete",
       "subscriptions/listen",
+      "tasks/get",
+      "tasks/update",
+      "tasks/cancel",
     ],
     asks: ["sampling/createMessage", "elicitation/create", "roots/list"],
     callerNotifications: ["notifications/cancelled"],
@@ -32,6 +36,7 @@ export const newest: Newest = {
       "notifications/resources/list_changed",
       "notifications/resources/updated",
       "notifications/subscriptions/acknowledged",
+      "notifications/tasks",
     ],
   },
 };

@@ -66,6 +66,10 @@ export function values(edit: Edit): Edit {
   });
 }
 
+export function rename(from: string, to: string): Edit {
+  return object((value) => (Object.hasOwn(value, from) ? { ...without(value, [from]), [to]: value[from] } : value));
+}
+
 export function set(fields: Json): Edit {
   return object((value) => ({ ...value, ...fields }));
 }

@@ -51,7 +51,9 @@ describe("the revisions", () => {
     expect(NEWEST.asks).toEqual(new Set(["sampling/createMessage", "elicitation/create", "roots/list"]));
     expect(NEWEST.callerNotifications).toEqual(new Set(["notifications/cancelled"]));
     expect(REVISIONS.filter(({ asks }) => asks.has("elicitation/create"))).toEqual([R3, R4, NEWEST]);
-    expect(REVISIONS.filter(({ requests }) => requests.has("tasks/get"))).toEqual([R4]);
+    expect(REVISIONS.filter(({ requests }) => requests.has("tasks/get"))).toEqual([R4, NEWEST]);
+    expect(REVISIONS.filter(({ requests }) => requests.has("tasks/result"))).toEqual([R4]);
+    expect(REVISIONS.filter(({ requests }) => requests.has("tasks/update"))).toEqual([NEWEST]);
     expect(
       REVISIONS.filter(({ endNotifications }) => endNotifications.has("notifications/elicitation/complete")),
     ).toEqual([R4]);
@@ -205,6 +207,46 @@ describe("from a session to an exchange", () => {
     expect(R4.lower.serverCapabilities({ extensions: { a: {} }, tools: {} })).toEqual({ tools: {} });
     expect(R1.lower.serverCapabilities({ completions: {}, tools: {} })).toEqual({ tools: {} });
     expect(R1.lift.serverCapabilities({ tools: {} })).toEqual({ tools: {} });
+  });
+
+  it("tasks are an extension in the newest and a capability in the one before, and unknown to all others", () => {
+    const extensions = { "io.modelcontextprotocol/tasks": {} };
+    const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+    expect(R4.lower.serverCapabilities({ extensions, tools: {} })).toEqual({ tools: {}, tasks });
+    expect(R3.lower.serverCapabilities({ extensions, tools: {} })).toEqual({ tools: {} });
+    // A session cannot declare what its revision does not define.
+    expect(R4.lift.clientCapabilities({ extensions })).toEqual({});
+    expect(R4.lift.clientCapabilities({ extensions: { ...extensions, other: {} } })).toEqual({
+      extensions: { other: {} },
+    });
+  });
+
+  it("a task loses what another request was for, and says of a failed tool that the task has failed", () => {
+    const task = { taskId: "1", createdAt: "a", lastUpdatedAt: "b" };
+    const times = { ttlMs: 5, pollIntervalMs: 6 };
+    const lowered = { ...task, ttl: 5, pollInterval: 6 };
+    const down = (fields: object): unknown => R4.lower.result("tasks/get", { ...task, ...times, ...fields });
+    expect(down({ status: "input_required", inputRequests: {} })).toEqual({ ...lowered, status: "input_required" });
+    expect(down({ status: "completed", result: { content: [], isError: false } })).toEqual({
+      ...lowered,
+      status: "completed",
+    });
+    const text = { type: "text", text: "No paper" };
+    expect(down({ status: "completed", result: { content: [text], isError: true } })).toEqual({
+      ...lowered,
+      status: "failed",
+      statusMessage: "No paper",
+    });
+    expect(down({ status: "completed", result: { content: "none", isError: true } })).toMatchObject({
+      status: "failed",
+      statusMessage: "The tool has failed",
+    });
+    expect(down({ status: "failed", error: { code: 1, message: "Broken" } })).toEqual({
+      ...lowered,
+      status: "failed",
+      statusMessage: "Broken",
+    });
+    expect(() => R4.lower.result("tools/call", { resultType: "task", ...task })).toThrow("task");
   });
 
   it("fields that only the older revision names survive the way there and back", () => {

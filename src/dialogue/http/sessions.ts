@@ -1,0 +1,74 @@
+// The sessions that are open, by their ids. An id is 128 bits of randomness and proves nothing: a session belongs
+// to the principal that opened it, and for everybody else it does not exist. A session ends when its caller ends
+// it, or after a long time in which nobody waited for anything.
+
+import type { Served } from "../serve.ts";
+import { Refusal } from "../../transport/http/visit.ts";
+
+export interface Tabled {
+  readonly id: string;
+  readonly principal: string | undefined;
+  readonly idle: boolean;
+  readonly usedAt: number;
+}
+
+const MOST_SWEEP_MS = 30_000;
+
+export class Sessions<Session extends Tabled> {
+  readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<Served> }>();
+  readonly #most: number;
+  readonly #idleMs: number;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(most: number, idleMs: number) {
+    this.#most = most;
+    this.#idleMs = idleMs;
+  }
+
+  /** Throws a Refusal where there is no room. */
+  add<Made extends Session>(make: (id: string) => Made, serve: (session: Made) => Promise<Served>): Made {
+    if (this.#sessions.size >= this.#most) {
+      throw new Refusal(503, "Too many sessions are open; try again later", { "retry-after": "10" });
+    }
+    const session = make(newId());
+    const served = serve(session);
+    this.#sessions.set(session.id, { session, served });
+    this.#sweeper ??= setInterval(() => this.#sweep(), Math.min(MOST_SWEEP_MS, this.#idleMs)).unref();
+    return session;
+  }
+
+  find(id: string | undefined, principal: string | undefined): Session | undefined {
+    const found = id === undefined ? undefined : this.#sessions.get(id)?.session;
+    return found?.principal === principal ? found : undefined;
+  }
+
+  async end({ id }: Session, graceMs = 0): Promise<void> {
+    const found = this.#sessions.get(id);
+    if (found === undefined) return;
+    this.#sessions.delete(id);
+    if (this.#sessions.size === 0) this.#rest();
+    await (await found.served).close(graceMs);
+  }
+
+  async close(graceMs: number): Promise<void> {
+    await Promise.all([...this.#sessions.values()].map(({ session }) => this.end(session, graceMs)));
+    this.#rest();
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const { session } of this.#sessions.values()) {
+      if (session.idle && now - session.usedAt >= this.#idleMs) void this.end(session);
+    }
+  }
+
+  #rest(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

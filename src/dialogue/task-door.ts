@@ -1,0 +1,54 @@
+// How tasks come into a session: what of a caller's requests is about them, and what becomes of a tool that is always
+// a task and was called as if it were none. The rest is loaded when it is needed, because most sessions never do.
+
+import type { Context } from "../core/context.ts";
+import type { Request, Result } from "../core/handler.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { Json } from "../protocol/revision.ts";
+import { hasTasks, saysTasksUndeclared } from "../protocol/tasks.ts";
+import type { SessionTasks, TasksHost } from "./tasks.ts";
+
+export class TaskDoor {
+  readonly #host: TasksHost;
+  /** Whether both sides know tasks, each in its own form. */
+  #isOpen = false;
+  #tasks: SessionTasks | undefined;
+
+  constructor(host: TasksHost) {
+    this.#host = host;
+  }
+
+  /** What the end can do is known now. */
+  open(capabilities: Json): void {
+    this.#isOpen = this.#host.revision().requests.has("tasks/result") && hasTasks(capabilities);
+  }
+
+  /** Whether the request is one to be answered here. */
+  takes({ method, params }: Request): boolean {
+    if (!this.#isOpen) return false;
+    if (method === "tools/call") return params["task"] !== undefined;
+    return method === "tools/list" || method.startsWith("tasks/");
+  }
+
+  /** In the caller's revision. `gone` says when the way of the request is gone. */
+  async answer(request: Request, context: Context, gone: AbortSignal): Promise<Result> {
+    const { SessionTasks } = await import("./tasks.ts");
+    return (this.#tasks ??= new SessionTasks(this.#host)).answer(request, context, gone);
+  }
+
+  /**
+   * What comes instead of an error, in the newest shape; throws what is none of our business. A caller that knows
+   * tasks must ask for one; for all others a tool that is always a task is waited for.
+   */
+  async instead(error: unknown, request: Request, context: Context): Promise<Result> {
+    if (request.method !== "tools/call" || !saysTasksUndeclared(error)) throw error;
+    const { name } = request.params;
+    if (this.#isOpen) throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
+    const { callToEnd } = await import("./task-drive.ts");
+    return callToEnd(this.#host.handler, request, context);
+  }
+
+  close(): void {
+    this.#tasks?.close();
+  }
+}

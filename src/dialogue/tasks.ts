@@ -1,0 +1,233 @@
+// Tasks as the last session-style revision has them, toward a caller of that revision: it asks for a task by a field
+// of its call, gets the result by a request of its own that waits, and can list its tasks. All of it is said to the
+// handler in the newest form, so it works for any handler that knows the extension. What is kept for a session are
+// the tasks that it has heard of; whose a task is, and how long it lives, the handler knows.
+
+import type { Context } from "../core/context.ts";
+import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import { isObject } from "../protocol/check.ts";
+import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { META } from "../protocol/model/index.ts";
+import { page, type PageItem } from "../protocol/pages.ts";
+import type { Json, Revision } from "../protocol/revision.ts";
+import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
+import { drive } from "./drive.ts";
+import { progressUnder } from "./progress.ts";
+import { outcomeOf, TaskQuestions, untilOver, type Waiter } from "./task-drive.ts";
+import { TaskWatch } from "./task-watch.ts";
+
+/** Tasks that a session remembers; the oldest makes room. */
+const MOST_TASKS = 1_000;
+const PAGE_SIZE = 100;
+/** How long the result of a call is kept that was answered at once. */
+const LOCAL_TTL_MS = 600_000;
+
+const INVALID_PARAMS = -32602;
+
+/** What the session lends. */
+export interface TasksHost {
+  readonly handler: Handler;
+  revision(): Revision;
+  /** The context of what no call of the caller stands behind. */
+  quiet(): Context;
+  /** To the caller, outside any call. */
+  deliver(notification: Notification): void;
+}
+
+interface Entry extends PageItem {
+  readonly watch: TaskWatch;
+  readonly questions: TaskQuestions;
+  readonly tool: unknown;
+  readonly expires: number;
+}
+
+export class SessionTasks {
+  readonly #host: TasksHost;
+  readonly #entries = new Map<string, Entry>();
+  #count = 0;
+
+  constructor(host: TasksHost) {
+    this.#host = host;
+  }
+
+  /** The answer in the caller's revision. `gone` says when the way of the request is gone. */
+  async answer(request: Request, context: Context, gone: AbortSignal): Promise<Result> {
+    const declared = declaringTasks(context);
+    const { method, params } = request;
+    switch (method) {
+      case "tools/list":
+        return this.#tools(request, context);
+      case "tools/call":
+        return this.#create(request, context);
+      case "tasks/list":
+        return this.#list(params, declared);
+    }
+    const entry = await this.#entry(params["taskId"] as string, declared);
+    switch (method) {
+      case "tasks/get":
+        return this.#shown(await entry.watch.refresh(declared));
+      case "tasks/result":
+        return this.#result(entry, declared, gone);
+      case "tasks/cancel":
+        return this.#cancel(entry, declared);
+      default:
+        throw methodNotFound(method);
+    }
+  }
+
+  close(): void {
+    for (const { watch } of this.#entries.values()) watch.close();
+    this.#entries.clear();
+  }
+
+  /** Where the handler cannot say which tools may be tasks, its extension says that any may. */
+  async #tools(request: Request, context: Context): Promise<Result> {
+    const result = await this.#host.handler(request, context);
+    const lowered = this.#host.revision().lower.result(request.method, result);
+    const said = result["tools"] as readonly Supporting[];
+    const tools = (lowered["tools"] as readonly Json[]).map((tool, index) => {
+      const taskSupport = said[index]?.[TASK_SUPPORT] ?? "optional";
+      const isSaid = tool["execution"] !== undefined || taskSupport === "forbidden";
+      return isSaid ? tool : { ...tool, execution: { taskSupport } };
+    });
+    return { ...lowered, tools };
+  }
+
+  async #create({ method, params: given }: Request, context: Context): Promise<Result> {
+    const { task, ...params } = given;
+    const ttl = isObject(task) ? task["ttl"] : null;
+    if (ttl !== undefined && !Number.isInteger(ttl)) {
+      throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is a whole number");
+    }
+    const tool = params["name"];
+    const call = this.#callContext(params, context);
+    const wanting: Params & Wanting = { ...params, [TASK_WANTED]: true };
+    const result = await drive(this.#host.handler, { method, params: wanting }, call.context);
+    const watch = this.#watch(result.resultType === "task" ? result : finished(result), call.context);
+    call.made(watch.id);
+    this.#keep(watch, tool);
+    // Listened to when its caller has heard of it.
+    setImmediate(() => watch.listen());
+    // Every task begins so, in this revision, however soon it is over.
+    const { _meta, ...fields } = this.#shown({ ...watch.state, status: "working" });
+    return _meta === undefined ? { task: fields } : { task: fields, _meta };
+  }
+
+  /** The call's own way ends with the handle; what comes later goes outside of it, and says to which task it belongs. */
+  #callContext(params: Params, context: Context): { context: Context; made(id: string): void } {
+    const progress = progressUnder(params._meta?.[META.progressToken]);
+    let taskId: string | undefined;
+    const notify = (notification: Notification): void => {
+      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
+      if (event === undefined) return;
+      if (taskId === undefined) context.notify(event);
+      else this.#host.deliver({ method: event.method, params: related(event.params, taskId) });
+    };
+    return {
+      context: { ...declaringTasks(context), notify },
+      made: (id) => {
+        taskId = id;
+      },
+    };
+  }
+
+  #watch(state: Json, { caller }: Context): TaskWatch {
+    let last: unknown = "working";
+    return new TaskWatch(this.#host.handler, { ...this.#host.quiet(), caller }, state, (now) => {
+      if (now["status"] === last) return;
+      last = now["status"];
+      this.#host.deliver({ method: "notifications/tasks/status", params: this.#shown(now) });
+    });
+  }
+
+  #keep(watch: TaskWatch, tool: unknown): Entry {
+    const { ttlMs } = watch.state as { ttlMs?: unknown };
+    const expires = typeof ttlMs === "number" ? performance.now() + ttlMs : Infinity;
+    const order = (this.#count += 1);
+    const entry: Entry = { order, key: watch.id, watch, questions: new TaskQuestions(), tool, expires };
+    if (this.#entries.size >= MOST_TASKS) {
+      const all = [...this.#entries.values()];
+      const oldest = all.find((one) => one.watch.isOver) ?? all[0];
+      if (oldest !== undefined) this.#drop(oldest);
+    }
+    this.#entries.set(watch.id, entry);
+    return entry;
+  }
+
+  #drop(entry: Entry): void {
+    entry.watch.close();
+    this.#entries.delete(entry.key);
+  }
+
+  /** One that this session has not heard of may be its caller's all the same: the handler knows. */
+  async #entry(id: string, context: Context): Promise<Entry> {
+    const known = this.#entries.get(id);
+    if (known !== undefined && known.expires > performance.now()) return known;
+    if (known !== undefined) this.#drop(known);
+    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
+    const meanwhile = this.#entries.get(id);
+    if (meanwhile !== undefined) return meanwhile;
+    const watch = this.#watch(state, context);
+    watch.listen();
+    return this.#keep(watch, "the tool");
+  }
+
+  async #list({ cursor }: Params, context: Context): Promise<Result> {
+    const now = performance.now();
+    for (const entry of this.#entries.values()) if (entry.expires <= now) this.#drop(entry);
+    const { items, nextCursor } = page("tasks/list", [...this.#entries.values()], cursor, PAGE_SIZE);
+    const shown = await Promise.all(items.map((entry) => this.#listed(entry, context)));
+    const tasks = shown.filter((task) => task !== undefined);
+    return nextCursor === undefined ? { tasks } : { tasks, nextCursor };
+  }
+
+  async #listed(entry: Entry, context: Context): Promise<Result | undefined> {
+    const { watch } = entry;
+    try {
+      return this.#shown(watch.isHeard ? watch.state : await watch.refresh(context));
+    } catch (error) {
+      if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
+      // The handler no longer has it.
+      this.#drop(entry);
+      return undefined;
+    }
+  }
+
+  async #result({ watch, questions, tool }: Entry, context: Context, gone: AbortSignal): Promise<Result> {
+    const { handler } = this.#host;
+    const ask: Waiter["ask"] = ({ method, params }, options) =>
+      context.ask({ method, params: related(params, watch.id) }, options);
+    const state = await untilOver(watch, questions, { handler, context, tool, gone, ask });
+    return related(this.#host.revision().lower.result("tools/call", outcomeOf(state)), watch.id);
+  }
+
+  async #cancel({ watch }: Entry, context: Context): Promise<Result> {
+    await watch.refresh(context);
+    if (!watch.isOver) {
+      await this.#host.handler({ method: "tasks/cancel", params: { taskId: watch.id } }, context);
+      // The end may take its time, or never heed it; here it is cancelled from now on.
+      const message = "The task was cancelled by request";
+      const cancelled = { status: "cancelled", statusMessage: message, lastUpdatedAt: new Date().toISOString() };
+      const { inputRequests: _asked, ...state } = watch.state;
+      watch.take({ ...state, ...cancelled });
+      if (watch.state["status"] === "cancelled") return this.#shown(watch.state);
+    }
+    const status = String(watch.state["status"]);
+    throw invalidParams(`Cannot cancel the task: it is ${status} already`, { taskId: watch.id, status });
+  }
+
+  #shown(state: Json): Result {
+    return this.#host.revision().lower.result("tasks/get", { ...state, resultType: "complete" });
+  }
+}
+
+/** A call that was answered at once, as a task that is over. */
+function finished(result: Result): Json {
+  const now = new Date().toISOString();
+  const taskId = crypto.randomUUID();
+  return { taskId, status: "completed", createdAt: now, lastUpdatedAt: now, ttlMs: LOCAL_TTL_MS, result };
+}
+
+function related(fields: Params | undefined, taskId: string): Params {
+  return { ...fields, _meta: { ...fields?._meta, [META.relatedTask]: { taskId } } };
+}

@@ -1,0 +1,79 @@
+// What a guard tells a browser, and what it remembers.
+
+import { describe, expect, it } from "vitest";
+import { createGuard } from "./guard.ts";
+import type { RequestHeaders, Visit } from "./visit.ts";
+
+function visit(headers: RequestHeaders, rest: Partial<Visit> = {}): Visit {
+  return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as Visit;
+}
+
+describe("what a browser is told", () => {
+  const guard = createGuard({ allowedOrigins: ["https://app.example.com"] });
+  const from = (
+    origin: string | undefined,
+    more: RequestHeaders = {},
+    method = "POST",
+  ): Readonly<Record<string, string>> => guard.cors(visit({ host: "localhost:3000", origin, ...more }, { method }));
+
+  it("is nothing where no page asks, or one that may not", () => {
+    expect(from(undefined)).toEqual({});
+    for (const origin of ["https://evil.example", "null", "*", "http://localhost@evil.example"]) {
+      expect(from(origin)).toEqual({});
+      expect(from(origin, { "access-control-request-method": "POST" }, "OPTIONS")).toEqual({});
+    }
+  });
+
+  it("is its own origin and what it may read", () => {
+    expect(from("https://app.example.com")).toEqual({
+      "access-control-allow-origin": "https://app.example.com",
+      vary: "Origin",
+      "access-control-expose-headers": "Mcp-Session-Id, WWW-Authenticate, Retry-After",
+    });
+    expect(from("http://localhost:6274")["access-control-allow-origin"]).toBe("http://localhost:6274");
+  });
+
+  it("is what it may send, where it asks beforehand", () => {
+    const asked = "content-type,mcp-param-region, Mcp-Param-Zone ,x-evil,mcp-param-,mcp-param-a b,mcp-param-\u00e9";
+    const headers = from(
+      "https://app.example.com",
+      { "access-control-request-method": "POST", "access-control-request-headers": asked },
+      "OPTIONS",
+    );
+    expect(headers).toEqual({
+      "access-control-allow-origin": "https://app.example.com",
+      vary: "Origin",
+      "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
+      "access-control-allow-headers":
+        "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, " +
+        "Mcp-Session-Id, mcp-param-region, Mcp-Param-Zone",
+      "access-control-max-age": "7200",
+    });
+    expect(from("https://app.example.com", {}, "OPTIONS")).not.toHaveProperty("access-control-allow-methods");
+  });
+
+  it("never is everybody", () => {
+    for (const method of ["OPTIONS", "POST", "GET"]) {
+      for (const origin of [undefined, "*", "https://app.example.com"]) {
+        const told = from(
+          origin,
+          { "access-control-request-method": "*", "access-control-request-headers": "*" },
+          method,
+        );
+        expect(Object.values(told)).not.toContain("*");
+      }
+    }
+  });
+});
+
+describe("what a guard remembers", () => {
+  it("is bounded, and never lets in what it refused before", () => {
+    const guard = createGuard();
+    for (let port = 1; port <= 5_000; port += 1) {
+      expect(guard.check(visit({ host: `localhost:${port}`, origin: `http://localhost:${port}` }))?.status).toBe(
+        port === 80 ? 403 : undefined,
+      );
+      expect(guard.check(visit({ host: `evil.example:${port}` }))?.status).toBe(403);
+    }
+  });
+});

@@ -1,0 +1,370 @@
+// Who may come in by which name: one long table of Host and Origin.
+
+import { describe, expect, it } from "vitest";
+import { createGuard } from "./guard.ts";
+import type { GuardOptions } from "./guard.ts";
+import type { RequestHeaders, Visit } from "./visit.ts";
+
+function visit(headers: RequestHeaders, rest: Partial<Visit> = {}): Visit {
+  return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as Visit;
+}
+
+/** The verdict as a number: 200 where it may come in. */
+function verdict(options: GuardOptions, headers: RequestHeaders): number {
+  const guard = createGuard(options);
+  const first = guard.check(visit(headers))?.status ?? 200;
+  // What is remembered must not change the answer.
+  expect(guard.check(visit(headers))?.status ?? 200).toBe(first);
+  return first;
+}
+
+type Row = readonly [host: string | undefined, origin: string | undefined, status: number];
+
+const LOOPBACK_ROWS: readonly Row[] = [
+  // Names of the machine for itself.
+  ["localhost", undefined, 200],
+  ["localhost:3000", undefined, 200],
+  ["localhost:1", undefined, 200],
+  ["localhost:65535", undefined, 200],
+  ["LOCALHOST", undefined, 200],
+  ["LocalHost:3000", undefined, 200],
+  ["127.0.0.1", undefined, 200],
+  ["127.0.0.1:3000", undefined, 200],
+  ["[::1]", undefined, 200],
+  ["[::1]:3000", undefined, 200],
+  // Other spellings of the same, which no browser sends.
+  ["localhost.", undefined, 403],
+  ["localhost.:3000", undefined, 403],
+  ["127.1", undefined, 403],
+  ["127.0.1", undefined, 403],
+  ["127.0.0.2", undefined, 403],
+  ["2130706433", undefined, 403],
+  ["0x7f000001", undefined, 403],
+  ["0177.0.0.1", undefined, 403],
+  ["127.0.0.1.", undefined, 403],
+  ["[::ffff:127.0.0.1]", undefined, 403],
+  ["[::ffff:7f00:1]", undefined, 403],
+  ["[0:0:0:0:0:0:0:1]", undefined, 403],
+  ["[::]", undefined, 403],
+  ["0.0.0.0", undefined, 403],
+  ["0.0.0.0:3000", undefined, 403],
+  ["0", undefined, 403],
+  // Names that lead here, and names that only look so.
+  ["evil.example", undefined, 403],
+  ["evil.example:3000", undefined, 403],
+  ["127.0.0.1.nip.io", undefined, 403],
+  ["127.0.0.1.nip.io:3000", undefined, 403],
+  ["localtest.me", undefined, 403],
+  ["localhost.evil.example", undefined, 403],
+  ["evil.localhost", undefined, 403],
+  ["notlocalhost", undefined, 403],
+  ["localhostx", undefined, 403],
+  ["xlocalhost:3000", undefined, 403],
+  ["localhost-evil.example", undefined, 403],
+  ["192.168.1.10", undefined, 403],
+  ["10.0.0.1:3000", undefined, 403],
+  ["169.254.169.254", undefined, 403],
+  ["xn--lcalhost-4bc", undefined, 403],
+  ["_service.local", undefined, 403],
+  // No host at all.
+  [undefined, undefined, 400],
+  ["", undefined, 400],
+  [" ", undefined, 400],
+  [":3000", undefined, 400],
+  ["localhost:", undefined, 400],
+  ["localhost:x", undefined, 400],
+  ["localhost:-1", undefined, 400],
+  ["localhost:65536", undefined, 400],
+  ["localhost:300000", undefined, 400],
+  ["localhost:3000:3000", undefined, 400],
+  ["localhost localhost", undefined, 400],
+  ["localhost, evil.example", undefined, 400],
+  ["localhost,localhost", undefined, 400],
+  ["localhost/", undefined, 400],
+  ["localhost/mcp", undefined, 400],
+  ["localhost?x", undefined, 400],
+  ["localhost#x", undefined, 400],
+  ["localhost@evil.example", undefined, 400],
+  ["evil.example@localhost", undefined, 400],
+  ["user:pass@localhost", undefined, 400],
+  ["http://localhost", undefined, 400],
+  ["localhost\\evil.example", undefined, 400],
+  ["localhost%00", undefined, 400],
+  ["localhost%2eevil", undefined, 400],
+  ["l\u00f6calhost", undefined, 400],
+  ["\uff4cocalhost", undefined, 400],
+  ["localhost\t", undefined, 400],
+  ["localhost\0", undefined, 400],
+  ["[::1", undefined, 400],
+  ["::1", undefined, 400],
+  ["::1:3000", undefined, 400],
+  ["[::1]3000", undefined, 400],
+  ["[::1%25lo]", undefined, 400],
+  ["[]", undefined, 400],
+  ["[localhost]", undefined, 400],
+  ["*", undefined, 400],
+  [".localhost", undefined, 400],
+  ["-localhost", undefined, 400],
+  ["a".repeat(300), undefined, 400],
+  // Pages of this machine.
+  ["localhost:3000", "http://localhost:3000", 200],
+  ["localhost:3000", "http://localhost:6274", 200],
+  ["localhost:3000", "http://localhost", 200],
+  ["localhost:3000", "https://localhost", 200],
+  ["localhost:3000", "https://localhost:8443", 200],
+  ["localhost:3000", "http://127.0.0.1:6274", 200],
+  ["127.0.0.1:3000", "http://localhost:6274", 200],
+  ["127.0.0.1:3000", "http://[::1]:6274", 200],
+  ["[::1]:3000", "http://[::1]:3000", 200],
+  // Pages elsewhere, and origins that are none.
+  ["localhost:3000", "http://evil.example", 403],
+  ["localhost:3000", "https://evil.example", 403],
+  ["localhost:3000", "http://evil.example:3000", 403],
+  ["localhost:3000", "null", 403],
+  ["localhost:3000", "NULL", 403],
+  ["localhost:3000", "", 403],
+  ["localhost:3000", "*", 403],
+  ["localhost:3000", "localhost", 403],
+  ["localhost:3000", "localhost:3000", 403],
+  ["localhost:3000", "//localhost:3000", 403],
+  ["localhost:3000", "http://", 403],
+  ["localhost:3000", "http:localhost", 403],
+  ["localhost:3000", "http:/localhost", 403],
+  ["localhost:3000", "http:///localhost", 403],
+  ["localhost:3000", "http://localhost:3000/", 403],
+  ["localhost:3000", "http://localhost:3000/mcp", 403],
+  ["localhost:3000", "http://localhost?x", 403],
+  ["localhost:3000", "http://localhost#x", 403],
+  ["localhost:3000", "http://localhost@evil.example", 403],
+  ["localhost:3000", "http://localhost:3000@evil.example", 403],
+  ["localhost:3000", "http://user@localhost:3000", 403],
+  ["localhost:3000", "http://user:pass@localhost:3000", 403],
+  ["localhost:3000", "http://@localhost:3000", 403],
+  ["localhost:3000", "http://localhost:", 403],
+  ["localhost:3000", "http://localhost:80", 403],
+  ["localhost:3000", "https://localhost:443", 403],
+  ["localhost:3000", "http://localhost:03000", 403],
+  ["localhost:3000", "http://localhost:65536", 403],
+  ["localhost:3000", "HTTP://localhost:3000", 403],
+  ["localhost:3000", "http://LOCALHOST:3000", 403],
+  ["localhost:3000", "http://localhost.", 403],
+  ["localhost:3000", "http://localhost.:3000", 403],
+  ["localhost:3000", "http://127.1", 403],
+  ["localhost:3000", "http://0x7f000001", 403],
+  ["localhost:3000", "http://2130706433", 403],
+  ["localhost:3000", "http://127.0.0.2", 403],
+  ["localhost:3000", "http://0.0.0.0:3000", 403],
+  ["localhost:3000", "http://[::ffff:127.0.0.1]", 403],
+  ["localhost:3000", "http://[0:0:0:0:0:0:0:1]", 403],
+  ["localhost:3000", "http://127.0.0.1.nip.io", 403],
+  ["localhost:3000", "http://localhost.evil.example", 403],
+  ["localhost:3000", "http://evil.example/localhost", 403],
+  ["localhost:3000", "http://evil.example#localhost", 403],
+  ["localhost:3000", "http://localhost\\@evil.example", 403],
+  ["localhost:3000", "http://localhost evil.example", 403],
+  ["localhost:3000", "http://localhost:3000 http://evil.example", 403],
+  ["localhost:3000", "http://localhost:3000, http://evil.example", 403],
+  ["localhost:3000", "http://localhost,http://localhost", 403],
+  ["localhost:3000", " http://localhost:3000", 403],
+  ["localhost:3000", "http://localhost:3000 ", 403],
+  ["localhost:3000", "http://localhost\t", 403],
+  ["localhost:3000", "http://l\u00f6calhost", 403],
+  ["localhost:3000", "http://\uff4cocalhost", 403],
+  ["localhost:3000", "ftp://localhost", 403],
+  ["localhost:3000", "ws://localhost:3000", 403],
+  ["localhost:3000", "file://", 403],
+  ["localhost:3000", "file:///etc/passwd", 403],
+  ["localhost:3000", "data:text/html,x", 403],
+  ["localhost:3000", "blob:http://localhost:3000", 403],
+  ["localhost:3000", "chrome-extension://abcdef", 403],
+  ["localhost:3000", "vscode-webview://abcdef", 403],
+  // A good page does not help a bad name.
+  ["evil.example", "http://localhost:3000", 403],
+  ["evil.example:3000", "http://evil.example:3000", 403],
+  [undefined, "http://localhost:3000", 400],
+];
+
+describe("on loopback", () => {
+  it("has a table worth its name", () => {
+    expect(LOOPBACK_ROWS.length).toBeGreaterThanOrEqual(120);
+  });
+
+  describe.each([undefined, "127.0.0.1", "localhost", "::1"])("bound to %s", (host) => {
+    it.each(LOOPBACK_ROWS)("Host %j, Origin %j: %i", (name, origin, status) => {
+      expect(verdict({ host }, { host: name, origin })).toBe(status);
+    });
+  });
+
+  it("answers to its own address as well", () => {
+    expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.2:80" })).toBe(200);
+    expect(verdict({ host: "127.0.0.2" }, { host: "localhost" })).toBe(200);
+    expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.3" })).toBe(403);
+  });
+});
+
+describe("where a person has said more", () => {
+  const options: GuardOptions = {
+    host: "127.0.0.1",
+    allowedHosts: ["mcp.Example.com", "exact.example:8443", "::2", "[::3]:80", "b\u00fccher.example"],
+    allowedOrigins: ["https://app.example.com", "vscode-webview://abc123", "http://pages.example:8080"],
+  };
+  const rows: readonly Row[] = [
+    ["mcp.example.com", undefined, 200],
+    ["MCP.example.com:443", undefined, 200],
+    ["mcp.example.com.", undefined, 403],
+    ["x.mcp.example.com", undefined, 403],
+    ["exact.example:8443", undefined, 200],
+    ["EXACT.example:8443", undefined, 200],
+    ["exact.example", undefined, 403],
+    ["exact.example:8444", undefined, 403],
+    ["[::2]:9", undefined, 200],
+    ["[::3]:80", undefined, 200],
+    ["[::3]", undefined, 403],
+    ["xn--bcher-kva.example", undefined, 200],
+    ["localhost:3000", undefined, 200],
+    ["localhost:3000", "https://mcp.example.com", 200],
+    ["localhost:3000", "https://exact.example:8443", 200],
+    ["localhost:3000", "https://exact.example", 403],
+    ["localhost:3000", "https://app.example.com", 200],
+    ["localhost:3000", "http://app.example.com", 403],
+    ["localhost:3000", "https://app.example.com:8443", 403],
+    ["localhost:3000", "https://app.example.com/", 403],
+    ["localhost:3000", "https://APP.example.com", 403],
+    ["localhost:3000", "http://pages.example:8080", 200],
+    ["localhost:3000", "vscode-webview://abc123", 200],
+    ["localhost:3000", "vscode-webview://abc124", 403],
+    ["app.example.com", "https://app.example.com", 403],
+  ];
+  it.each(rows)("Host %j, Origin %j: %i", (host, origin, status) => {
+    expect(verdict(options, { host, origin })).toBe(status);
+  });
+
+  const noHosts = [
+    "",
+    "*",
+    "*.example.com",
+    "http://x.example",
+    "x.example/",
+    "a b",
+    "x:y",
+    "x:99999",
+    "u@x.example",
+    "[::1",
+  ];
+  it.each(noHosts)("refuses %j as a host", (entry) => {
+    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(`allowedHosts: "${entry}" is no host`);
+  });
+
+  const noOrigins = [
+    "",
+    "*",
+    "null",
+    "app.example.com",
+    "https://app.example.com/",
+    "https://*.example.com",
+    "https://u@x.example",
+  ];
+  it.each(noOrigins)("refuses %j as an origin", (entry) => {
+    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(`allowedOrigins: "${entry}" is no origin`);
+  });
+});
+
+describe("bound to one other address", () => {
+  const rows: readonly (readonly [bound: string, ...Row])[] = [
+    ["192.168.1.10", "192.168.1.10", undefined, 200],
+    ["192.168.1.10", "192.168.1.10:3000", undefined, 200],
+    ["192.168.1.10", "localhost:3000", undefined, 403],
+    ["192.168.1.10", "192.168.1.11", undefined, 403],
+    ["192.168.1.10", "192.168.1.10:3000", "http://192.168.1.10:3000", 200],
+    ["192.168.1.10", "192.168.1.10:3000", "http://localhost:3000", 403],
+    ["fe80::1%eth0", "[fe80::1]:3000", undefined, 200],
+    ["FD00:0:0::1", "[fd00::1]", undefined, 200],
+    ["[fd00::1]", "[fd00::1]", undefined, 200],
+    ["Build.Local", "build.local:3000", undefined, 200],
+    ["Build.Local", "localhost", undefined, 403],
+  ];
+  it.each(rows)("bound to %s: Host %j, Origin %j: %i", (bound, host, origin, status) => {
+    expect(verdict({ host: bound }, { host, origin })).toBe(status);
+  });
+});
+
+describe.each(["0.0.0.0", "::", "[::]", ""])("bound to all addresses, %j", (bound) => {
+  const open: readonly Row[] = [
+    ["anything.example", undefined, 200],
+    ["192.168.1.10:3000", undefined, 200],
+    ["bad host", undefined, 400],
+    [undefined, undefined, 400],
+    ["a.example:3000", "http://a.example:3000", 200],
+    ["A.example:3000", "http://a.example:3000", 200],
+    ["a.example", "https://a.example", 200],
+    ["a.example:443", "https://a.example", 200],
+    ["a.example:3000", "http://a.example", 403],
+    ["a.example:3000", "http://b.example:3000", 403],
+    ["a.example:3000", "http://localhost:3000", 403],
+    ["localhost:3000", "http://localhost:6274", 200],
+    ["127.0.0.1:3000", "http://localhost:6274", 200],
+    ["localhost:3000", "http://evil.example", 403],
+    ["localhost:3000", "null", 403],
+  ];
+  it.each(open)("with no names given: Host %j, Origin %j: %i", (host, origin, status) => {
+    expect(verdict({ host: bound }, { host, origin })).toBe(status);
+  });
+
+  const named: readonly Row[] = [
+    ["mcp.example", undefined, 200],
+    ["localhost:3000", undefined, 200],
+    ["other.example", undefined, 403],
+    ["192.168.1.10", undefined, 403],
+    ["mcp.example", "https://mcp.example", 200],
+    ["mcp.example", "http://localhost:6274", 200],
+    ["mcp.example", "https://other.example", 403],
+  ];
+  it.each(named)("with a name given: Host %j, Origin %j: %i", (host, origin, status) => {
+    expect(verdict({ host: bound, allowedHosts: ["mcp.example"] }, { host, origin })).toBe(status);
+  });
+
+  it("answers to the machine's own names alone where the list is empty", () => {
+    expect(verdict({ host: bound, allowedHosts: [] }, { host: "a.example" })).toBe(403);
+    expect(verdict({ host: bound, allowedHosts: [] }, { host: "localhost" })).toBe(200);
+  });
+});
+
+describe("what else a browser says", () => {
+  const rows: readonly (readonly [site: string, origin: string | undefined, status: number])[] = [
+    ["cross-site", undefined, 403],
+    ["same-origin", undefined, 200],
+    ["same-site", undefined, 200],
+    ["none", undefined, 200],
+    ["cross-site", "http://127.0.0.1:6274", 200],
+    ["cross-site", "http://evil.example", 403],
+    ["same-origin", "http://evil.example", 403],
+  ];
+  it.each(rows)("Sec-Fetch-Site %s, Origin %j: %i", (site, origin, status) => {
+    expect(verdict({}, { host: "localhost:3000", origin, "sec-fetch-site": site })).toBe(status);
+  });
+
+  it("refuses what contradicts itself", () => {
+    expect(createGuard().check(visit({ host: "localhost" }, { ambiguous: true }))?.status).toBe(400);
+  });
+});
+
+describe("a refusal", () => {
+  it("says which option would let it in", () => {
+    const guard = createGuard();
+    expect(guard.check(visit({ host: "evil.example:80" }))?.message).toBe(
+      'Host "evil.example:80" is not served here. If it is meant to be, add it to allowedHosts.',
+    );
+    expect(guard.check(visit({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
+      'Origin "https://evil.example" may not call. If its pages are meant to, add it to allowedOrigins.',
+    );
+  });
+
+  it("repeats nothing that is no host, and nothing at length", () => {
+    const guard = createGuard();
+    expect(guard.check(visit({ host: "<script>" }))?.message).toBe("The Host header is not a host.");
+    expect(guard.check(visit({ host: "localhost", origin: "<script>" }))?.message).toBe(
+      "The Origin header is not an origin that may call.",
+    );
+    expect(guard.check(visit({ host: "a".repeat(250) }))?.message).toContain(`"${"a".repeat(80)}..."`);
+  });
+});

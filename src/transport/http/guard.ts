@@ -1,0 +1,144 @@
+// Who may come in by which name: Host and Origin, checked for every request before anything else is looked at, and
+// the one place that says anything about CORS. It can be extended by names, and not switched off. It knows no users:
+// that a request passes here proves nothing about who sent it.
+
+import { createHostRules, isLoopback, parseHost, parseUrl } from "./host-rules.ts";
+import type { HostRules } from "./host-rules.ts";
+import { Refusal } from "./visit.ts";
+import type { Visit } from "./visit.ts";
+
+export interface GuardOptions {
+  /** What we are bound to; undefined where somebody else listens for us. */
+  readonly host?: string | undefined;
+  /** Further names of this server: "name" with any port, "name:port" with that one alone. */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Further origins whose pages may call, such as "https://app.example.com". */
+  readonly allowedOrigins?: readonly string[] | undefined;
+}
+
+export interface Guard {
+  /** Undefined: it may come in. */
+  check(visit: Visit): Refusal | undefined;
+  /** What the answer tells a browser; nothing where no page asks, or one that may not. */
+  cors(visit: Visit): Readonly<Record<string, string>>;
+}
+
+/** So many values that were found good are remembered. */
+const REMEMBERED = 512;
+
+export function createGuard(options: GuardOptions = {}): Guard {
+  const rules = createHostRules(options.host, options.allowedHosts);
+  const listed = new Set((options.allowedOrigins ?? []).map(checkedOrigin));
+  const goodHosts = new Set<string>();
+  const goodOrigins = new Set<string>();
+
+  const admitsOrigin = (origin: string, host: string): boolean => {
+    if (listed.has(origin) || goodOrigins.has(origin)) return true;
+    const url = ORIGIN.test(origin) ? parseUrl(origin) : undefined;
+    if (url?.origin !== origin) return false;
+    // Whether two names are the same server depends on both, so such an answer is not remembered.
+    if (rules.isOpen) return isSameHost(url, host);
+    if (!rules.admits(url.host)) return false;
+    remember(goodOrigins, origin);
+    return true;
+  };
+
+  return {
+    check(visit) {
+      if (visit.ambiguous) {
+        return new Refusal(400, "A header that must come once came more than once, or two of them contradict.");
+      }
+      const { headers } = visit;
+      const host = headers["host"];
+      if (host === undefined || !goodHosts.has(host)) {
+        const refusal = checkHost(host, rules);
+        if (refusal !== undefined) return refusal;
+        remember(goodHosts, host as string);
+      }
+      const origin = headers["origin"];
+      if (origin === undefined) {
+        if (headers["sec-fetch-site"] !== "cross-site") return undefined;
+        return new Refusal(403, "Sec-Fetch-Site is cross-site and there is no Origin: a page elsewhere may not call.");
+      }
+      return admitsOrigin(origin, host as string) ? undefined : refusedOrigin(origin);
+    },
+
+    cors(visit) {
+      const origin = visit.headers["origin"];
+      if (origin === undefined || !admitsOrigin(origin, visit.headers["host"] ?? "")) return NOTHING;
+      const requested = visit.headers["access-control-request-method"];
+      const isPreflight = visit.method === "OPTIONS" && requested !== undefined;
+      return {
+        "access-control-allow-origin": origin,
+        vary: "Origin",
+        ...(isPreflight ? preflight(visit.headers["access-control-request-headers"]) : EXPOSED),
+      };
+    },
+  };
+}
+
+const NOTHING: Readonly<Record<string, string>> = {};
+
+const EXPOSED: Readonly<Record<string, string>> = {
+  "access-control-expose-headers": "Mcp-Session-Id, WWW-Authenticate, Retry-After",
+};
+
+const ALLOWED_HEADERS =
+  "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id";
+
+/** A parameter of a tool that travels as a header: which there are, only the tool knows. */
+const PARAMETER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/i;
+
+function preflight(requested: string | undefined): Record<string, string> {
+  const parameters = (requested ?? "")
+    .split(",", 128)
+    .map((name) => name.trim())
+    .filter((name) => PARAMETER.test(name));
+  return {
+    "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
+    "access-control-allow-headers": [ALLOWED_HEADERS, ...parameters].join(", "),
+    "access-control-max-age": "7200",
+  };
+}
+
+function checkHost(host: string | undefined, rules: HostRules): Refusal | undefined {
+  if (host === undefined || host === "") return new Refusal(400, "The Host header is missing.");
+  if (parseHost(host) === undefined) return new Refusal(400, "The Host header is not a host.");
+  if (rules.admits(host)) return undefined;
+  return new Refusal(403, `Host "${shown(host)}" is not served here. If it is meant to be, add it to allowedHosts.`);
+}
+
+function refusedOrigin(origin: string): Refusal {
+  if (origin === "null") return new Refusal(403, 'Origin "null" may not call: such a page cannot be told from others.');
+  if (!ORIGIN.test(origin)) return new Refusal(403, "The Origin header is not an origin that may call.");
+  const how = "If its pages are meant to, add it to allowedOrigins.";
+  return new Refusal(403, `Origin "${shown(origin)}" may not call. ${how}`);
+}
+
+/** On all addresses and with no names given, a page may call the server that it came from, or one beside it at home. */
+function isSameHost(origin: URL, host: string): boolean {
+  const own = parseUrl(`${origin.protocol}//${host}`);
+  if (own === undefined) return false;
+  return own.host === origin.host || (isLoopback(own.hostname) && isLoopback(origin.hostname));
+}
+
+/** The text alone: no user, no path, nothing that another reader could take for the host. */
+const ORIGIN = /^https?:\/\/[a-z0-9._:[\]-]+$/;
+
+function checkedOrigin(entry: string): string {
+  // Pages of extensions and of editors have schemes of their own, which URL knows no origin for.
+  const isWeb = /^https?:/i.test(entry);
+  const isOrigin = ORIGIN.test(entry) && parseUrl(entry)?.origin === entry;
+  const good = isWeb ? isOrigin : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]+$/i.test(entry);
+  if (good) return entry;
+  throw new TypeError(`allowedOrigins: "${entry}" is no origin; write one such as "https://app.example.com"`);
+}
+
+function shown(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}...` : text;
+}
+
+function remember(good: Set<string>, value: string): void {
+  if (good.size >= REMEMBERED) good.clear();
+  good.add(value);
+}

@@ -1,0 +1,240 @@
+// A visit by way of node:http. This is the fast path: a request whose body came with its head costs no timer, no
+// listener and no copy, and its answer is one write. Works as well behind a framework that was there first (a path
+// that was cut, a body that was read). What a server does around its requests stands in listener.ts.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { readBody } from "./node-body.ts";
+import type { RequestHeaders, Sink, Visit } from "./visit.ts";
+import { STREAM_HEADERS } from "./visit-refusals.ts";
+
+/** A body of at most this length is let in after an early answer, so that the connection can be used again. */
+const SMALL_BODY_BYTES = 64 * 1024;
+
+/** How long a caller that is still sending has to read the answer that says why it should stop. */
+const LINGER_MS = 2_000;
+
+/** How long a caller may take no byte of an answer that waits for it. */
+const STALLED_MS = 30_000;
+
+export class NodeVisit implements Visit {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: RequestHeaders;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  /** The host of an absolute request target. */
+  readonly #target: string | undefined;
+  #awaitsContinue: boolean;
+  #begun = false;
+  #isWhole = false;
+  #wantsBody = false;
+  #gone: (() => void) | undefined;
+
+  /** `awaitsContinue`: the caller asked whether it may send its body, and nobody has told it yet. */
+  constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false) {
+    this.#request = request;
+    this.#response = response;
+    this.#awaitsContinue = awaitsContinue;
+    this.method = request.method ?? "GET";
+    // With a server's default options only Set-Cookie could be more than a text, and no request has it.
+    this.headers = request.headers as RequestHeaders;
+    // A framework that cuts the path where a handler is mounted keeps the whole one beside it.
+    const original = (request as { originalUrl?: unknown }).originalUrl;
+    let target = typeof original === "string" ? original : (request.url ?? "/");
+    if (target.charCodeAt(0) !== SLASH) {
+      const absolute = ABSOLUTE.exec(target);
+      if (absolute !== null) {
+        this.#target = absolute[1] ?? "";
+        const rest = absolute[2] ?? "";
+        target = rest.charCodeAt(0) === SLASH ? rest : `/${rest}`;
+      }
+    }
+    const mark = target.indexOf("?");
+    this.path = mark < 0 ? target : target.slice(0, mark);
+    this.query = mark < 0 ? "" : target.slice(mark + 1);
+  }
+
+  get origin(): string {
+    const scheme = "encrypted" in this.#request.socket ? "https" : "http";
+    return `${scheme}://${this.headers["host"] ?? ""}`;
+  }
+
+  get ambiguous(): boolean {
+    // A first line without a version: whoever stood between has read the rest in another way, or not at all.
+    if (this.#request.httpVersionMajor === 0) return true;
+    if (this.#target !== undefined && this.#target.toLowerCase() !== this.headers["host"]?.toLowerCase()) return true;
+    const raw = this.#request.rawHeaders;
+    let seen = 0;
+    for (let index = 0; index < raw.length; index += 2) {
+      const bit = singleBit(raw[index] as string);
+      if ((seen & bit) !== 0) return true;
+      seen |= bit;
+    }
+    return false;
+  }
+
+  get isGone(): boolean {
+    return !this.#isWhole && (this.#response.destroyed || this.#request.socket.destroyed);
+  }
+
+  onGone(act: () => void): void {
+    if (this.#isWhole) return;
+    if (this.isGone) return act();
+    const first = this.#gone === undefined;
+    this.#gone = act;
+    if (!first) return;
+    const response = this.#response;
+    const closed = (): void => {
+      if (!this.#isWhole) this.#gone?.();
+      this.#gone = undefined;
+    };
+    response.once("close", closed);
+    if (response.socket !== null) return;
+    // It waits behind another answer on the same connection: its own response would not hear of the end of that.
+    const { socket } = this.#request;
+    socket.setMaxListeners(0);
+    socket.once("close", closed);
+    response.once("close", () => socket.off("close", closed));
+  }
+
+  body(maxBytes: number, maxMs: number): Promise<string> {
+    this.#wantsBody = true;
+    const proceed = this.#awaitsContinue ? () => this.#response.writeContinue() : undefined;
+    this.#awaitsContinue = false;
+    return readBody(this.#request, maxBytes, maxMs, proceed);
+  }
+
+  answer(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
+    const response = this.#response;
+    if (this.#begun || this.isGone || response.headersSent) return;
+    this.#begun = true;
+    this.#isWhole = true;
+    const length = Buffer.byteLength(body);
+    const head: Record<string, string | number> = { ...headers };
+    if (status !== 204 && status !== 304) head["content-length"] = length;
+    // As many bytes as characters means that all are ASCII, which needs no conversion.
+    const encoding = length === body.length ? "latin1" : "utf8";
+    if (this.#leavesBody()) return this.#linger(status, head, body);
+    response.writeHead(status, head);
+    response.end(body, encoding);
+    expectTaken(response, this.#request.socket);
+  }
+
+  stream(headers: Readonly<Record<string, string>>): Sink {
+    const response = this.#response;
+    if (this.#begun || this.isGone || response.headersSent) return NOWHERE;
+    this.#begun = true;
+    const { socket } = this.#request;
+    socket.setNoDelay(true);
+    // The head goes out by itself, but together with the first event where there is one already.
+    socket.cork();
+    response.writeHead(200, { ...STREAM_HEADERS, ...headers });
+    response.flushHeaders();
+    process.nextTick(() => socket.uncork());
+    return new NodeSink(response, socket, () => {
+      this.#isWhole = true;
+    });
+  }
+
+  /** Whether more of the body may come than we want to wait for. */
+  #leavesBody(): boolean {
+    if (this.#request.complete) return false;
+    // Whoever answers before the body is there, though it was asked for, has refused it.
+    if (this.#wantsBody || this.headers["transfer-encoding"] !== undefined) return true;
+    return Number(this.headers["content-length"] ?? 0) > SMALL_BODY_BYTES;
+  }
+
+  /**
+   * Answers a caller that is still sending. A connection closed at once would be reset by what still comes, and the
+   * caller would never see the answer; so what comes is thrown away, for a while.
+   */
+  #linger(status: number, head: Record<string, string | number>, body: string): void {
+    const request = this.#request;
+    const response = this.#response;
+    response.writeHead(status, { ...head, connection: "close" });
+    if (body === "") response.flushHeaders();
+    else response.write(body);
+    const done = (): void => {
+      clearTimeout(timer);
+      if (!response.destroyed) response.end();
+    };
+    const timer = setTimeout(done, LINGER_MS);
+    request.once("close", done);
+    request.resume();
+  }
+}
+
+class NodeSink implements Sink {
+  readonly #response: ServerResponse;
+  readonly #socket: Socket;
+  readonly #over: () => void;
+  #isOver = false;
+
+  constructor(response: ServerResponse, socket: Socket, over: () => void) {
+    this.#response = response;
+    this.#socket = socket;
+    this.#over = over;
+  }
+
+  get waiting(): number {
+    return this.#response.writableLength;
+  }
+
+  write(text: string): void {
+    if (!this.#isClosed()) this.#response.write(text);
+  }
+
+  end(): void {
+    if (this.#isClosed()) return;
+    this.#isOver = true;
+    this.#over();
+    this.#response.end();
+    expectTaken(this.#response, this.#socket);
+  }
+
+  cut(): void {
+    if (this.#isOver && this.#response.writableFinished) return;
+    this.#isOver = true;
+    this.#over();
+    this.#socket.destroy();
+  }
+
+  #isClosed(): boolean {
+    // A write to a destroyed response would be an error that nobody hears.
+    return this.#isOver || this.#response.destroyed || this.#socket.destroyed;
+  }
+}
+
+/** An answer that the system did not take at once is in our memory: it shall not stay there for good. */
+function expectTaken(response: ServerResponse, socket: Socket): void {
+  // The server ends a connection whose time is up, and sets another time once the answer is out.
+  if (response.writableLength > 0) socket.setTimeout(STALLED_MS);
+}
+
+/** Where a stream goes that nobody can read any more. */
+const NOWHERE: Sink = { waiting: 0, write() {}, end() {}, cut() {} };
+
+const SLASH = 47;
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+/** A bit for each header that must come at most once, by length first: most names are none of them. */
+function singleBit(name: string): number {
+  switch (name.length) {
+    case 4:
+      return name.toLowerCase() === "host" ? 1 : 0;
+    case 6:
+      return name.toLowerCase() === "origin" ? 2 : 0;
+    case 12:
+      return name.toLowerCase() === "content-type" ? 4 : 0;
+    case 13:
+      return name.toLowerCase() === "authorization" ? 8 : 0;
+    case 14: {
+      const lower = name.toLowerCase();
+      return lower === "content-length" ? 16 : lower === "mcp-session-id" ? 32 : 0;
+    }
+    default:
+      return 0;
+  }
+}
