@@ -97,7 +97,9 @@ describe("the pages", () => {
 });
 
 describe("the examples in TypeScript", () => {
-  const examples = ["README", "docs/guide"].flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
+  const examples = ["README", "docs/guide", "docs/http"].flatMap((page) =>
+    examplesOf(basename(page), read(`${page}.md`)),
+  );
   const runnable = examples.filter(({ prints }) => prints !== undefined);
   const stage = new Stage(ROOT, examples);
   afterAll(() => stage.close());

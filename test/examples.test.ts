@@ -1,6 +1,7 @@
 // Runs every example as a person would, with `node` on the built package: what it prints, that it ends by itself
 // with exit code 0, and that it leaves no process behind. The messages that the conversation prints are held
-// against the official schema of their revision, in both directions.
+// against the official schema of their revision, in both directions. The board, which serves until it is ended, has a
+// test of its own.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -198,7 +199,7 @@ it("every example has a README that says how to run it", () => {
   const folders = readdirSync(new URL("../examples/", import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  expect(folders.toSorted()).toEqual(["client", "conversation", "pharo", "weather"]);
+  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "pharo", "weather"]);
   for (const name of folders) {
     const readme = readFileSync(new URL(`../examples/${name}/README.md`, import.meta.url), "utf8");
     expect(readme).toContain(`node examples/${name}/main.js`);

@@ -11,3 +11,8 @@ export class UsageError extends Error {
 export class NotFoundError extends Error {
   readonly exit: number = EXIT.notFound;
 }
+
+/** An address cannot be reached, or not be listened on. */
+export class UnreachableError extends Error {
+  readonly exit: number = EXIT.unreachable;
+}

@@ -44,6 +44,7 @@ export class SessionFront {
   readonly #tasks: TaskDoor;
   /** Toward the caller, outside any call. */
   readonly #push: (message: Message) => void;
+  readonly #toCaller = (notification: Notification): void => this.#deliver(notification);
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
@@ -58,12 +59,8 @@ export class SessionFront {
     this.#inFlight = inFlight;
     this.#options = options;
     this.#listen = new SessionListen(handler);
-    this.#tasks = new TaskDoor({
-      handler,
-      revision: () => this.#revision,
-      quiet: () => this.#quiet(),
-      deliver: (notification) => this.#deliver(notification),
-    });
+    const quiet = (): Context => this.#quiet();
+    this.#tasks = new TaskDoor({ handler, revision: () => this.#revision, quiet, deliver: this.#toCaller });
   }
 
   get revision(): Revision {
@@ -193,10 +190,7 @@ export class SessionFront {
   #ready(): void {
     if (this.#listening) return;
     this.#listening = true;
-    this.#listen.start(
-      { context: this.#quiet(), deliver: (notification) => this.#deliver(notification) },
-      this.#capabilities,
-    );
+    this.#listen.start({ context: this.#quiet(), deliver: this.#toCaller }, this.#capabilities);
   }
 
   /** The context of what no call of the caller stands behind. */
@@ -216,8 +210,7 @@ export class SessionFront {
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
     return {
       revision: this.#revision.name,
-      // What the wire proves of a caller may change from one message to the next.
-      caller: inbound.caller === undefined ? this.#caller : { ...this.#caller, ...inbound.caller },
+      caller: this.#callerOf(inbound),
       ...(inbound.hangUp === undefined ? undefined : { hangUp: (retryMs: number) => inbound.hangUp?.(retryMs) }),
       get signal() {
         return flight.stop.signal;
@@ -233,6 +226,13 @@ export class SessionFront {
         return this.#questions.ask(question, { ...this.#asked(send), signal: flight.stop.signal }, options);
       },
     };
+  }
+
+  /** What the wire proves of a caller, it proves of one message: nothing of that is taken over from the handshake. */
+  #callerOf({ caller: proved }: Inbound): Caller {
+    if (proved === undefined) return this.#caller;
+    const { info, capabilities } = this.#caller;
+    return { origin: this.#options.origin, ...(info && { info }), capabilities, ...proved };
   }
 
   #asked(send: (message: Message) => void): Asked {

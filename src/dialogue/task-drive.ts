@@ -22,7 +22,7 @@ export interface Waiter {
   readonly tool: unknown;
   /** Aborted when the way is gone on which questions go out. */
   readonly gone?: AbortSignal;
-  ask(request: Request, options: AskOptions): Promise<Result>;
+  readonly ask: (request: Request, options: AskOptions) => Promise<Result>;
 }
 
 /** Why waiting is over before the task is: the caller could not answer, or its answer was not taken. */
@@ -105,18 +105,15 @@ async function answerTo(question: unknown, options: AskOptions, { ask, context }
 /** Waits until the task is over, and asks what it asks. */
 export async function untilOver(watch: TaskWatch, questions: TaskQuestions, waiter: Waiter): Promise<Json> {
   const { signal } = waiter.context;
-  let trouble: Trouble | undefined;
-  const note = (met: Trouble): void => {
-    trouble = met;
-  };
+  const troubles: Trouble[] = [];
   await watch.refresh(waiter.context);
   while (!watch.isOver) {
-    if (watch.state["status"] === "input_required") questions.put(watch, waiter, note);
+    if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
     await watch.changed(signal);
-    const met = trouble as Trouble | undefined;
-    if (met === undefined) continue;
-    if ("untaken" in met) throw met.untaken;
-    await giveUp(watch, waiter, met.unanswered);
+    const [trouble] = troubles;
+    if (trouble === undefined) continue;
+    if ("untaken" in trouble) throw trouble.untaken;
+    await giveUp(watch, waiter, trouble.unanswered);
   }
   questions.drop();
   return watch.state;

@@ -19,12 +19,13 @@ export class TaskWatch {
   readonly #handler: Handler;
   /** Of a caller that has declared tasks; not of one call, for a task outlives them. */
   readonly #context: Context;
-  /** Told of each change that was heard of without asking. */
+  /** Told how it stands, whenever that is heard. */
   readonly #told: (state: Json) => void;
   readonly #stop = new AbortController();
   readonly #waiting = new Set<() => void>();
   #state: Json;
   #isHeard = false;
+  #events = 0;
 
   constructor(handler: Handler, context: Context, state: Json, told: (state: Json) => void = () => undefined) {
     const id = state["taskId"];
@@ -53,7 +54,10 @@ export class TaskWatch {
   /** Asks how it stands. */
   async refresh(context: Context = this.#context): Promise<Json> {
     if (this.isOver) return this.#state;
-    this.take(await this.#handler({ method: "tasks/get", params: { taskId: this.id } }, context));
+    const heard = this.#events;
+    const state = await this.#handler({ method: "tasks/get", params: { taskId: this.id } }, context);
+    // What was heard while we asked may be newer than the answer.
+    if (heard === this.#events) this.take(state);
     return this.#state;
   }
 
@@ -61,6 +65,7 @@ export class TaskWatch {
   take(state: Json): void {
     if (this.isOver || state === this.#state || !isObject(state)) return;
     this.#state = state;
+    this.#told(state);
     this.wake();
     if (this.isOver) this.close();
   }
@@ -105,8 +110,8 @@ export class TaskWatch {
       // What happened before the listen was granted may have been missed.
       if (this.#isHeard) this.refresh().catch(() => undefined);
     } else if (method === "notifications/tasks" && params?.["taskId"] === this.id) {
+      this.#events += 1;
       this.take(params);
-      this.#told(this.#state);
     }
   }
 
@@ -121,12 +126,14 @@ export class TaskWatch {
       };
       const wake = (): void => go(false);
       const forget = onAbort(signal, wake);
-      const timer = this.#isHeard ? undefined : setTimeout(() => go(true), this.#pollMs());
+      const timer = setTimeout(() => go(true), this.#pollMs());
       this.#waiting.add(wake);
     });
   }
 
+  /** A listen may break without a word: even then it is asked from time to time. */
   #pollMs(): number {
+    if (this.#isHeard) return LONGEST_POLL_MS;
     const wanted = this.#state["pollIntervalMs"];
     const ms = typeof wanted === "number" && wanted > 0 ? wanted : POLL_MS;
     return Math.min(Math.max(ms, SHORTEST_POLL_MS), LONGEST_POLL_MS);

@@ -8,16 +8,15 @@ import type { Handler, Notification, Params, Request, Result } from "../core/han
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
-import { page, type PageItem } from "../protocol/pages.ts";
+import { page } from "../protocol/pages.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
 import { drive } from "./drive.ts";
 import { progressUnder } from "./progress.ts";
-import { outcomeOf, TaskQuestions, untilOver, type Waiter } from "./task-drive.ts";
+import { outcomeOf, untilOver, type Waiter } from "./task-drive.ts";
+import { type TaskEntry, TaskTable } from "./task-table.ts";
 import { TaskWatch } from "./task-watch.ts";
 
-/** Tasks that a session remembers; the oldest makes room. */
-const MOST_TASKS = 1_000;
 const PAGE_SIZE = 100;
 /** How long the result of a call is kept that was answered at once. */
 const LOCAL_TTL_MS = 600_000;
@@ -34,17 +33,9 @@ export interface TasksHost {
   deliver(notification: Notification): void;
 }
 
-interface Entry extends PageItem {
-  readonly watch: TaskWatch;
-  readonly questions: TaskQuestions;
-  readonly tool: unknown;
-  readonly expires: number;
-}
-
 export class SessionTasks {
   readonly #host: TasksHost;
-  readonly #entries = new Map<string, Entry>();
-  #count = 0;
+  readonly #table = new TaskTable();
 
   constructor(host: TasksHost) {
     this.#host = host;
@@ -76,18 +67,18 @@ export class SessionTasks {
   }
 
   close(): void {
-    for (const { watch } of this.#entries.values()) watch.close();
-    this.#entries.clear();
+    this.#table.close();
   }
 
   /** Where the handler cannot say which tools may be tasks, its extension says that any may. */
   async #tools(request: Request, context: Context): Promise<Result> {
     const result = await this.#host.handler(request, context);
     const lowered = this.#host.revision().lower.result(request.method, result);
-    const said = result["tools"] as readonly Supporting[];
-    const tools = (lowered["tools"] as readonly Json[]).map((tool, index) => {
+    const said = result["tools"] as readonly (Supporting | undefined)[];
+    if (!Array.isArray(lowered["tools"])) return lowered;
+    const tools = lowered["tools"].map((tool: unknown, index) => {
       const taskSupport = said[index]?.[TASK_SUPPORT] ?? "optional";
-      const isSaid = tool["execution"] !== undefined || taskSupport === "forbidden";
+      const isSaid = !isObject(tool) || tool["execution"] !== undefined || taskSupport === "forbidden";
       return isSaid ? tool : { ...tool, execution: { taskSupport } };
     });
     return { ...lowered, tools };
@@ -105,7 +96,7 @@ export class SessionTasks {
     const result = await drive(this.#host.handler, { method, params: wanting }, call.context);
     const watch = this.#watch(result.resultType === "task" ? result : finished(result), call.context);
     call.made(watch.id);
-    this.#keep(watch, tool);
+    this.#table.add(watch, tool, context.caller);
     // Listened to when its caller has heard of it.
     setImmediate(() => watch.listen());
     // Every task begins so, in this revision, however soon it is over.
@@ -140,60 +131,39 @@ export class SessionTasks {
     });
   }
 
-  #keep(watch: TaskWatch, tool: unknown): Entry {
-    const { ttlMs } = watch.state as { ttlMs?: unknown };
-    const expires = typeof ttlMs === "number" ? performance.now() + ttlMs : Infinity;
-    const order = (this.#count += 1);
-    const entry: Entry = { order, key: watch.id, watch, questions: new TaskQuestions(), tool, expires };
-    if (this.#entries.size >= MOST_TASKS) {
-      const all = [...this.#entries.values()];
-      const oldest = all.find((one) => one.watch.isOver) ?? all[0];
-      if (oldest !== undefined) this.#drop(oldest);
-    }
-    this.#entries.set(watch.id, entry);
+  /** One that this session has not heard of may be its caller's all the same: the handler knows. */
+  async #entry(id: string, context: Context): Promise<TaskEntry> {
+    const known = this.#table.find(id, context.caller);
+    if (known !== undefined) return known;
+    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
+    const meanwhile = this.#table.find(id, context.caller);
+    if (meanwhile !== undefined) return meanwhile;
+    const watch = this.#watch(state, context);
+    const entry = this.#table.add(watch, "the tool", context.caller);
+    watch.listen();
     return entry;
   }
 
-  #drop(entry: Entry): void {
-    entry.watch.close();
-    this.#entries.delete(entry.key);
-  }
-
-  /** One that this session has not heard of may be its caller's all the same: the handler knows. */
-  async #entry(id: string, context: Context): Promise<Entry> {
-    const known = this.#entries.get(id);
-    if (known !== undefined && known.expires > performance.now()) return known;
-    if (known !== undefined) this.#drop(known);
-    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
-    const meanwhile = this.#entries.get(id);
-    if (meanwhile !== undefined) return meanwhile;
-    const watch = this.#watch(state, context);
-    watch.listen();
-    return this.#keep(watch, "the tool");
-  }
-
   async #list({ cursor }: Params, context: Context): Promise<Result> {
-    const now = performance.now();
-    for (const entry of this.#entries.values()) if (entry.expires <= now) this.#drop(entry);
-    const { items, nextCursor } = page("tasks/list", [...this.#entries.values()], cursor, PAGE_SIZE);
+    const { items, nextCursor } = page("tasks/list", this.#table.all(context.caller), cursor, PAGE_SIZE);
     const shown = await Promise.all(items.map((entry) => this.#listed(entry, context)));
     const tasks = shown.filter((task) => task !== undefined);
     return nextCursor === undefined ? { tasks } : { tasks, nextCursor };
   }
 
-  async #listed(entry: Entry, context: Context): Promise<Result | undefined> {
+  async #listed(entry: TaskEntry, context: Context): Promise<Result | undefined> {
     const { watch } = entry;
     try {
       return this.#shown(watch.isHeard ? watch.state : await watch.refresh(context));
     } catch (error) {
       if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
       // The handler no longer has it.
-      this.#drop(entry);
+      this.#table.drop(entry);
       return undefined;
     }
   }
 
-  async #result({ watch, questions, tool }: Entry, context: Context, gone: AbortSignal): Promise<Result> {
+  async #result({ watch, questions, tool }: TaskEntry, context: Context, gone: AbortSignal): Promise<Result> {
     const { handler } = this.#host;
     const ask: Waiter["ask"] = ({ method, params }, options) =>
       context.ask({ method, params: related(params, watch.id) }, options);
@@ -201,7 +171,7 @@ export class SessionTasks {
     return related(this.#host.revision().lower.result("tools/call", outcomeOf(state)), watch.id);
   }
 
-  async #cancel({ watch }: Entry, context: Context): Promise<Result> {
+  async #cancel({ watch }: TaskEntry, context: Context): Promise<Result> {
     await watch.refresh(context);
     if (!watch.isOver) {
       await this.#host.handler({ method: "tasks/cancel", params: { taskId: watch.id } }, context);

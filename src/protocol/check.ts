@@ -17,6 +17,11 @@ const text =
   (params) =>
     typeof params[field] === "string" ? undefined : `\`${field}\` must be a string`;
 
+const object =
+  (field: string): Guard =>
+  (params) =>
+    isObject(params[field]) ? undefined : `\`${field}\` must be an object`;
+
 const optionalObject =
   (field: string): Guard =>
   (params) =>
@@ -58,12 +63,17 @@ const completion: Guard = ({ ref, argument }) => {
   return undefined;
 };
 
+const NAMED = ["resourceSubscriptions", "taskIds"];
+
 const filter: Guard = ({ notifications }) => {
   if (!isObject(notifications)) return "`notifications` must be an object";
-  const uris = notifications["resourceSubscriptions"];
-  if (uris === undefined || (Array.isArray(uris) && uris.every((uri) => typeof uri === "string"))) return undefined;
-  return "`notifications.resourceSubscriptions` must be an array of strings";
+  const wrong = NAMED.find((field) => notifications[field] !== undefined && !isTexts(notifications[field]));
+  return wrong && `\`notifications.${wrong}\` must be an array of strings`;
 };
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}
 
 /** Questions of an end. The mode is older than its name: without one, it is a form. */
 const elicitation: Guard = ({ message, mode, requestedSchema, url }) => {
@@ -92,6 +102,11 @@ const GUARDS: ReadonlyMap<string, Guard> = new Map([
   ["completion/complete", all(completion, optionalObject("context"))],
   ["logging/setLevel", level],
   ["subscriptions/listen", filter],
+  ["tasks/get", text("taskId")],
+  ["tasks/update", all(text("taskId"), object("inputResponses"))],
+  ["tasks/cancel", text("taskId")],
+  ["tasks/result", text("taskId")],
+  ["tasks/list", page],
   ["elicitation/create", elicitation],
   ["sampling/createMessage", sampling],
 ]);

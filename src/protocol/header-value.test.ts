@@ -1,3 +1,5 @@
+// Texts as the values of headers and back: the examples of the specification, what is no text, and laws.
+
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeHeaderValue, encodeHeaderValue } from "./header-value.ts";

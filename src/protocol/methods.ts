@@ -16,6 +16,7 @@ import type {
   EmptyResult,
   GetPromptParams,
   GetPromptResult,
+  GetTaskResult,
   ListenParams,
   ListPromptsResult,
   ListResourcesResult,
@@ -29,9 +30,15 @@ import type {
   ReadResourceResult,
   RequestParams,
   ResourceUpdatedParams,
+  TaskNotificationParams,
+  TaskParams,
+  UpdateTaskParams,
 } from "./model/index.ts";
 
-/** Requests of a caller. `tools/call`, `prompts/get` and `resources/read` may be answered by `input_required` instead. */
+/**
+ * Requests of a caller. `tools/call`, `prompts/get` and `resources/read` may be answered by `input_required` instead,
+ * and `tools/call` by a task where the caller has declared the extension.
+ */
 export interface Methods {
   "server/discover": { params: RequestParams; result: DiscoverResult };
   "tools/list": { params: PageParams; result: ListToolsResult };
@@ -43,6 +50,9 @@ export interface Methods {
   "prompts/get": { params: GetPromptParams; result: GetPromptResult };
   "completion/complete": { params: CompleteParams; result: CompleteResult };
   "subscriptions/listen": { params: ListenParams; result: EmptyResult };
+  "tasks/get": { params: TaskParams; result: GetTaskResult };
+  "tasks/update": { params: UpdateTaskParams; result: EmptyResult };
+  "tasks/cancel": { params: TaskParams; result: EmptyResult };
 }
 
 /** What an end may ask of its caller. */
@@ -61,6 +71,7 @@ export interface Notifications {
   "notifications/resources/list_changed": RequestParams | undefined;
   "notifications/resources/updated": ResourceUpdatedParams;
   "notifications/subscriptions/acknowledged": AcknowledgedParams;
+  "notifications/tasks": TaskNotificationParams;
 }
 
 export type MethodName = keyof Methods;

@@ -57,6 +57,18 @@ export interface ToolContext extends Context {
   /** Goes out where the caller wants messages of this level. */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
   readonly hangUp: (retryMs: number) => void;
+  /**
+   * Answers the caller with the handle of a task, in which the handler goes on; for tools whose `task` says
+   * `when: "when-detached"`. Where the caller cannot have a task, and from the second time on, it does nothing.
+   *
+   * @example
+   * server.tool("report", { task: { support: "optional", when: "when-detached" } }, async (_args, { ask, detach }) => {
+   *   const { content } = await ask.elicit({ message: "Which year?", requestedSchema: YEAR });
+   *   detach();
+   *   return writeReport(content);
+   * });
+   */
+  readonly detach: () => void;
   /** What the caller answered to the questions of `inputRequired`, by their keys. */
   readonly answers: Partial<InputResponses>;
   /** The state that was given to `inputRequired` in the round before; undefined in the first. */
@@ -77,6 +89,9 @@ export interface Brought {
 
 const UNPROMISED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
+/** One promise for all: with loader hooks each import() settles in a turn of its own, and what is asked at once would part. */
+let asks: Promise<typeof import("../protocol/asks.ts")> | undefined;
+
 export class CallContext implements ToolContext {
   readonly revision: string;
   readonly caller: Caller;
@@ -87,9 +102,17 @@ export class CallContext implements ToolContext {
   readonly #context: Context;
   readonly #request: Request;
   readonly #promised: Promised;
+  readonly #detach: (() => void) | undefined;
   #reached = -Infinity;
 
-  constructor(context: Context, request: Request, promised: Promised, { answers, state }: Brought) {
+  constructor(
+    context: Context,
+    request: Request,
+    promised: Promised,
+    { answers, state }: Brought,
+    detach?: () => void,
+  ) {
+    this.#detach = detach;
     this.#context = context;
     this.#request = request;
     this.#promised = promised;
@@ -112,6 +135,10 @@ export class CallContext implements ToolContext {
 
   get hangUp(): (retryMs: number) => void {
     return (retryMs) => this.#context.hangUp?.(retryMs);
+  }
+
+  get detach(): () => void {
+    return () => this.#detach?.();
   }
 
   get progress(): ToolContext["progress"] {
@@ -152,7 +179,7 @@ export class CallContext implements ToolContext {
   get ask(): Ask {
     const ask = async (request: Request, options?: AskOptions): Promise<Result> => {
       // Most calls ask nothing, and most programs never do.
-      const { checkAnswer, checkAsk } = await import("../protocol/asks.ts");
+      const { checkAnswer, checkAsk } = await (asks ??= import("../protocol/asks.ts"));
       checkAsk(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
       checkAnswer(request.method, answer);

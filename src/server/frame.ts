@@ -5,6 +5,7 @@ import type { Meta, Result } from "../core/handler.ts";
 import type { CacheScope, Icon, Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/meta.ts";
 import { page, type PageItem } from "../protocol/pages.ts";
+import type { TaskLimits } from "./task-options.ts";
 
 /**
  * How long a result may be used again, and by whom.
@@ -53,6 +54,8 @@ export interface ServerInfo {
   readonly sealKey?: string | Uint8Array;
   /** For lists and reads; nothing may be kept where it is left out. */
   readonly cache?: CacheHint;
+  /** How many tasks there may be, and for how long, for tools that can be run as one. */
+  readonly tasks?: TaskLimits;
 }
 
 /** An item of a list, with what the wire shows of it. */

@@ -1,5 +1,8 @@
 // catenary/server: servers, and all that their authors may need to name.
 
+export type { TaskSupport } from "../protocol/tasks.ts";
+export type { BearerOptions } from "./bearer-options.ts";
+export { bearer } from "./bearer.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { Completer } from "./completions.ts";
 export type { CacheHint, ServerInfo } from "./frame.ts";
@@ -8,5 +11,6 @@ export type { PromptArgumentOptions, PromptHandler, PromptOptions, PromptReturn 
 export type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions } from "./resources.ts";
 export type { FromJsonSchema, Schema } from "./schema.ts";
 export { createServer, type Server } from "./server.ts";
+export type { TaskLimits, TaskOptions } from "./task-options.ts";
 export type { TemplateVariables } from "./template-variables.ts";
 export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn } from "./tools.ts";

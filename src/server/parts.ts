@@ -1,15 +1,18 @@
 // What a server is made of: its tools, resources and prompts, who listens to their changes, and what it can say
 // of itself. Which methods there are follows from what was registered. Registering is for server.ts.
 
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
-import type { CompleteParams, ServerCapabilities } from "../protocol/model/index.ts";
+import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
+import { TASKS } from "../protocol/tasks.ts";
 import type { Completers } from "./completions.ts";
 import { Frame, type ServerInfo } from "./frame.ts";
 import { Rounds } from "./input-required.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
-import { type ListName, Subscriptions } from "./subscriptions.ts";
+import { type ListName, type Offer, Subscriptions } from "./subscriptions.ts";
+import { checkedLimits, type TaskLimits } from "./task-options.ts";
+import type { Tasks } from "./tasks.ts";
 import { Tools } from "./tools.ts";
 
 export type Answer = (request: Request, context: Context) => Result | Promise<Result>;
@@ -21,14 +24,19 @@ export class Parts {
   readonly prompts: Prompts;
   readonly #info: ServerInfo;
   readonly #frame: Frame;
+  readonly #rounds: Rounds;
+  readonly #taskLimits: TaskLimits;
+  #tasks: Tasks | undefined;
   #completes = false;
 
   constructor(info: ServerInfo) {
     this.#info = info;
     this.#frame = new Frame(info);
+    this.#taskLimits = checkedLimits(info.tasks);
     const rounds = new Rounds(this.#frame, info.sealKey);
+    this.#rounds = rounds;
     const changed = (list: ListName) => () => this.subscriptions.changed(list);
-    this.tools = new Tools(this.#frame, rounds, changed("tools"));
+    this.tools = new Tools(this.#frame, rounds, () => this.#loadTasks(), changed("tools"));
     this.resources = new Resources(this.#frame, rounds, changed("resources"));
     this.prompts = new Prompts(this.#frame, rounds, changed("prompts"));
   }
@@ -46,9 +54,12 @@ export class Parts {
       "prompts/get": (request, context) => prompts.get(request, context),
       "completion/complete": async (request, context) => {
         const { complete } = await import("./completions.ts");
-        return complete(request, context, this.#frame, (ref) => this.#completers(ref));
+        return complete(request, context, this.#frame, (ref) => this.#completers(ref, context.caller));
       },
       "subscriptions/listen": (request, context) => this.#listen(request, context),
+      "tasks/get": async (request, context) => (await this.#loadTasks()).get(request, context),
+      "tasks/update": async (request, context) => (await this.#loadTasks()).update(request, context),
+      "tasks/cancel": async (request, context) => (await this.#loadTasks()).cancel(request, context),
     };
   }
 
@@ -56,7 +67,13 @@ export class Parts {
   serves(method: string): boolean {
     const family = method.slice(0, method.indexOf("/"));
     if (family === "completion") return this.#completes;
+    if (family === "tasks") return this.tools.canBeTasks;
     return this.#isList(family) ? this[family].used : true;
+  }
+
+  close(): void {
+    this.#tasks?.close();
+    this.subscriptions.close();
   }
 
   // A handler that takes the context may log. One that hides it, behind a rest or a default, is told so when it does.
@@ -80,6 +97,7 @@ export class Parts {
       ...(this.prompts.used ? { prompts: { listChanged } } : undefined),
       ...(this.resources.used ? { resources: { subscribe, listChanged } } : undefined),
       ...(this.tools.used ? { tools: { listChanged } } : undefined),
+      ...(this.tools.canBeTasks ? { extensions: { [TASKS]: {} } } : undefined),
     };
   }
 
@@ -90,16 +108,26 @@ export class Parts {
     return this.#frame.cacheable(instructions === undefined ? { capabilities } : { capabilities, instructions });
   }
 
-  #completers(ref: CompleteParams["ref"]): Completers | undefined {
-    return ref.type === "ref/prompt" ? this.prompts.completers(ref.name) : this.resources.completers(ref.uri);
+  #completers(ref: CompleteParams["ref"], caller: Caller): Completers | undefined {
+    if (ref.type === "ref/prompt") return this.prompts.completers(ref.name, caller);
+    return this.resources.completers(ref.uri, caller);
+  }
+
+  async #loadTasks(): Promise<Tasks> {
+    const { Tasks } = await import("./tasks.ts");
+    return (this.#tasks ??= new Tasks(this.#frame, this.#rounds, this.#taskLimits));
   }
 
   async #listen(request: Request, context: Context): Promise<Result> {
     const { listChanged = true, subscribe = true } = this.#info;
-    await this.subscriptions.listen(request, context, {
+    const { taskIds = [] } = request.params["notifications"] as SubscriptionFilter;
+    const onTasks = this.tools.canBeTasks && taskIds.length > 0;
+    const extra = onTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
+    const offer: Offer = {
       listChanged: (list) => listChanged && this[list].used,
-      updates: (uri) => subscribe && this.resources.knows(uri),
-    });
+      updates: (uri) => subscribe && this.resources.knows(uri, context.caller),
+    };
+    await this.subscriptions.listen(request, context, offer, extra);
     return this.#frame.complete({});
   }
 }

@@ -2,7 +2,7 @@
 // object with `messages` is the result itself. Arguments are strings, and a required one that is missing is
 // named in the error.
 
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
@@ -14,6 +14,7 @@ import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
 import { isStandard, vendorOf } from "./schema-kind.ts";
 import type { Flat } from "./schema.ts";
+import { demandScopes } from "./scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 
@@ -48,6 +49,14 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   };
   /** Pictures for programs that show the prompt. */
   readonly icons?: readonly Icon[];
+  /**
+   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
+   * caller that lacks a scope is told which.
+   *
+   * @example
+   * scopes: ["notes:write"]
+   */
+  readonly scopes?: readonly string[];
   /** Passed to callers as it is, for what the specification has no field for. */
   readonly _meta?: Meta;
 }
@@ -71,6 +80,7 @@ export type PromptHandler<Required> = (
 
 interface Prompt {
   readonly description: string | undefined;
+  readonly scopes: readonly string[] | undefined;
   readonly required: readonly string[];
   readonly completers: Completers;
   get(args: Record<string, string>, context: ToolContext): PromptReturn | Promise<PromptReturn>;
@@ -93,10 +103,11 @@ export class Prompts {
 
   add(name: string, options: PromptOptions, get: Prompt["get"]): void {
     const owner = checkRegistration("prompt", name, options, get);
-    const { title, description, icons, _meta } = options;
+    const { title, description, icons, scopes, _meta } = options;
     const declared = declaredOf(owner, options.arguments);
     const prompt: Prompt = {
       description,
+      scopes,
       get,
       required: declared.filter(([, { required }]) => required === true).map(([argument]) => argument),
       completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
@@ -112,8 +123,10 @@ export class Prompts {
     return this.#shelf.remove(name);
   }
 
-  completers(name: string): Completers | undefined {
-    return this.#shelf.get(name)?.completers;
+  completers(name: string, caller: Caller): Completers | undefined {
+    const prompt = this.#shelf.get(name);
+    demandScopes(prompt?.scopes, caller, `The prompt ${name}`);
+    return prompt?.completers;
   }
 
   list({ method, params }: Request): Result {
@@ -124,6 +137,7 @@ export class Prompts {
     const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
     const prompt = this.#shelf.get(name);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
+    demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
     const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
     const value = await orError(context, () => prompt.get(args, call));

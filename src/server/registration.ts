@@ -2,6 +2,7 @@
 // without types may leave out any of them, or give them in the wrong order, and are told which at once.
 
 import { isObject } from "../protocol/check.ts";
+import { scopesProblem } from "./scopes.ts";
 
 type Kind = "tool" | "resource" | "template" | "prompt";
 
@@ -33,5 +34,7 @@ export function checkRegistration(kind: Kind, key: unknown, options: unknown, ha
   }
   const wrong = TEXTS.find((field) => options[field] !== undefined && typeof options[field] !== "string");
   if (wrong !== undefined) throw new TypeError(`${owner}: its ${wrong} must be a string`);
+  const problem = options["scopes"] === undefined ? undefined : scopesProblem(options["scopes"]);
+  if (problem !== undefined) throw new TypeError(`${owner}: its scopes ${problem}`);
   return owner;
 }

@@ -2,7 +2,7 @@
 // tried against the templates in the order of their registration. A string that is read is text, bytes are a
 // blob, an object whose `contents` are contents is the result itself, undefined is "not found", all else is JSON.
 
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
@@ -12,6 +12,7 @@ import type { Completer, Completers } from "./completions.ts";
 import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
+import { demandScopes, permits } from "./scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 
@@ -37,6 +38,14 @@ interface CommonOptions {
    * cache: { ttlMs: 60_000, cacheScope: "public" }
    */
   readonly cache?: CacheHint;
+  /**
+   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
+   * caller that lacks a scope is told which.
+   *
+   * @example
+   * scopes: ["notes:write"]
+   */
+  readonly scopes?: readonly string[];
 }
 
 /** What is said of a resource when it is registered. */
@@ -120,13 +129,17 @@ export class Resources {
     return this.#templates.remove(uriTemplate);
   }
 
-  /** Whether the address can be read, as far as can be told without reading it. */
-  knows(uri: string): boolean {
-    return this.#find(uri) !== undefined;
+  /** Whether this caller can read the address, as far as can be told without reading it. */
+  knows(uri: string, caller: Caller): boolean {
+    const found = this.#find(uri);
+    return found !== undefined && permits(found.options.scopes, caller);
   }
 
-  completers(uri: string): Completers | undefined {
-    return this.#templates.get(uri)?.completers ?? (this.#resources.get(uri) && new Map());
+  completers(uri: string, caller: Caller): Completers | undefined {
+    const template = this.#templates.get(uri);
+    if (template === undefined) return this.#resources.get(uri) && new Map();
+    demandScopes(template.options.scopes, caller, `The template ${uri}`);
+    return template.completers;
   }
 
   async list(request: Request, context: Context): Promise<Result> {
@@ -151,6 +164,7 @@ export class Resources {
     const { uri } = request.params as { uri: string };
     const found = this.#find(uri);
     if (found === undefined) throw notFound(uri);
+    demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
     const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
     const value = await orError(context, () => found.read(call));
     if (value instanceof InputRequired) return this.#rounds.result(value, request, context);

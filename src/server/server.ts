@@ -104,7 +104,7 @@ export interface Server extends Handler {
    */
   updated(uri: string): void;
   /**
-   * Ends what is held open for callers. It closes no connection: that is for what `serve` gave.
+   * Ends what is held open for callers, and every task. It closes no connection: that is for what `serve` gave.
    *
    * @example
    * await server.close();
@@ -163,7 +163,7 @@ export function createServer(info: ServerInfo): Server {
     removeTemplate: (uriTemplate) => resources.removeTemplate(uriTemplate),
     removePrompt: (name) => prompts.remove(name),
     updated: (uri) => subscriptions.updated(uri),
-    close: async () => subscriptions.close(),
+    close: async () => parts.close(),
   };
   const server: Server = Object.assign(handler, methods);
   return server;

@@ -15,6 +15,13 @@ export interface Offer {
   updates(uri: string): boolean;
 }
 
+/** What a listen carries besides lists and resources. */
+export interface Extra {
+  readonly granted: SubscriptionFilter;
+  /** Begins to tell; calls `end` when nothing more can come. Returns how to stop it. */
+  begin(end: () => void): () => void;
+}
+
 interface Listener {
   readonly lists: ReadonlySet<ListName>;
   readonly uris: ReadonlySet<string>;
@@ -34,17 +41,20 @@ export class Subscriptions {
   readonly #changed = new Set<ListName>();
 
   /** Resolves when the listening is over. */
-  async listen({ params }: Request, context: Context, offer: Offer): Promise<void> {
+  async listen({ params }: Request, context: Context, offer: Offer, extra?: Extra): Promise<void> {
     const wanted = params["notifications"] as SubscriptionFilter;
     const lists = new Set(LISTS.filter((list) => wanted[WISHES[list]] === true && offer.listChanged(list)));
     const uris = new Set(wanted.resourceSubscriptions?.filter((uri) => offer.updates(uri)));
     const granted: SubscriptionFilter = {
       ...Object.fromEntries(Array.from(lists, (list) => [WISHES[list], true])),
       ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris] }),
+      ...extra?.granted,
     };
     context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
     const { signal } = context;
-    if ((lists.size === 0 && uris.size === 0) || signal.aborted) return;
+    const changes = lists.size > 0 || uris.size > 0;
+    if ((!changes && extra === undefined) || signal.aborted) return;
+    let stop = (): void => undefined;
     await new Promise<void>((resolve) => {
       const listener: Listener = {
         lists,
@@ -53,11 +63,13 @@ export class Subscriptions {
         end: () => {
           this.#listeners.delete(listener);
           signal.removeEventListener("abort", listener.end);
+          stop();
           resolve();
         },
       };
       this.#listeners.add(listener);
       signal.addEventListener("abort", listener.end);
+      stop = extra?.begin(() => (changes ? undefined : listener.end())) ?? stop;
     });
   }
 

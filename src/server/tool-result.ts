@@ -6,6 +6,7 @@
 
 import type { Meta, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
+import { McpError, REFUSED } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { Check } from "./issues.ts";
 import { messageOf } from "./thrown.ts";
@@ -20,6 +21,18 @@ interface Fields {
 
 export function failure(text: string): Fields {
   return { content: [{ type: "text", text }], isError: true };
+}
+
+/** A result that the model can read, and in it, for callers whose revision knows no such result, the error. */
+export function refusal(toolName: string, issues: readonly string[]): object {
+  const lines = issues.map((issue) => `\n- ${issue}`).join("");
+  return {
+    ...failure(`Invalid arguments for the tool ${toolName}:${lines}`),
+    [REFUSED]: McpError.of("invalid_params", "Invalid params", {
+      toolName,
+      details: issues.map((issue) => issue.replace(": ", " ")).join("; "),
+    }),
+  };
 }
 
 /** `tool` is its name, for the texts of errors. */

@@ -4,17 +4,22 @@
 
 import type { Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
-import { McpError, REFUSED } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
+import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
-import { CallContext, type ToolContext } from "./call-context.ts";
+import { type Supporting, TASK_SUPPORT, TASK_WANTED, type TaskSupport, type Wanting } from "../protocol/tasks.ts";
+import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
 import { checkRegistration } from "./registration.ts";
 import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
+import { demandScopes } from "./scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
+import { type TaskOptions, taskOptions } from "./task-options.ts";
+import type { Tasks } from "./tasks.ts";
 import { messageOf, passesOn } from "./thrown.ts";
-import { declaredResult, failure, toolResult } from "./tool-result.ts";
+import { declaredResult, failure, refusal, toolResult } from "./tool-result.ts";
 
 /** What is said of a tool when it is registered. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
@@ -47,6 +52,24 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   readonly annotations?: ToolAnnotations;
   /** Pictures for programs that show the tool. */
   readonly icons?: readonly Icon[];
+  /**
+   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
+   * caller that lacks a scope is told which.
+   *
+   * @example
+   * scopes: ["notes:write"]
+   */
+  readonly scopes?: readonly string[];
+  /**
+   * Whether a call may, must or must not be run as a task: the caller gets a handle at once and comes back for the
+   * result. "forbidden" where it is left out.
+   *
+   * @example
+   * task: "optional"
+   * @example
+   * task: { support: "optional", when: "when-detached", ttlMs: 600_000 }
+   */
+  readonly task?: TaskSupport | TaskOptions;
   /** Passed to callers as it is, for what the specification has no field for. */
   readonly _meta?: Meta;
 }
@@ -74,8 +97,13 @@ export type ToolHandler<Input, Output> = (
 
 interface Tool {
   readonly name: string;
+  readonly scopes: readonly string[] | undefined;
+  /** The arguments that stand in headers too; undefined where there are none. */
+  readonly mirrored: readonly HeaderParam[] | undefined;
   readonly input: Check | undefined;
   readonly output: Check | undefined;
+  /** Undefined where it is never a task. */
+  readonly task: TaskOptions | undefined;
   run(args: unknown, context: ToolContext): unknown;
 }
 
@@ -85,11 +113,14 @@ export class Tools {
   readonly #shelf: Shelf<Tool>;
   readonly #frame: Frame;
   readonly #rounds: Rounds;
+  readonly #tasks: () => Promise<Tasks>;
   #whole: Result | undefined;
+  #canBeTasks = false;
 
-  constructor(frame: Frame, rounds: Rounds, changed: () => void) {
+  constructor(frame: Frame, rounds: Rounds, tasks: () => Promise<Tasks>, changed: () => void) {
     this.#frame = frame;
     this.#rounds = rounds;
+    this.#tasks = tasks;
     this.#shelf = new Shelf(counter(), () => {
       this.#whole = undefined;
       changed();
@@ -100,9 +131,14 @@ export class Tools {
     return this.#shelf.used;
   }
 
+  /** Whether there ever was one that can be a task. */
+  get canBeTasks(): boolean {
+    return this.#canBeTasks;
+  }
+
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
     const owner = checkRegistration("tool", name, options, run);
-    const { title, description, input, output, annotations, icons, _meta } = options;
+    const { title, description, input, output, annotations, icons, scopes, _meta } = options;
     const inputSchema = jsonSchemaOf(owner, "input", input, options.inputSchema) ?? {};
     if (inputSchema["type"] !== undefined && inputSchema["type"] !== "object") {
       throw new TypeError(`${owner}: its input must be an object, because arguments have names`);
@@ -110,12 +146,18 @@ export class Tools {
     const outputSchema = jsonSchemaOf(owner, "output", output, options.outputSchema);
     const asked = input ?? options.inputSchema;
     const promised = output ?? options.outputSchema;
+    const { params, problem } = headerParams(inputSchema);
+    if (problem !== undefined) throw new TypeError(`${owner}: ${problem}`);
     const tool: Tool = {
       name,
       run,
+      scopes,
+      mirrored: params.length === 0 ? undefined : params,
       input: asked && checkOf(asked, `${owner}: its input`),
       output: promised && checkOf(promised, `${owner}: its output`),
+      task: taskOptions(owner, options.task),
     };
+    this.#canBeTasks ||= tool.task !== undefined;
     const shown = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: shown, outputSchema, annotations, _meta };
     this.#shelf.put(name, tool, defined(fields));
@@ -128,7 +170,8 @@ export class Tools {
   list({ method, params }: Request): Result {
     const { cursor } = params;
     if (cursor === undefined && this.#whole !== undefined) return this.#whole;
-    const result = this.#frame.list(method, "tools", this.#shelf.items(), cursor);
+    const listed = this.#frame.list(method, "tools", this.#shelf.items(), cursor);
+    const result = this.#canBeTasks ? this.#withSupport(listed) : listed;
     if (cursor === undefined) this.#whole = Object.freeze(result);
     return result;
   }
@@ -137,33 +180,65 @@ export class Tools {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
     const tool = this.#shelf.get(name);
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
+    if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
+    const { headers } = context.caller;
+    if (tool.mirrored !== undefined && headers !== undefined) {
+      (await import("./tool-headers.ts")).checkMirrored(tool.mirrored, request, headers);
+    }
+    if (tool.task === undefined && (request.params as Wanting)[TASK_WANTED]) throw neverTask(name);
     const brought = this.#rounds.brought(request, context);
     // Awaited only where there is something to wait for: this is the path of every call.
-    const call = new CallContext(context, request, this.#frame, brought instanceof Promise ? await brought : brought);
+    const had = brought instanceof Promise ? await brought : brought;
     try {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
       if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
-      const value = await tool.run(checked.value, call);
+      if (tool.task !== undefined) return await this.#callTask(tool, tool.task, checked.value, request, context, had);
+      const value = await tool.run(checked.value, new CallContext(context, request, this.#frame, had));
       if (value instanceof InputRequired) return await this.#rounds.result(value, request, context);
-      const result =
-        tool.output === undefined ? toolResult(name, value) : await declaredResult(name, value, tool.output);
-      return this.#frame.complete(result, result._meta);
+      const result = this.#made(tool, value);
+      return result instanceof Promise ? await result : result;
     } catch (error) {
       if (passesOn(error, context)) throw error;
       return this.#frame.complete(failure(messageOf(error)));
     }
   }
+
+  #withSupport(listed: Result): Result {
+    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool): object & Supporting => {
+      return { ...tool, [TASK_SUPPORT]: this.#shelf.get(tool.name)?.task?.support ?? "forbidden" };
+    });
+    return { ...listed, tools };
+  }
+
+  async #callTask(
+    tool: Tool,
+    options: TaskOptions,
+    args: unknown,
+    request: Request,
+    context: Context,
+    brought: Brought,
+  ): Promise<Result> {
+    const run = async (own: Context, had: Brought, detach: () => void): Promise<Result | InputRequired> => {
+      try {
+        const value = await tool.run(args, new CallContext(own, request, this.#frame, had, detach));
+        return value instanceof InputRequired ? value : await this.#made(tool, value);
+      } catch (error) {
+        if (passesOn(error, own)) throw error;
+        return this.#frame.complete(failure(messageOf(error)));
+      }
+    };
+    return (await this.#tasks()).call({ name: tool.name, options, request, context, brought, run });
+  }
+
+  #made({ name, output }: Tool, value: unknown): Result | Promise<Result> {
+    const complete = (fields: ReturnType<typeof toolResult>): Result => this.#frame.complete(fields, fields._meta);
+    return output === undefined
+      ? complete(toolResult(name, value))
+      : declaredResult(name, value, output).then(complete);
+  }
 }
 
-/** A result that the model can read, and in it, for callers whose revision knows no such result, the error. */
-function refusal(toolName: string, issues: readonly string[]): object {
-  const lines = issues.map((issue) => `\n- ${issue}`).join("");
-  return {
-    ...failure(`Invalid arguments for the tool ${toolName}:${lines}`),
-    [REFUSED]: McpError.of("invalid_params", "Invalid params", {
-      toolName,
-      details: issues.map((issue) => issue.replace(": ", " ")).join("; "),
-    }),
-  };
+function neverTask(toolName: string): McpError {
+  return McpError.of("method_not_found", `Tool ${toolName} cannot be run as a task`, { toolName });
 }

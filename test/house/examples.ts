@@ -52,6 +52,7 @@ export class Stage {
     const source = (path: string): string[] => [join(root, "src", path)];
     const paths = {
       catenary: source("index.ts"),
+      "catenary/http": source("http.ts"),
       "catenary/stdio": source("stdio.ts"),
       "catenary/testing": source("testing.ts"),
       "catenary/*": source("*/index.ts"),

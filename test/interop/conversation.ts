@@ -28,6 +28,8 @@ export interface Pair {
   readonly revision: string;
   readonly client: "catenary" | "sdk-1" | "sdk-2";
   readonly server: "catenary" | "sdk-1" | "sdk-2";
+  /** Whether the server is a process of its own, which callers leave behind. */
+  readonly listens?: boolean;
   /** Passed to the fixture. */
   readonly serverArgs?: readonly string[];
   open(fixture: Fixture): Promise<Peer>;
@@ -57,6 +59,7 @@ export function converse(pair: Pair): void {
 
     afterAll(async () => {
       await peer?.close();
+      await fixture.end();
       fixture.remove();
     }, 20_000);
 
@@ -302,6 +305,10 @@ export function converse(pair: Pair): void {
       const pid = Number(textOf(await peer.call("pid")));
       expect(isAlive(pid)).toBe(true);
       await peer.close();
+      if (pair.listens === true) {
+        expect(isAlive(pid)).toBe(true);
+        await fixture.end();
+      }
       expect(isAlive(pid)).toBe(false);
       expect(fixture.survivors()).toEqual([]);
       expect(fixture.lastWords().at(-1)).toBe("left by itself with 0");

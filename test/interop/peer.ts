@@ -2,6 +2,7 @@
 // conversation needs, each in the plainest form, and what a caller of these tests answers when it is
 // asked. The conversation is written once against this; each library has its own file beside this one.
 
+import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,10 +81,30 @@ export class Fixture {
   readonly command: string = process.execPath;
   readonly args: string[];
   readonly #folder = mkdtempSync(join(tmpdir(), "catenary-interop-"));
+  #child: ChildProcess | undefined;
 
   constructor(name: "catenary" | "sdk-1" | "sdk-2", ...more: string[]) {
     const script = fileURLToPath(new URL(`fixtures/${name}.ts`, import.meta.url));
     this.args = ["--import", "tsx", script, join(this.#folder, "word"), ...more];
+  }
+
+  /** Starts it by itself, for a wire on which callers come and go; the first line that it writes is its address. */
+  async listen(): Promise<string> {
+    const child = spawn(this.command, [...this.args, "--http"], { stdio: ["pipe", "pipe", "inherit"] });
+    this.#child = child;
+    return new Promise((resolve, reject) => {
+      child.stdout.setEncoding("utf8").once("data", (line: string) => resolve(line.trim()));
+      child.once("exit", (code) => reject(new Error(`It left with ${code} before it was ready`)));
+    });
+  }
+
+  /** Ends what `listen` started, by the end of its input. */
+  async end(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const left = new Promise((resolve) => child.once("exit", resolve));
+    child.stdin?.end();
+    await left;
   }
 
   /** The last word of each process that was started, one a line. */

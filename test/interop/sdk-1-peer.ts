@@ -1,8 +1,12 @@
 // The client of `@modelcontextprotocol/sdk` 1.x. It always offers the newest session-style revision and
-// takes whichever older one the server answers with; which one that was it tells only to its transport.
+// takes whichever older one the server answers with; which one that was it tells only to its transport. It has
+// three of those: a program's stdio, the one endpoint of newer revisions, and the two of the first.
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -13,7 +17,19 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { ANSWERS, Ear, type CallOptions, type Fixture, type Json, type Peer, type Reference } from "./peer.ts";
 
-export async function openSdk1({ command, args }: Fixture): Promise<Peer> {
+export function openSdk1({ command, args }: Fixture): Promise<Peer> {
+  return speakBy(new StdioClientTransport({ command, args, stderr: "inherit" }));
+}
+
+export async function openSdk1Http(fixture: Fixture): Promise<Peer> {
+  return speakBy(new StreamableHTTPClientTransport(new URL(await fixture.listen())));
+}
+
+export async function openSdk1Sse(fixture: Fixture): Promise<Peer> {
+  return speakBy(new SSEClientTransport(new URL("/sse", await fixture.listen())));
+}
+
+async function speakBy(transport: Transport): Promise<Peer> {
   const ear = new Ear();
   const client = new Client(
     { name: "interop", version: "1" },
@@ -33,13 +49,12 @@ export async function openSdk1({ command, args }: Fixture): Promise<Peer> {
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) =>
     ear.hear({ kind: "updated", uri: params.uri }),
   );
-  const transport = new StdioClientTransport({ command, args, stderr: "inherit" });
   let revision = "";
-  Object.assign(transport, {
-    setProtocolVersion: (name: string) => {
-      revision = name;
-    },
-  });
+  const tell = transport.setProtocolVersion?.bind(transport);
+  transport.setProtocolVersion = (name) => {
+    revision = name;
+    tell?.(name);
+  };
   await client.connect(transport);
   return {
     revision,

@@ -1,15 +1,35 @@
 // The client of `@modelcontextprotocol/client` 2.x. Left alone it speaks the session style (the first
 // revision of `supportedProtocolVersions`); asked to negotiate it finds the exchange style by
-// `server/discover`, with a sibling process for the probe. In that style the log level travels with each
-// call, and changes come by `listen`.
+// `server/discover`, with a sibling process for the probe where the end is a process. In that style the log level
+// travels with each call, and changes come by `listen`.
 
-import { Client, LOG_LEVEL_META_KEY, type ClientOptions, type McpSubscription } from "@modelcontextprotocol/client";
+import {
+  Client,
+  LOG_LEVEL_META_KEY,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type ClientOptions,
+  type McpSubscription,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { ANSWERS, Ear, type CallOptions, type Fixture, type Peer, type Reference } from "./peer.ts";
 
 type Negotiation = Pick<ClientOptions, "versionNegotiation" | "supportedProtocolVersions">;
 
-export async function openSdk2({ command, args }: Fixture, negotiation: Negotiation): Promise<Peer> {
+export function openSdk2({ command, args }: Fixture, negotiation: Negotiation): Promise<Peer> {
+  return speakBy(new StdioClientTransport({ command, args, stderr: "inherit" }), negotiation);
+}
+
+export async function openSdk2Http(fixture: Fixture, negotiation: Negotiation): Promise<Peer> {
+  return speakBy(new StreamableHTTPClientTransport(new URL(await fixture.listen())), negotiation);
+}
+
+export async function openSdk2Sse(fixture: Fixture, negotiation: Negotiation): Promise<Peer> {
+  return speakBy(new SSEClientTransport(new URL("/sse", await fixture.listen())), negotiation);
+}
+
+async function speakBy(transport: Transport, negotiation: Negotiation): Promise<Peer> {
   const ear = new Ear();
   const client = new Client(
     { name: "interop", version: "2" },
@@ -29,7 +49,7 @@ export async function openSdk2({ command, args }: Fixture, negotiation: Negotiat
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
     ear.hear({ kind: "updated", uri: params.uri }),
   );
-  await client.connect(new StdioClientTransport({ command, args, stderr: "inherit" }));
+  await client.connect(transport);
   const exchange = client.getProtocolEra() === "modern";
   let level: string | undefined;
   let listening: McpSubscription | undefined;

@@ -2,12 +2,13 @@
 // get, or none, and a ping after each shows that the connection lives on.
 
 import { afterAll, describe, expect, it } from "vitest";
+import { expectAnswer } from "./answer.ts";
 import { BEFORE_SESSION, WITH_BATCHES } from "./bad-input-elsewhere.ts";
 import { IN_SESSION } from "./bad-input.ts";
 import { Judge } from "./judge.ts";
 import { closeLines, LINES } from "./line.ts";
 import type { Line } from "./line.ts";
-import type { Expected, Row } from "./row.ts";
+import type { Row } from "./row.ts";
 
 afterAll(closeLines);
 
@@ -20,37 +21,6 @@ const GROUPS: readonly { name: string; revision: string; session: boolean; rows:
 async function initialize(line: Line, revision: string): Promise<void> {
   line.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${revision}"}}\n`);
   expect(JSON.parse(await line.next()).result.protocolVersion).toBe(revision);
-}
-
-/** The text is cut in messages, so that one of a megabyte does not fill the screen. */
-function expectAnswer(text: string, expected: Expected): void {
-  const shown = text.slice(0, 300);
-  if (expected.kind === "batch") {
-    const answers = JSON.parse(text) as unknown[];
-    expect(answers, shown).toHaveLength(expected.answers.length);
-    let rest = text.slice(1);
-    for (const answer of expected.answers) {
-      const end = startOf(rest.slice(1));
-      expectAnswer(rest.slice(0, end), answer);
-      rest = rest.slice(end + 1);
-    }
-    return;
-  }
-  if (expected.kind === "none") throw new Error(`An answer to what wants none: ${shown}`);
-  const head = `{"jsonrpc":"2.0","id":${expected.id},"${expected.kind}":`;
-  expect(text.startsWith(head), `${shown}\nshould begin with ${head.slice(0, 300)}`).toBe(true);
-  if (expected.kind === "error") {
-    const { code, data } = JSON.parse(text).error;
-    expect(code, shown).toBe(expected.code);
-    expect(data, shown).toEqual(expected.data ?? expect.objectContaining({ kind: expect.any(String) }));
-  }
-  if (expected.shows !== undefined) expect(text.slice(head.length)).toContain(expected.shows);
-}
-
-/** Where the next answer of a batch begins, or the batch ends. */
-function startOf(rest: string): number {
-  const next = rest.indexOf(',{"jsonrpc":"2.0","id":');
-  return (next === -1 ? rest.lastIndexOf("]") : next) + 1;
 }
 
 async function tryRow(line: Line, judge: Judge, { send, expected, oddId }: Row, number: number): Promise<void> {

@@ -1,68 +1,116 @@
-// `catenary serve MODULE`: a module's server on this process's stdio.
+// `catenary serve MODULE`: a module's server on this process's stdio, or over HTTP. The command line is read here
+// and nowhere else; what it says to the person goes to stderr, and only `--json` puts a line on stdout.
 
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { LinkError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
-import { serve, type Closeable } from "../../serve.ts";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
+import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
+import { parseAddress, type Address } from "../address.ts";
+import { readyLines, warningLines } from "../announcement.ts";
+import { UnreachableError, UsageError } from "../exit-codes.ts";
 import type { Command } from "../main.ts";
+import { loadHandler } from "../module.ts";
+import { say } from "../output.ts";
+import { DRAIN_MS, endAtSignal } from "../shutdown.ts";
 
-const HELP = `Usage: catenary serve MODULE [--stdio] [--sequential]
+const HELP = `Usage: catenary serve MODULE [--stdio | --http HOST:PORT] [OPTIONS]
 
-Serves what MODULE exports (its default export, or \`server\`) on stdin and stdout:
-a server made by createServer, or any handler (request, context) => Promise<Result>.
+Serves what MODULE exports (its default export, or \`chain\`, or \`server\`): a server made by
+createServer, a chain, or any handler (request, context) => Promise<Result>.
 
-  --stdio       stdin and stdout; this is the default
-  --sequential  take one request at a time and answer in order
+  --stdio                on stdin and stdout; this is the default
+  --http HOST:PORT       over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
+                         port 0 takes any that is free
+  --sequential           take one request at a time and answer in order
+
+With --http:
+  --path PATH            the path of the endpoint; /mcp
+  --allow-host NAME      a name in the Host header that is answered to; may be given several times
+  --allow-origin ORIGIN  a web page's origin, such as https://app.example, that may call; likewise
+  --json                 one line of JSON on stdout when it is ready: {"url": ...}
+
+SIGTERM and SIGINT close it: what is under way has 30 s, a second signal ends it at once.
 `;
 
-async function load(path: string): Promise<Closeable> {
-  const file = resolve(path);
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined) throw new NotFoundError(`There is no module ${path}`);
-  if (!found.isFile()) throw new UsageError(`${path} is no file; name the module itself, such as ./server.js`);
-  let module: Record<string, unknown>;
-  try {
-    module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
-  } catch (error) {
-    throw new UsageError(`Cannot load ${path}: ${reason(error)}`);
-  }
-  const handler = module["default"] ?? module["server"];
-  if (typeof handler !== "function") {
-    const advice = "export one made by createServer as the default, or as `server`, and leave serve() to this command";
-    throw new UsageError(`${path} exports no server: ${advice}`);
-  }
-  return handler as Closeable;
+const OPTIONS = {
+  stdio: { type: "boolean" },
+  sequential: { type: "boolean" },
+  http: { type: "string" },
+  path: { type: "string" },
+  "allow-host": { type: "string", multiple: true },
+  "allow-origin": { type: "string", multiple: true },
+  json: { type: "boolean" },
+} as const;
+
+interface Wanted {
+  readonly module: string;
+  readonly connection: Pick<ServeOptions, "ordering">;
+  /** Absent for stdio. */
+  readonly http?: Address & NonNullable<ServeOptions["http"]>;
+  readonly json: boolean;
 }
 
-/** A fault of the module is its author's to find: with its place. */
-function reason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if ((error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION") {
-    return `${error.message}\nThis Node cannot read it as it is: compile it first, or run it with \`node --import tsx\``;
+function read(args: readonly string[]): Wanted {
+  const { positionals, values } = parse(args);
+  const [module, ...more] = positionals;
+  if (module === undefined || more.length > 0) throw new UsageError(`serve takes one MODULE\n\n${HELP}`);
+  const { http, path, "allow-host": allowedHosts, "allow-origin": allowedOrigins } = values;
+  const wanted: Wanted = {
+    module,
+    connection: values.sequential === true ? { ordering: "sequential" } : {},
+    json: values.json === true,
+  };
+  if (http === undefined) {
+    const stray = (["path", "allow-host", "allow-origin"] as const).find((name) => values[name] !== undefined);
+    if (stray !== undefined) throw new UsageError(`--${stray} goes with --http HOST:PORT`);
+    return wanted;
   }
-  return error.stack ?? error.message;
+  if (values.stdio === true) throw new UsageError("--stdio or --http: one of them, not both");
+  if (path !== undefined && !path.startsWith("/")) throw new UsageError(`--path ${path} must begin with a slash`);
+  return {
+    ...wanted,
+    http: {
+      ...parseAddress(http),
+      ...(path === undefined ? undefined : { path }),
+      ...(allowedHosts === undefined ? undefined : { allowedHosts }),
+      ...(allowedOrigins === undefined ? undefined : { allowedOrigins }),
+    },
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  } catch (error) {
+    const said = textOf(error);
+    if (/'--http(?: <value>)?' argument/.test(said)) parseAddress("");
+    throw new UsageError(`${said}\n\n${HELP}`);
+  }
+}
+
+async function listen(handler: Closeable, { http, connection }: Wanted): Promise<Serving> {
+  if (http === undefined) return serve(handler, connection);
+  try {
+    return await serve(handler, { ...connection, graceMs: DRAIN_MS, http });
+  } catch (error) {
+    const isRefused = error instanceof LinkError && error.kind === "refused";
+    throw isRefused ? new UnreachableError(error.message, { cause: error }) : error;
+  }
 }
 
 export const serveCommand: Command = {
-  summary: "serve a module's server on stdio",
+  summary: "serve a module's server on stdio or over HTTP",
   help: HELP,
   async run(args) {
-    let parsed;
-    try {
-      parsed = parseArgs({
-        args: [...args],
-        allowPositionals: true,
-        options: { stdio: { type: "boolean" }, sequential: { type: "boolean" } },
-      });
-    } catch (error) {
-      throw new UsageError(`${textOf(error)}\n\n${HELP}`);
-    }
-    const [path, ...more] = parsed.positionals;
-    if (path === undefined || more.length > 0) throw new UsageError(`serve takes one MODULE\n\n${HELP}`);
-    await serve(await load(path), parsed.values.sequential === true ? { ordering: "sequential" } : {});
+    const wanted = read(args);
+    const serving = await listen(await loadHandler(wanted.module), wanted);
+    const { url } = serving;
+    if (url === undefined || wanted.http === undefined) return undefined;
+    endAtSignal(() => serving.close());
+    const ready = { url, module: wanted.module, host: wanted.http.host };
+    if (wanted.json) process.stdout.write(`${JSON.stringify({ url })}\n`);
+    else readyLines(ready).forEach(say);
+    warningLines(ready).forEach(say);
     return undefined;
   },
 };

@@ -45,7 +45,8 @@ export async function readMessage(way: WayBack, limits: HttpLimits, messages: Li
   if (decoded.kind === "batch") {
     return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
   }
-  way.whole(decoded.fault, 400);
+  // Of a broken answer the id is one of ours: it must not come back as if it were the caller's.
+  way.whole(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
   return undefined;
 }
 

@@ -29,7 +29,6 @@ export class Endpoint {
   readonly #spoken: readonly Revision[];
   readonly #sessionNames: ReadonlySet<string>;
   readonly #exchangeNames: ReadonlySet<string>;
-  #requests = 0;
 
   constructor(
     handler: Handler,
@@ -65,8 +64,8 @@ export class Endpoint {
       const error = unsupported(params?.protocolVersion, this.#spoken).toBody();
       way.whole({ jsonrpc: "2.0", id, error }, 400);
     } else {
-      const caller = callerOf(visit, identity);
-      await this.#counted(isWork(taken), () => this.#exchanges.take(taken.message, way, caller));
+      const over = this.#common.work.begin(taken);
+      await this.#exchanges.take(taken.message, way, callerOf(visit, identity)).finally(over);
     }
   }
 
@@ -109,10 +108,12 @@ export class Endpoint {
       const name = session.revision?.name ?? "of this session";
       throw new Refusal(400, `Revision ${name} has no batches: send one message at a time`);
     }
-    const caller = callerOf(way.visit, identity);
+    let over: (() => void) | undefined;
     try {
-      await this.#counted(isWork(taken), async () => session.post(taken, way, caller));
+      over = this.#common.work.begin(taken);
+      await session.post(taken, way, callerOf(way.visit, identity));
     } finally {
+      over?.();
       // A handshake that failed leaves no session behind.
       if (!known && session.revision === undefined) void this.#sessions.end(session);
     }
@@ -143,29 +144,4 @@ export class Endpoint {
     }
     return session;
   }
-
-  /** Of work that is waited for there is only so much at once. */
-  async #counted(counts: boolean, work: () => Promise<void>): Promise<void> {
-    if (!counts) return work();
-    if (this.#requests >= this.#common.limits.requests) {
-      throw new Refusal(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
-    }
-    this.#requests += 1;
-    try {
-      await work();
-    } finally {
-      this.#requests -= 1;
-    }
-    return undefined;
-  }
-}
-
-/**
- * Whether it counts among what is in flight: listens have a bound of their own, whether we live may always be asked,
- * and what answers our questions is what work in flight waits for.
- */
-function isWork(taken: Taken): boolean {
-  if (taken.kind === "batch") return true;
-  const { message } = taken;
-  return isRequest(message) && message.method !== "subscriptions/listen" && message.method !== "ping";
 }

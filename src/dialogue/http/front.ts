@@ -14,6 +14,7 @@ import { Exchanges } from "./exchange.ts";
 import { OldSse } from "./old-sse.ts";
 import { HTTP_LIMITS, type Common, type HttpFrontOptions } from "./options.ts";
 import { Streams, WayBack, type Denial } from "./way-back.ts";
+import { Work } from "./work.ts";
 
 type Act = (way: WayBack, identity: Identity | undefined) => Promise<void> | void;
 type Route = Readonly<Record<string, Act>>;
@@ -36,9 +37,11 @@ export class HttpFront {
   constructor(handler: Handler, guard: Guard, options: HttpFrontOptions = {}) {
     const { path = "/mcp", oldSse = true, auth, messageLimits, limits, rounds, graceMs, ...connection } = options;
     if (!path.startsWith("/")) throw new TypeError(`The path of an endpoint begins with a slash; got ${path}`);
+    const bounds = { ...HTTP_LIMITS, ...limits };
     const common: Common = {
-      limits: { ...HTTP_LIMITS, ...limits },
+      limits: bounds,
       messageLimits: { ...DEFAULT_LIMITS, ...messageLimits },
+      work: new Work(bounds.requests),
     };
     const spoken = spokenRevisions(options.revisions);
     const sessions = spoken.filter(({ style }) => style === "session");

@@ -2,6 +2,7 @@
 // an address, told as the stream's first event, to which the caller posts everything. The session lives exactly as
 // long as its stream; there is nothing to come back to.
 
+import { onAbort } from "../../core/abort.ts";
 import type { Identity } from "../../core/authenticator.ts";
 import type { Caller } from "../../core/context.ts";
 import type { Handler } from "../../core/handler.ts";
@@ -16,6 +17,7 @@ import type { Common } from "./options.ts";
 import type { Taken } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 import type { WayBack } from "./way-back.ts";
+import { wantsAnswer } from "./work.ts";
 
 export class OldSse {
   readonly #handler: Handler;
@@ -45,7 +47,8 @@ export class OldSse {
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw new Refusal(404, "There is no such session; open a stream first");
     const taken = await readMessage(way, this.#common.limits, this.#common.messageLimits);
-    if (taken !== undefined) session.post(taken, way, callerOf(way.visit, identity));
+    if (taken === undefined) return;
+    session.post(taken, way, callerOf(way.visit, identity), this.#common.work.begin(taken));
   }
 
   close(graceMs: number): Promise<void> {
@@ -89,13 +92,24 @@ class OldSseSession implements Transport {
     this.#stream?.end();
   }
 
-  post(taken: Taken, way: WayBack, caller: Partial<Caller>): void {
+  /** `over` is called when its answers are out, or none will come. */
+  post(taken: Taken, way: WayBack, caller: Partial<Caller>, over: () => void): void {
     way.empty(202);
+    const { signal } = this.#gone;
+    const forget = wantsAnswer(taken) ? onAbort(signal, over) : undefined;
+    const drop = (): void => {
+      forget?.();
+      over();
+    };
     this.#receive({
       ...(taken.kind === "message" ? taken : { kind: "batch", batch: taken.items }),
       caller,
-      gone: this.#gone.signal,
-      reply: (message) => this.send(message),
+      gone: signal,
+      reply: async (message, options) => {
+        if (options?.last === true) drop();
+        await this.send(message);
+      },
+      drop,
     });
   }
 }

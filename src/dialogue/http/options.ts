@@ -3,6 +3,7 @@
 import type { Authenticator } from "../../core/authenticator.ts";
 import type { Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../serve.ts";
+import type { Work } from "./work.ts";
 
 export interface HttpLimits {
   /** Bytes of all headers of a request together. */
@@ -55,6 +56,7 @@ export const HTTP_LIMITS: HttpLimits = {
 export interface Common {
   readonly limits: HttpLimits;
   readonly messageLimits: Limits;
+  readonly work: Work;
 }
 
 export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown"> {

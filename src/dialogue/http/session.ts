@@ -5,7 +5,7 @@
 
 import type { Caller } from "../../core/context.ts";
 import { encode } from "../../jsonrpc/codec.ts";
-import { isRequest, isResponse, type Message } from "../../jsonrpc/message.ts";
+import { isResponse, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
@@ -16,6 +16,7 @@ import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts
 import { SESSION_HEADER } from "./headers.ts";
 import { PostWay } from "./post-way.ts";
 import type { WayBack } from "./way-back.ts";
+import { wantsAnswer } from "./work.ts";
 
 /** How soon a caller comes back whose connection ended, where nobody says otherwise. */
 const RETRY_MS = 1_000;
@@ -88,8 +89,7 @@ export class HttpSession implements Transport {
   /** Resolves when its answers are out, or none will come. */
   post(taken: Taken, way: WayBack, caller: Partial<Caller>): Promise<void> | undefined {
     this.usedAt = performance.now();
-    const messages = taken.kind === "message" ? [taken] : taken.items;
-    if (!messages.some((item) => !("message" in item) || isRequest(item.message))) {
+    if (!wantsAnswer(taken)) {
       this.#receive({ ...inboundOf(taken), caller, gone: NEVER, reply: async () => undefined });
       way.empty(202);
       return undefined;

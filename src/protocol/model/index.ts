@@ -14,4 +14,5 @@ export type * from "./roots.ts";
 export type * from "./rounds.ts";
 export type * from "./sampling.ts";
 export type * from "./subscriptions.ts";
+export type * from "./tasks.ts";
 export type * from "./tools.ts";

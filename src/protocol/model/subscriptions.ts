@@ -9,6 +9,8 @@ export interface SubscriptionFilter {
   readonly resourcesListChanged?: boolean;
   /** Addresses of resources whose changes are wanted. */
   readonly resourceSubscriptions?: readonly string[];
+  /** Tasks whose changes are wanted, of the extension. */
+  readonly taskIds?: readonly string[];
   readonly [key: string]: unknown;
 }
 

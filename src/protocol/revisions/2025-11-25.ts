@@ -56,7 +56,8 @@ const taskUp: Edit = all(rename("ttl", "ttlMs"), rename("pollInterval", "pollInt
 /** A tool that failed was a task that failed; what came of it was asked for by another request. */
 const failedDown: Edit = object((task) => {
   const { status, statusMessage, result, error } = task;
-  const failure = status === "completed" ? errorText(result) : isObject(error) ? error.message : undefined;
+  const message = status === "failed" && isObject(error) ? error.message : undefined;
+  const failure = status === "completed" ? errorText(result) : message;
   if (failure === undefined) return task;
   return { ...task, status: "failed", statusMessage: statusMessage ?? failure };
 });

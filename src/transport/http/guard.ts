@@ -57,8 +57,10 @@ export function createGuard(options: GuardOptions = {}): Guard {
       }
       const origin = headers["origin"];
       if (origin === undefined) {
-        if (headers["sec-fetch-site"] !== "cross-site") return undefined;
-        return new Refusal(403, "Sec-Fetch-Site is cross-site and there is no Origin: a page elsewhere may not call.");
+        const site = headers["sec-fetch-site"];
+        if (site === undefined || site === "none") return undefined;
+        if (site !== "cross-site" && !(rules.isOpen && !isAddress(host as string))) return undefined;
+        return new Refusal(403, `Sec-Fetch-Site is ${shown(site)} and there is no Origin: such a page may not call.`);
       }
       return admitsOrigin(origin, host as string) ? undefined : refusedOrigin(origin);
     },
@@ -115,11 +117,20 @@ function refusedOrigin(origin: string): Refusal {
   return new Refusal(403, `Origin "${shown(origin)}" may not call. ${how}`);
 }
 
-/** On all addresses and with no names given, a page may call the server that it came from, or one beside it at home. */
+/**
+ * On all addresses and with no names given, a page may call the server that it came from, or one beside it at home.
+ * But a name can be made to lead here by whoever owns it; only an address cannot.
+ */
 function isSameHost(origin: URL, host: string): boolean {
   const own = parseUrl(`${origin.protocol}//${host}`);
-  if (own === undefined) return false;
+  if (own === undefined || !isAddress(host)) return false;
   return own.host === origin.host || (isLoopback(own.hostname) && isLoopback(origin.hostname));
+}
+
+/** A number, or a name that always means this machine. */
+function isAddress(host: string): boolean {
+  const name = parseHost(host)?.name ?? "";
+  return isLoopback(name) || name.startsWith("[") || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(name);
 }
 
 /** The text alone: no user, no path, nothing that another reader could take for the host. */

@@ -1,9 +1,10 @@
-// The body of a node:http request as text. A body that came in one piece with its head is taken as it lies there;
-// only one that is still on its way costs listeners and a timer. Whatever is wrong with it is a refusal; what becomes
-// of the rest of a body that was refused is for the visit.
+// The body of a node:http request as text. Most bodies come with their heads, so there is one timer for all of them
+// and none for each, and no copy of what came in one piece. Whatever is wrong with a body is a refusal; what becomes
+// of the rest of one that was refused is for the visit.
 
 import { isAscii, isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { Pulse } from "./pulse.ts";
 import type { Refusal } from "./visit.ts";
 import { brokenOff, compressed, notUtf8, takenBefore, tooLong, tooSlow } from "./visit-refusals.ts";
 
@@ -14,52 +15,98 @@ export function readBody(
   maxMs: number,
   proceed?: () => void,
 ): Promise<string> {
+  const { headers } = request;
   if (request.readableEnded) return settled(parsedBefore((request as { body?: unknown }).body, maxBytes));
-  const encoding = request.headers["content-encoding"];
+  const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") return Promise.reject(compressed());
-  if (Number(request.headers["content-length"]) > maxBytes) return Promise.reject(tooLong(maxBytes));
-  if (request.complete) return settled(utf8(request.read() as Buffer | null, maxBytes));
+  const length = headers["content-length"];
+  const declared = length === undefined ? undefined : Number(length);
+  if (declared === undefined && headers["transfer-encoding"] === undefined) return Promise.resolve("");
+  if (declared !== undefined && declared > maxBytes) return Promise.reject(tooLong(maxBytes));
+  if (request.destroyed) return Promise.reject(brokenOff());
   proceed?.();
   return new Promise((resolve, reject) => {
-    const settle = (text: string | Refusal): void => {
-      if (typeof text === "string") resolve(text);
-      else reject(text);
-    };
-    // The parser is in the middle of what has arrived: by the next tick most bodies are whole.
-    process.nextTick(() => {
-      if (request.complete) settle(utf8(request.read() as Buffer | null, maxBytes));
-      else collect(request, maxBytes, maxMs, settle);
-    });
+    new Reading(request, maxBytes, maxMs, resolve, reject).begin();
   });
 }
 
-function collect(
-  request: IncomingMessage,
-  maxBytes: number,
-  maxMs: number,
-  settle: (text: string | Refusal) => void,
-): void {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  const finish = (text: string | Refusal): void => {
-    clearTimeout(timer);
-    request.off("data", data).off("end", end).off("close", close);
-    if (typeof text !== "string") request.pause();
-    settle(text);
-  };
-  const data = (chunk: Buffer): void => {
-    length += chunk.length;
-    if (length > maxBytes) finish(tooLong(maxBytes));
-    else chunks.push(chunk);
-  };
-  const end = (): void => {
-    finish(utf8(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length), maxBytes));
-  };
-  const close = (): void => finish(brokenOff());
-  const timer = setTimeout(() => finish(tooSlow(maxMs)), maxMs);
-  if (request.destroyed) close();
-  else request.on("data", data).on("end", end).on("close", close);
+/** A body on its way. */
+class Reading {
+  readonly #request: IncomingMessage;
+  readonly #maxBytes: number;
+  readonly #maxMs: number;
+  readonly #resolve: (text: string) => void;
+  readonly #reject: (refusal: Refusal) => void;
+  readonly #chunks: Buffer[] = [];
+  readonly #watch: Pulse<Reading>;
+  #length = 0;
+  #since: number | undefined;
+  #isOver = false;
+
+  constructor(
+    request: IncomingMessage,
+    maxBytes: number,
+    maxMs: number,
+    resolve: (text: string) => void,
+    reject: (refusal: Refusal) => void,
+  ) {
+    this.#request = request;
+    this.#maxBytes = maxBytes;
+    this.#maxMs = maxMs;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#watch = watchFor(maxMs);
+  }
+
+  begin(): void {
+    this.#watch.add(this);
+    this.#request.on("data", (chunk: Buffer) => this.#take(chunk)).on("end", () => this.#end());
+  }
+
+  /** Most bodies are whole long before this is called for the first time. */
+  tick(now: number): void {
+    if (this.#request.destroyed) this.#finish(brokenOff());
+    else if (this.#since === undefined) {
+      this.#since = now;
+      this.#request.once("close", () => this.#finish(brokenOff()));
+    } else if (now - this.#since >= this.#maxMs) this.#finish(tooSlow(this.#maxMs));
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#length += chunk.length;
+    if (this.#length > this.#maxBytes) this.#finish(tooLong(this.#maxBytes));
+    else this.#chunks.push(chunk);
+  }
+
+  #end(): void {
+    const chunks = this.#chunks;
+    const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
+    this.#finish(utf8(whole, this.#maxBytes));
+  }
+
+  #finish(text: string | Refusal): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#watch.delete(this);
+    if (typeof text === "string") return this.#resolve(text);
+    this.#chunks.length = 0;
+    this.#request.pause();
+    this.#reject(text);
+  }
 }
+
+/** One timer for all bodies with the same patience. */
+function watchFor(maxMs: number): Pulse<Reading> {
+  let watch = WATCHES.get(maxMs);
+  if (watch === undefined) {
+    watch = new Pulse(Math.min(1_000, maxMs), (reading, now) => reading.tick(now));
+    WATCHES.set(maxMs, watch);
+  }
+  return watch;
+}
+
+const WATCHES = new Map<number, Pulse<Reading>>();
 
 function utf8(bytes: Buffer | null, maxBytes: number): string | Refusal {
   if (bytes === null) return "";

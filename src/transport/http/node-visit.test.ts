@@ -1,6 +1,7 @@
 // What a visit says of its request, its answers and its streams, on a real node:http server spoken to by hand.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { visited } from "../../../test/support/visits.ts";
 import { NodeVisit } from "./node-visit.ts";
@@ -116,6 +117,24 @@ describe("an answer", () => {
     const other = await open();
     other.send([...POST, "Transfer-Encoding: chunked"]);
     expect(await other.answer()).toMatchObject({ status: 403, body: "no", headers: { connection: "close" } });
+  });
+
+  it("that nobody takes does not stay in memory for good", async () => {
+    const sockets: Socket[] = [];
+    const { open } = await visited((visit, request) => {
+      sockets.push(request.socket);
+      visit.answer(200, {}, visit.path === "/small" ? "x" : "x".repeat(32 * 1024 * 1024));
+    });
+    const [quick, stalled] = [await open(), await open()];
+    await quick.send(["GET /small HTTP/1.1", "Host: localhost"]).answer();
+    stalled.send(["GET /large HTTP/1.1", "Host: localhost"]);
+    await stalled.head();
+    stalled.socket.pause();
+    const [taken, waiting] = sockets as [Socket, Socket];
+    expect(taken.timeout).not.toBe(30_000);
+    expect(waiting.timeout).toBe(30_000);
+    waiting.emit("timeout");
+    expect(waiting.destroyed).toBe(true);
   });
 
   it("goes to requests that came in one breath in their order", async () => {

@@ -30,7 +30,7 @@ export class NodeVisit implements Visit {
   #begun = false;
   #isWhole = false;
   #wantsBody = false;
-  #gone: (() => void) | undefined;
+  #isWatched = false;
 
   /** `awaitsContinue`: the caller asked whether it may send its body, and nobody has told it yet. */
   constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false) {
@@ -82,21 +82,8 @@ export class NodeVisit implements Visit {
   onGone(act: () => void): void {
     if (this.#isWhole) return;
     if (this.isGone) return act();
-    const first = this.#gone === undefined;
-    this.#gone = act;
-    if (!first) return;
-    const response = this.#response;
-    const closed = (): void => {
-      if (!this.#isWhole) this.#gone?.();
-      this.#gone = undefined;
-    };
-    response.once("close", closed);
-    if (response.socket !== null) return;
-    // It waits behind another answer on the same connection: its own response would not hear of the end of that.
-    const { socket } = this.#request;
-    socket.setMaxListeners(0);
-    socket.once("close", closed);
-    response.once("close", () => socket.off("close", closed));
+    this.#isWatched = true;
+    goneActs(this.#request.socket).set(this, act);
   }
 
   body(maxBytes: number, maxMs: number): Promise<string> {
@@ -110,15 +97,14 @@ export class NodeVisit implements Visit {
     const response = this.#response;
     if (this.#begun || this.isGone || response.headersSent) return;
     this.#begun = true;
-    this.#isWhole = true;
+    this.#conclude();
     const length = Buffer.byteLength(body);
-    const head: Record<string, string | number> = { ...headers };
-    if (status !== 204 && status !== 304) head["content-length"] = length;
-    // As many bytes as characters means that all are ASCII, which needs no conversion.
-    const encoding = length === body.length ? "latin1" : "utf8";
+    const head = flat(headers);
+    if (status !== 204 && status !== 304) head.push("content-length", String(length));
     if (this.#leavesBody()) return this.#linger(status, head, body);
     response.writeHead(status, head);
-    response.end(body, encoding);
+    // As many bytes as characters means that all are ASCII, which needs no conversion.
+    response.end(body, length === body.length ? "latin1" : "utf8");
     expectTaken(response, this.#request.socket);
   }
 
@@ -133,9 +119,13 @@ export class NodeVisit implements Visit {
     response.writeHead(200, { ...STREAM_HEADERS, ...headers });
     response.flushHeaders();
     process.nextTick(() => socket.uncork());
-    return new NodeSink(response, socket, () => {
-      this.#isWhole = true;
-    });
+    return new NodeSink(response, socket, () => this.#conclude());
+  }
+
+  /** From now on it does not matter whether the caller is there. */
+  #conclude(): void {
+    this.#isWhole = true;
+    if (this.#isWatched) goneActs(this.#request.socket).delete(this);
   }
 
   /** Whether more of the body may come than we want to wait for. */
@@ -150,10 +140,11 @@ export class NodeVisit implements Visit {
    * Answers a caller that is still sending. A connection closed at once would be reset by what still comes, and the
    * caller would never see the answer; so what comes is thrown away, for a while.
    */
-  #linger(status: number, head: Record<string, string | number>, body: string): void {
+  #linger(status: number, head: string[], body: string): void {
     const request = this.#request;
     const response = this.#response;
-    response.writeHead(status, { ...head, connection: "close" });
+    head.push("connection", "close");
+    response.writeHead(status, head);
     if (body === "") response.flushHeaders();
     else response.write(body);
     const done = (): void => {
@@ -207,6 +198,25 @@ class NodeSink implements Sink {
   }
 }
 
+/**
+ * What is to be done when a connection ends, by visit. One listener for each connection is cheaper than one for each
+ * request, and a request that waits behind another's answer would not hear of the end by its own response.
+ */
+function goneActs(socket: Socket): Map<NodeVisit, () => void> {
+  let acts = GONE_ACTS.get(socket);
+  if (acts === undefined) {
+    const created = new Map<NodeVisit, () => void>();
+    acts = created;
+    GONE_ACTS.set(socket, created);
+    socket.once("close", () => {
+      for (const act of created.values()) act();
+    });
+  }
+  return acts;
+}
+
+const GONE_ACTS = new WeakMap<Socket, Map<NodeVisit, () => void>>();
+
 /** An answer that the system did not take at once is in our memory: it shall not stay there for good. */
 function expectTaken(response: ServerResponse, socket: Socket): void {
   // The server ends a connection whose time is up, and sets another time once the answer is out.
@@ -215,6 +225,13 @@ function expectTaken(response: ServerResponse, socket: Socket): void {
 
 /** Where a stream goes that nobody can read any more. */
 const NOWHERE: Sink = { waiting: 0, write() {}, end() {}, cut() {} };
+
+/** Names and values in turn: what node:http writes fastest, and for most answers all that it needs. */
+function flat(headers: Readonly<Record<string, string>>): string[] {
+  const list: string[] = [];
+  for (const name in headers) list.push(name, headers[name] as string);
+  return list;
+}
 
 const SLASH = 47;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;

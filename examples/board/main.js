@@ -1,0 +1,27 @@
+// The board over HTTP, for callers of every revision at once. It says where it is and how to speak with it.
+
+import { styleText } from "node:util";
+import { LinkError, serve } from "catenary";
+import { commandsFor } from "./commands.js";
+import { server } from "./server.js";
+
+const port = Number(process.env.PORT ?? 3000);
+const coloured = process.stdout.isTTY && !process.env.NO_COLOR;
+const bold = (text) => (coloured ? styleText("bold", text) : text);
+
+let front;
+try {
+  front = await serve(server, { http: { port } });
+} catch (error) {
+  if (!(error instanceof LinkError)) throw error;
+  console.error(`${error.message} Another port is chosen so: PORT=${port + 1} npm start`);
+  process.exit(1);
+}
+
+console.log(bold(`The board is at ${front.url}`));
+for (const [title, command] of Object.entries(commandsFor(front.url)))
+  console.log(`\n${bold(`# ${title}`)}\n${command}`);
+console.log(`\n${bold("# Ctrl-C ends it")}`);
+
+// The first signal lets calls finish; a second one ends the process at once.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void front.close());

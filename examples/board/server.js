@@ -1,0 +1,41 @@
+// A board that several callers share: whoever pins a note changes what all others read, and those who listen hear of
+// it at once. One tool takes its time, so that there is progress to see.
+
+import { setTimeout as wait } from "node:timers/promises";
+import { createServer } from "catenary";
+
+/** @type {{ author: string, text: string }[]} */
+const notes = [];
+
+export const server = createServer({ name: "board", version: "1.0.0" })
+  .tool(
+    "pin",
+    {
+      description: "Pin a note to the board",
+      input: {
+        type: "object",
+        properties: { text: { type: "string" }, author: { type: "string", default: "somebody" } },
+        required: ["text"],
+      },
+    },
+    ({ text, author = "somebody" }) => {
+      notes.push({ author, text });
+      server.updated("board://notes");
+      return `Pinned; there are ${notes.length} notes.`;
+    },
+  )
+  .tool("tidy", { description: "Take all notes down, one after the other" }, async (_, context) => {
+    const total = notes.length;
+    for (let taken = 1; taken <= total; taken++) {
+      await wait(200, undefined, { signal: context.signal });
+      notes.pop();
+      context.progress(taken, total, `${taken} of ${total}`);
+    }
+    server.updated("board://notes");
+    return `Took ${total} notes down.`;
+  })
+  .resource(
+    "board://notes",
+    { name: "Notes", description: "What is pinned to the board", mimeType: "application/json" },
+    () => notes,
+  );

@@ -1,0 +1,57 @@
+// The module that a command line names: loaded, and looked through for what can be served. A fault of the module
+// is told with its place in it, because its author is who reads it.
+
+import { stat } from "node:fs/promises";
+import { basename, dirname, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Closeable } from "../serve.ts";
+import { NotFoundError, UsageError } from "./exit-codes.ts";
+
+/** In the order in which they are looked for. */
+const EXPORTS = ["default", "chain", "server"] as const;
+
+/** File names that say nothing about what is in them. */
+const NAMELESS = new Set(["app", "index", "main", "mod", "server"]);
+
+/** A server, a chain or any other handler: all of them are functions. */
+export async function loadHandler(path: string): Promise<Closeable> {
+  const file = resolve(path);
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) throw new NotFoundError(`There is no module ${path}`);
+  if (!found.isFile()) throw new UsageError(`${path} is no file; name the module itself, such as ./server.js`);
+  let module: Record<string, unknown>;
+  try {
+    module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+  } catch (error) {
+    throw new UsageError(`Cannot load ${path}: ${reason(error)}`);
+  }
+  const handler = exported(module);
+  if (handler === undefined) {
+    const advice = "export one made by createServer as the default, or as `server`, and leave serve() to this command";
+    throw new UsageError(`${path} exports no server: ${advice}`);
+  }
+  return handler;
+}
+
+/** What a CommonJS module exports may stand one level down, in its default. */
+function exported(module: Record<string, unknown>): Closeable | undefined {
+  const inner = module["default"];
+  const places = typeof inner === "object" && inner !== null ? [module, inner as typeof module] : [module];
+  const candidates = places.flatMap((place) => EXPORTS.map((name) => place[name]));
+  return candidates.find((value) => typeof value === "function") as Closeable | undefined;
+}
+
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ((error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION") {
+    return `${error.message}\nThis Node cannot read it as it is: compile it first, or run it with \`node --import tsx\``;
+  }
+  return error.stack ?? error.message;
+}
+
+/** What a client may call it: the name of its file, or of its folder where the file's says nothing. */
+export function moduleName(path: string): string {
+  const file = resolve(path);
+  const name = basename(file, extname(file));
+  return NAMELESS.has(name) ? basename(dirname(file)) || name : name;
+}

@@ -1,0 +1,139 @@
+// What schemas say of headers: what is found, what is wrong, and that hostile ones come to an end.
+
+import { describe, expect, it } from "vitest";
+import { headerParams } from "./header-params.ts";
+
+const annotated = (name: unknown, type: unknown = "string"): object => ({ type, "x-mcp-header": name });
+const of = (properties: object): object => ({ type: "object", properties });
+
+describe("what a schema says of headers", () => {
+  it("is nothing where nothing is annotated", () => {
+    expect(headerParams({})).toEqual({ params: [] });
+    expect(headerParams({ ...of({ a: { type: "string" }, b: true }), required: ["a"] })).toEqual({ params: [] });
+  });
+
+  it("is a path and a header for each annotation, however deep", () => {
+    const schema = of({
+      region: annotated("Region"),
+      where: of({ zone: annotated("X-Zone", "integer"), more: of({ dry: annotated("dry_RUN", "boolean") }) }),
+    });
+    expect(headerParams(schema)).toEqual({
+      params: [
+        { path: ["region"], header: "mcp-param-region" },
+        { path: ["where", "zone"], header: "mcp-param-x-zone" },
+        { path: ["where", "more", "dry"], header: "mcp-param-dry_run" },
+      ],
+    });
+  });
+
+  it("takes every character of a token, and arguments of any name", () => {
+    const schema = of({ "x-mcp-header": annotated("!#$%&'*+-.^_`|~09AZaz"), properties: annotated("p") });
+    expect(headerParams(schema).params).toEqual([
+      { path: ["x-mcp-header"], header: "mcp-param-!#$%&'*+-.^_`|~09azaz" },
+      { path: ["properties"], header: "mcp-param-p" },
+    ]);
+    const wild = JSON.parse(`{"properties":{"__proto__":{"type":"string","x-mcp-header":"a"}}}`) as object;
+    expect(headerParams(wild).params).toEqual([{ path: ["__proto__"], header: "mcp-param-a" }]);
+  });
+
+  it("is not read out of data", () => {
+    const data = { "x-mcp-header": "a" };
+    const schema = of({ a: { const: data, default: data, enum: [data], example: data, examples: [data] } });
+    expect(headerParams({ ...schema, default: { a: data } })).toEqual({ params: [] });
+  });
+
+  it.each([
+    ["empty", ""],
+    ["with a blank", "a b"],
+    ["with a colon", "a:"],
+    ["with a line end", "a\r\nb"],
+    ["that ends in a line end", "a\n"],
+    ["with NUL", "a\0"],
+    ["beyond ASCII", "é"],
+    ["in brackets", "(a)"],
+    ["a number", 7],
+    ["null", null],
+    ["an object", {}],
+  ])("has a problem with a name that is %s", (_, name) => {
+    const { params, problem } = headerParams(of({ a: annotated(name) }));
+    expect(params).toEqual([]);
+    expect(problem).toBe("x-mcp-header of a must be a name for an HTTP header");
+  });
+
+  it.each([["number"], ["object"], ["array"], ["null"], [undefined], [["string", "null"]], [["string"]]])(
+    "has a problem with the type %j",
+    (type) => {
+      const { problem } = headerParams(of({ a: { type, "x-mcp-header": "A" } }));
+      expect(problem).toBe(`x-mcp-header of a needs the type "string", "integer" or "boolean" beside it`);
+    },
+  );
+
+  it("has a problem with one name for two arguments, whatever their letters", () => {
+    const schema = of({ a: annotated("Region"), b: of({ c: annotated("REGION") }) });
+    expect(headerParams(schema)).toEqual({ params: [], problem: "mcp-param-region is the header of two arguments" });
+  });
+
+  it("has a problem with one object at two places", () => {
+    const shared = annotated("A");
+    expect(headerParams(of({ a: shared, b: shared })).problem).toContain("only once");
+    const plain = { type: "string" };
+    expect(headerParams(of({ a: plain, b: plain, c: annotated("C") }))).toEqual({
+      params: [{ path: ["c"], header: "mcp-param-c" }],
+    });
+  });
+
+  it.each<[string, object]>([
+    ["the root", { ...of({}), ...annotated("A") }],
+    ["items", of({ a: { items: annotated("A") } })],
+    ["prefixItems", of({ a: { prefixItems: [annotated("A")] } })],
+    ["contains", of({ a: { contains: annotated("A") } })],
+    ["unevaluatedItems", of({ a: { unevaluatedItems: annotated("A") } })],
+    ["additionalItems", of({ a: { additionalItems: annotated("A") } })],
+    ["additionalProperties", { additionalProperties: annotated("A") }],
+    ["unevaluatedProperties", { unevaluatedProperties: annotated("A") }],
+    ["patternProperties", { patternProperties: { "^a": annotated("A") } }],
+    ["propertyNames", { propertyNames: annotated("A") }],
+    ["dependentSchemas", { dependentSchemas: { a: of({ b: annotated("A") }) } }],
+    ["dependencies", { dependencies: { a: of({ b: annotated("A") }), c: ["d"] } }],
+    ["oneOf", { oneOf: [of({ a: annotated("A") })] }],
+    ["anyOf", of({ a: { anyOf: [annotated("A"), { type: "null" }] } })],
+    ["allOf", { allOf: [{}, of({ a: annotated("A") })] }],
+    ["not", { not: of({ a: annotated("A") }) }],
+    ["if", { if: of({ a: annotated("A") }) }],
+    ["then", JSON.parse(JSON.stringify({ if: of({ a: annotated("A") }) }).replace("if", "then")) as object],
+    ["else", { else: of({ a: annotated("A") }) }],
+    ["$defs", { ...of({ a: { $ref: "#/$defs/a" } }), $defs: { a: annotated("A") } }],
+    ["definitions", { definitions: { a: annotated("A") } }],
+    ["contentSchema", of({ a: { contentSchema: annotated("A") } })],
+    ["a keyword that nobody knows", { "x-mine": { deep: [[annotated("A")]] } }],
+    ["properties that are a list", { properties: [annotated("A")] }],
+    ["properties below such a place", of({ a: { items: of({ b: annotated("A") }) } })],
+  ])("has a problem with an annotation in %s", (_, schema) => {
+    const { params, problem } = headerParams(schema);
+    expect(params).toEqual([]);
+    expect(problem).toMatch(/^x-mcp-header of .+ must stand in a property that only `properties` lead to/);
+  });
+
+  it("names the place", () => {
+    const schema = of({ list: { items: of({ id: annotated("Id") }) } });
+    expect(headerParams(schema).problem).toMatch(/^x-mcp-header of list\.items\.id must/);
+    expect(headerParams(annotated("A")).problem).toMatch(/^x-mcp-header of its input must/);
+  });
+
+  it("ends with schemas that are circles, very deep or very bushy", () => {
+    const circle: Record<string, unknown> = { type: "object" };
+    circle["properties"] = { self: circle, a: annotated("A") };
+    circle["items"] = circle;
+    expect(headerParams(circle).problem).toContain("only once");
+    const harmless: Record<string, unknown> = { type: "object" };
+    harmless["properties"] = { self: harmless };
+    harmless["anyOf"] = [harmless];
+    expect(headerParams(harmless)).toEqual({ params: [] });
+    let deep = of({ a: annotated("A") });
+    let bushy = of({});
+    for (let level = 0; level < 50_000; level++) deep = of({ n: deep });
+    for (let level = 0; level < 200; level++) bushy = { ...of({ a: bushy, b: bushy }), anyOf: [bushy, bushy] };
+    expect(headerParams(deep).params[0]?.path).toHaveLength(50_001);
+    expect(headerParams(bushy)).toEqual({ params: [] });
+  });
+});

@@ -1,0 +1,104 @@
+// Tools that ask the caller in mid-call, as the session-style scenarios want it, and the two that an
+// exchange-style scenario calls to see what a server does with a caller that cannot answer, or could.
+
+import type { Server } from "../../../src/index.ts";
+import type { CreateMessageResult, ElicitResult } from "../../../src/protocol/model/index.ts";
+
+const PROMPT = {
+  type: "object",
+  properties: { prompt: { type: "string", description: "What to ask the model" } },
+  required: ["prompt"],
+} as const;
+const MESSAGE = {
+  type: "object",
+  properties: { message: { type: "string", description: "What to ask the person" } },
+  required: ["message"],
+} as const;
+
+const choices = (words: readonly string[], of: string): { const: string; title: string }[] =>
+  words.map((word, index) => ({ const: `value${index + 1}`, title: `${word} ${of}` }));
+
+export function addAsks(server: Server): void {
+  server
+    .tool("test_sampling", { description: "Asks the caller's model", input: PROMPT }, async ({ prompt }, { ask }) => {
+      const messages = [{ role: "user" as const, content: { type: "text" as const, text: prompt } }];
+      return `LLM response: ${textOf(await ask.sample({ messages, maxTokens: 100 }))}`;
+    })
+    .tool("test_elicitation", { description: "Asks the person", input: MESSAGE }, async ({ message }, { ask }) => {
+      const requestedSchema = {
+        type: "object" as const,
+        properties: {
+          username: { type: "string" as const, description: "User's response" },
+          email: { type: "string" as const, description: "User's email address" },
+        },
+        required: ["username", "email"],
+      };
+      return outcomeOf(await ask.elicit({ message, requestedSchema }));
+    })
+    .tool("test_elicitation_sep1034_defaults", { description: "Asks with defaults" }, async (_args, { ask }) =>
+      outcomeOf(
+        await ask.elicit({
+          message: "Please review and update the form fields with defaults",
+          requestedSchema: {
+            type: "object",
+            properties: {
+              name: { type: "string", description: "User name", default: "John Doe" },
+              age: { type: "integer", description: "User age", default: 30 },
+              score: { type: "number", description: "User score", default: 95.5 },
+              status: {
+                type: "string",
+                description: "User status",
+                enum: ["active", "inactive", "pending"],
+                default: "active",
+              },
+              verified: { type: "boolean", description: "Verification status", default: true },
+            },
+          },
+        }),
+      ),
+    )
+    .tool("test_elicitation_sep1330_enums", { description: "Asks for choices of every form" }, async (_args, { ask }) =>
+      outcomeOf(
+        await ask.elicit({
+          message: "Please select options from the enum fields",
+          requestedSchema: {
+            type: "object",
+            properties: {
+              untitledSingle: { type: "string", enum: ["option1", "option2", "option3"] },
+              titledSingle: { type: "string", oneOf: choices(["First", "Second", "Third"], "Option") },
+              legacyEnum: {
+                type: "string",
+                enum: ["opt1", "opt2", "opt3"],
+                enumNames: ["Option One", "Option Two", "Option Three"],
+              },
+              untitledMulti: { type: "array", items: { type: "string", enum: ["option1", "option2", "option3"] } },
+              titledMulti: { type: "array", items: { anyOf: choices(["First", "Second", "Third"], "Choice") } },
+            },
+          },
+        }),
+      ),
+    )
+    .tool("test_missing_capability", { description: "Needs a caller that has a model" }, async (_args, { ask }) => {
+      const messages = [{ role: "user" as const, content: { type: "text" as const, text: "Say something." } }];
+      return textOf(await ask.sample({ messages, maxTokens: 10 }));
+    })
+    .tool("test_streaming_elicitation", { description: "Asks the person, whoever calls" }, async (_args, { ask }) =>
+      outcomeOf(
+        await ask.elicit({
+          message: "Shall it go on?",
+          requestedSchema: { type: "object", properties: { go: { type: "boolean" } }, required: ["go"] },
+        }),
+      ),
+    );
+}
+
+/** The first text that a model gave. */
+export function textOf({ content }: CreateMessageResult): string {
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [content];
+  const texts = blocks.map((block) => (block as { readonly text?: unknown }).text);
+  return texts.find((text) => typeof text === "string") ?? "";
+}
+
+function outcomeOf({ action, content }: ElicitResult): string {
+  return `Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`;
+}

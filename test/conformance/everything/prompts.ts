@@ -1,0 +1,70 @@
+// Prompts: plain, with arguments that complete themselves, with a resource, with an image, and one that must ask
+// before it can be written.
+
+import type { Server } from "../../../src/index.ts";
+import { PNG } from "./samples.ts";
+
+const WORDS = ["paris", "park", "party"];
+
+export function addPrompts(server: Server): void {
+  server
+    .prompt(
+      "test_simple_prompt",
+      { description: "A prompt without arguments" },
+      () => "This is a simple prompt for testing.",
+    )
+    .prompt(
+      "test_prompt_with_arguments",
+      {
+        description: "A prompt with two arguments",
+        arguments: {
+          arg1: {
+            description: "First test argument",
+            required: true,
+            complete: (typed) => WORDS.filter((word) => word.startsWith(typed)),
+          },
+          arg2: { description: "Second test argument", required: true },
+        },
+      },
+      ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
+    )
+    .prompt(
+      "test_prompt_with_embedded_resource",
+      {
+        description: "A prompt that holds a resource",
+        arguments: { resourceUri: { description: "The address of the resource", required: true } },
+      },
+      ({ resourceUri }) => [
+        {
+          role: "user",
+          content: {
+            type: "resource",
+            resource: {
+              uri: resourceUri,
+              mimeType: "text/plain",
+              text: "Embedded resource content for testing.",
+            },
+          },
+        },
+        { role: "user", content: { type: "text", text: "Please process the embedded resource above." } },
+      ],
+    )
+    .prompt("test_prompt_with_image", { description: "A prompt that holds an image" }, () => [
+      { role: "user", content: { type: "image", data: PNG, mimeType: "image/png" } },
+      { role: "user", content: { type: "text", text: "Please analyze the image above." } },
+    ])
+    .prompt(
+      "test_input_required_result_prompt",
+      { description: "A prompt that asks before it is written" },
+      async (_args, { ask }) => {
+        const { content } = await ask.elicit(
+          {
+            message: "What context should the prompt use?",
+            requestedSchema: { type: "object", properties: { context: { type: "string" } }, required: ["context"] },
+          },
+          { key: "user_context" },
+        );
+        return `Use this context: ${String(content?.["context"])}`;
+      },
+    );
+}

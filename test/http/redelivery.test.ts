@@ -1,0 +1,232 @@
+// Broken streams and the way back to them: whoever comes again with the id of the last event it saw gets the rest
+// of that stream, each message once, and nothing of any other stream (2025-11-25, basic/transports, "Resumability
+// and Redelivery").
+
+import { describe, expect, it } from "vitest";
+import { NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
+import { SessionCaller } from "../support/http-callers.ts";
+import type { Json, Reply } from "../support/http-peer.ts";
+import { staged, textOf, type Staged } from "./stage.ts";
+
+const LATEST = NEWEST_SESSION.name;
+const NEWER = REVISIONS.filter(({ style }) => style === "session")
+  .map(({ name }) => name)
+  .slice(1);
+const STEPS = 12;
+
+/** What a stream said of the call: the progress, and "answer". */
+const heard = (...replies: readonly Reply[]): unknown[] =>
+  replies.flatMap(({ messages }) => messages).map(({ params, result }) => params?.progress ?? (result && "answer"));
+
+const whole = (from: number): unknown[] => [...Array.from({ length: STEPS - from }, (_, n) => from + n + 1), "answer"];
+
+/** A call that has made so many steps, all of which the caller has seen. */
+async function begun(
+  { stage }: Staged,
+  caller: SessionCaller,
+  key: string,
+  steps: number,
+): Promise<{ reply: Reply; go: (to: number) => void }> {
+  const call = caller.call(key, "hold", { key });
+  const context = await stage.holding(key);
+  let at = 0;
+  const go = (to: number): void => {
+    while (at < to) context.progress((at += 1), STEPS);
+    if (to === STEPS) stage.release(key);
+  };
+  go(Math.max(steps, 1));
+  const reply = await call;
+  if (steps > 0) await reply.untilMessage(({ params }) => params?.progress === steps);
+  return { reply, go };
+}
+
+describe("a broken stream", () => {
+  it.each(NEWER)("goes on in %s where it was broken, at every point", async (revision) => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, revision);
+    for (let point = 1; point <= STEPS - 1; point += 1) {
+      const { reply, go } = await begun(house, caller, `${revision} ${point}`, point);
+      reply.hangUp();
+      await reply.ended;
+      // Half of them go on while nobody is there, half only when the caller is back.
+      if (point % 2 === 0) go(STEPS);
+      const rest = await caller.resume(reply.lastEventId);
+      expect(rest.status).toBe(200);
+      if (point % 2 === 1) go(STEPS);
+      expect(await rest.ended).toBe("whole");
+      expect(heard(reply)).toEqual(whole(0).slice(0, point));
+      expect(heard(rest)).toEqual(whole(point));
+    }
+  });
+
+  it("goes on from any event that the caller says it saw, not only the last", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "k", STEPS - 1);
+    reply.hangUp();
+    go(STEPS);
+    for (const { id, message } of reply.events) {
+      const rest = await caller.resume(id);
+      await rest.ended;
+      expect(heard(rest)).toEqual(whole(Number(message?.["params"].progress ?? 0)));
+    }
+  });
+
+  it("may break at every event", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "k", 1);
+    const pieces = [reply];
+    let last = reply.lastEventId;
+    reply.hangUp();
+    for (let step = 2; step <= STEPS; step += 1) {
+      const piece = await caller.resume(last);
+      go(step);
+      await piece.untilMessage(({ params }) => params?.progress === step);
+      if (step === STEPS) await piece.ended;
+      else piece.hangUp();
+      await piece.ended;
+      pieces.push(piece);
+      last = piece.lastEventId;
+    }
+    // Events that came together with the awaited one are there too; none may be there twice.
+    expect(heard(...pieces)).toEqual(whole(0));
+  });
+
+  it("is the one stream of its call: whoever comes back takes it over", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "k", 3);
+    const second = await caller.resume(reply.lastEventId);
+    go(6);
+    await second.untilMessage(({ params }) => params?.progress === 6);
+    go(STEPS);
+    await second.ended;
+    expect(heard(second)).toEqual(whole(3));
+    expect(heard(reply)).toEqual([1, 2, 3]);
+  });
+
+  it("is over when its answer was seen", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "k", 1);
+    go(STEPS);
+    await reply.ended;
+    const rest = await caller.resume(reply.lastEventId);
+    // Nothing is left: a refusal, or a stream that is over. Never a stream that stays open for nothing.
+    await rest.ended;
+    expect(rest.messages).toEqual([]);
+  });
+
+  it("carries nothing of another stream", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const listen = await caller.listen();
+    const one = await begun(house, caller, "one", 2);
+    const two = await begun(house, caller, "two", 2);
+    one.reply.hangUp();
+    two.reply.hangUp();
+    listen.hangUp();
+    await Promise.all([one.reply.ended, two.reply.ended, listen.ended]);
+    one.go(STEPS);
+    two.go(5);
+    house.stage.server.tool("later", {}, () => "late");
+    const rest = await caller.resume(one.reply.lastEventId);
+    await rest.ended;
+    expect(heard(rest)).toEqual(whole(2));
+    expect(textOf(await rest.answerTo("one"))).toBe("released one");
+    const tokens = new Set(rest.messages.flatMap(({ params }) => params?.progressToken ?? []));
+    expect([...tokens]).toEqual(["t-one"]);
+    two.go(STEPS);
+    const other = await caller.resume(two.reply.lastEventId);
+    await other.ended;
+    expect(heard(other)).toEqual(whole(2));
+  });
+
+  it("gives nothing to another session, nor to an id that it never gave", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const stranger = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "secret", 2);
+    reply.hangUp();
+    const id = reply.lastEventId ?? "";
+    const guesses = [id, `${id}0`, id.slice(0, -1), "0", "-1", "x".repeat(500), '{"a":1}', `${id}, ${id}`];
+    for (const guess of guesses) {
+      const got = await stranger.resume(guess);
+      expect([guess, got.status >= 400 && got.status < 500, got.messages]).toEqual([guess, true, []]);
+      expect(got.text).not.toContain("secret");
+    }
+    go(STEPS);
+    const rest = await caller.resume(id);
+    await rest.ended;
+    expect(heard(rest)).toEqual(whole(2));
+    // What the stranger has of its own is untouched.
+    expect(await stranger.request("ping")).toMatchObject({ result: {} });
+  });
+
+  it("is kept within bounds: who comes too late for some of it is told so, or still gets the answer", async () => {
+    const house = await staged({ http: { limits: { replayEvents: 5 } } });
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const { reply, go } = await begun(house, caller, "k", 1);
+    reply.hangUp();
+    await reply.ended;
+    go(STEPS);
+    const rest = await caller.resume(reply.lastEventId);
+    await rest.ended;
+    // Never a part of it that looks like the whole; and not 404, which would say that the session is over.
+    if (rest.status === 200) expect(heard(rest).at(-1)).toBe("answer");
+    else expect(rest.status).toBe(400);
+    expect(rest.messages.length).toBeLessThanOrEqual(5);
+    expect(await caller.request("ping")).toMatchObject({ result: {} });
+  });
+
+  it("is kept within bytes over all sessions, and a session that took no part keeps its own", async () => {
+    const house = await staged({ http: { limits: { replayBytes: 64 * 1024 } } });
+    const loud = await SessionCaller.open(house.peer, LATEST);
+    const call = loud.call("loud", "hold", { key: "loud" });
+    const context = await house.stage.holding("loud");
+    context.progress(1);
+    const reply = await call;
+    await reply.until(({ message }) => message !== undefined);
+    reply.hangUp();
+    await reply.ended;
+    for (let step = 2; step < 50; step += 1) context.progress(step, 50, "x".repeat(8 * 1024));
+    house.stage.release("loud");
+    const rest = await loud.resume(reply.lastEventId);
+    await rest.ended;
+    expect(rest.text.length).toBeLessThan(2 * 64 * 1024);
+    const quiet = await SessionCaller.open(house.peer, LATEST);
+    const { reply: small, go } = await begun(house, quiet, "quiet", 1);
+    small.hangUp();
+    go(STEPS);
+    const kept = await quiet.resume(small.lastEventId);
+    await kept.ended;
+    expect(heard(kept)).toEqual(whole(1));
+  });
+
+  it("of GET goes on too, with what came in between", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    await house.stage.listening(0);
+    await caller.request("resources/subscribe", { uri: "note://one" });
+    let stream = await caller.listen();
+    const seen: Json[] = [];
+    for (let n = 0; n < 6; n += 1) {
+      house.stage.server.updated("note://one");
+      await stream.until(({ message }) => message !== undefined);
+      const { lastEventId } = stream;
+      stream.hangUp();
+      await stream.ended;
+      seen.push(...stream.messages);
+      house.stage.server.updated("note://one");
+      stream = await caller.resume(lastEventId);
+      await stream.until(({ message }) => message !== undefined);
+      const next = stream.lastEventId;
+      stream.hangUp();
+      await stream.ended;
+      seen.push(...stream.messages);
+      stream = await caller.resume(next);
+    }
+    expect(seen).toHaveLength(12);
+  });
+});

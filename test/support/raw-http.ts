@@ -1,0 +1,135 @@
+// HTTP by hand, for what no client library would send: bytes go out as they are given, and what comes back is read
+// just far enough to find the end of each answer.
+
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export class RawHttp {
+  readonly socket: Socket;
+  /** When the connection is over, however it ended. */
+  readonly closed: Promise<void>;
+  #received = "";
+  #isClosed = false;
+  #wake: (() => void) | undefined;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setEncoding("latin1");
+    socket.on("data", (text: string) => {
+      this.#received += text;
+      this.#wake?.();
+    });
+    // A reset is an end like any other here.
+    socket.on("error", () => {});
+    this.closed = new Promise((resolve) => {
+      socket.once("close", () => {
+        this.#isClosed = true;
+        this.#wake?.();
+        resolve();
+      });
+    });
+  }
+
+  static open(port: number, host = "127.0.0.1"): Promise<RawHttp> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host });
+      socket.once("error", reject);
+      socket.once("connect", () => {
+        socket.off("error", reject);
+        resolve(new RawHttp(socket));
+      });
+    });
+  }
+
+  /** Lines of a head, joined and ended as HTTP wants it, and whatever shall follow. */
+  send(head: readonly string[], body = ""): this {
+    this.socket.write(`${head.join("\r\n")}\r\n\r\n${body}`, "latin1");
+    return this;
+  }
+
+  write(bytes: string | Uint8Array): this {
+    if (typeof bytes === "string") this.socket.write(bytes, "latin1");
+    else this.socket.write(bytes);
+    return this;
+  }
+
+  /** Waits until the text has come, and takes everything up to its end. */
+  async until(text: string): Promise<string> {
+    for (;;) {
+      const at = this.#received.indexOf(text);
+      if (at >= 0) return this.#take(at + text.length);
+      if (this.#isClosed)
+        throw new Error(`the connection ended before ${JSON.stringify(text)} came: ${this.#received}`);
+      await this.#more();
+    }
+  }
+
+  /** The next answer, interim ones left out. */
+  async answer(): Promise<RawAnswer> {
+    for (;;) {
+      const { status, headers } = await this.head();
+      if (status < 200) continue;
+      return { status, headers, body: await this.#body(status, headers) };
+    }
+  }
+
+  async head(): Promise<Omit<RawAnswer, "body">> {
+    const [first = "", ...lines] = (await this.until("\r\n\r\n")).trimEnd().split("\r\n");
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const colon = line.indexOf(":");
+      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+    }
+    return { status: Number(first.split(" ")[1]), headers };
+  }
+
+  /** Everything that came until the end. */
+  async rest(): Promise<string> {
+    await this.closed;
+    return this.#take(this.#received.length);
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  async #body(status: number, headers: Readonly<Record<string, string>>): Promise<string> {
+    if (status === 204 || status === 304) return "";
+    const length = headers["content-length"];
+    if (length !== undefined) return this.#exactly(Number(length));
+    if (headers["transfer-encoding"] !== "chunked") return this.rest();
+    let body = "";
+    for (;;) {
+      const size = Number.parseInt(await this.until("\r\n"), 16);
+      const chunk = await this.#exactly(size + 2);
+      if (size === 0) return Buffer.from(body, "latin1").toString();
+      body += chunk.slice(0, -2);
+    }
+  }
+
+  async #exactly(length: number): Promise<string> {
+    while (this.#received.length < length) {
+      if (this.#isClosed) throw new Error(`the connection ended after ${this.#received.length} of ${length} bytes`);
+      await this.#more();
+    }
+    return this.#take(length);
+  }
+
+  #more(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #take(length: number): string {
+    const taken = this.#received.slice(0, length);
+    this.#received = this.#received.slice(length);
+    return taken;
+  }
+}

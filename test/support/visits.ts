@@ -1,0 +1,36 @@
+// A bare node:http server whose every request is handed to a test as a visit, and callers on raw sockets to it.
+// All of it is gone when the test is.
+
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import { NodeVisit } from "../../src/transport/http/node-visit.ts";
+import { RawHttp } from "./raw-http.ts";
+
+export type Take = (visit: NodeVisit, request: IncomingMessage, response: ServerResponse) => void;
+
+export interface Visited {
+  readonly port: number;
+  open(): Promise<RawHttp>;
+}
+
+export async function visited(take: Take): Promise<Visited> {
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    take(new NodeVisit(request, response), request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return { port, open: () => opened(port) };
+}
+
+/** A raw connection that is gone when the test is. */
+export async function opened(port: number, host?: string): Promise<RawHttp> {
+  const caller = await RawHttp.open(port, host);
+  onTestFinished(() => caller.destroy());
+  return caller;
+}
