@@ -45,7 +45,8 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
   const front = mounted(handler, options, undefined);
   const take = (request: IncomingMessage, response: ServerResponse): void =>
     front.take(new NodeVisit(request, response));
-  return Object.assign(take, { close: () => front.close() });
+  take.close = (): Promise<void> => front.close();
+  return take;
 }
 
 /**
@@ -61,7 +62,8 @@ export function fetchHandler(handler: Handler, options: MountOptions = {}): Fetc
     front.take(visit);
     return visit.response;
   };
-  return Object.assign(take, { close: () => front.close() });
+  take.close = (): Promise<void> => front.close();
+  return take;
 }
 
 /** Resolves when it can be called. */

@@ -32,8 +32,12 @@ export class TaskDoor {
 
   /** In the caller's revision. `gone` says when the way of the request is gone. */
   async answer(request: Request, context: Context, gone: AbortSignal): Promise<Result> {
+    return (this.#tasks ?? (await this.#load())).answer(request, context, gone);
+  }
+
+  async #load(): Promise<SessionTasks> {
     const { SessionTasks } = await import("./tasks.ts");
-    return (this.#tasks ??= new SessionTasks(this.#host)).answer(request, context, gone);
+    return (this.#tasks ??= new SessionTasks(this.#host));
   }
 
   /**

@@ -114,6 +114,8 @@ export class Parts {
   }
 
   async #loadTasks(): Promise<Tasks> {
+    // Even a module that is there already takes its time to be imported.
+    if (this.#tasks !== undefined) return this.#tasks;
     const { Tasks } = await import("./tasks.ts");
     return (this.#tasks ??= new Tasks(this.#frame, this.#rounds, this.#taskLimits));
   }

@@ -6,6 +6,7 @@
 import type { Context } from "../core/context.ts";
 import type { Notification, Request } from "../core/handler.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
+import { FanOut } from "./fan-out.ts";
 
 export type ListName = "tools" | "prompts" | "resources";
 
@@ -39,6 +40,7 @@ const LISTS = Object.keys(WISHES) as readonly ListName[];
 export class Subscriptions {
   readonly #listeners = new Set<Listener>();
   readonly #changed = new Set<ListName>();
+  readonly #fanOut = new FanOut<Listener>();
 
   /** Resolves when the listening is over. */
   async listen({ params }: Request, context: Context, offer: Offer, extra?: Extra): Promise<void> {
@@ -50,7 +52,10 @@ export class Subscriptions {
       ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris] }),
       ...extra?.granted,
     };
-    context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    context.notify({
+      method: "notifications/subscriptions/acknowledged",
+      params: { notifications: granted },
+    });
     const { signal } = context;
     const changes = lists.size > 0 || uris.size > 0;
     if ((!changes && extra === undefined) || signal.aborted) return;
@@ -80,9 +85,10 @@ export class Subscriptions {
   }
 
   updated(uri: string): void {
-    for (const listener of this.#listeners) {
-      if (listener.uris.has(uri)) listener.notify({ method: "notifications/resources/updated", params: { uri } });
-    }
+    this.#tell((listener) => listener.uris.has(uri), {
+      method: "notifications/resources/updated",
+      params: { uri },
+    });
   }
 
   close(): void {
@@ -93,9 +99,15 @@ export class Subscriptions {
     const lists = [...this.#changed];
     this.#changed.clear();
     for (const list of lists) {
-      for (const listener of this.#listeners) {
-        if (listener.lists.has(list)) listener.notify({ method: `notifications/${list}/list_changed` });
-      }
+      this.#tell((listener) => listener.lists.has(list), {
+        method: `notifications/${list}/list_changed`,
+      });
     }
+  }
+
+  #tell(isFor: (listener: Listener) => boolean, notification: Notification): void {
+    this.#fanOut.say([...this.#listeners].filter(isFor), (listener) => {
+      if (this.#listeners.has(listener)) listener.notify(notification);
+    });
   }
 }

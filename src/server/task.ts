@@ -6,7 +6,6 @@ import { onAbort } from "../core/abort.ts";
 import type { AskOptions } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
-import type { ErrorBody } from "../jsonrpc/message.ts";
 import { checkAnswer } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
@@ -21,7 +20,7 @@ interface Question {
   readonly forget: () => void;
 }
 
-type Outcome = { readonly result: Result } | { readonly error: ErrorBody };
+type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
 
 export type Watcher = (task: DetailedTask) => void;
 

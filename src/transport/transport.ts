@@ -30,9 +30,9 @@ export interface ReplyOptions {
 export interface Inbound {
   /**
    * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
-   * "end": the other side will send nothing more. "open" and "end" are also HTTP's GET and DELETE.
+   * "end": the other side will send nothing more.
    */
-  readonly kind: "message" | "batch" | "fault" | "open" | "end";
+  readonly kind: "message" | "batch" | "fault" | "end";
   readonly message?: Message;
   /** The items of a batch; one that is no message is the answer that it gets. */
   readonly batch?: readonly BatchItem[];

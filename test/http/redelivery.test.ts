@@ -118,6 +118,20 @@ describe("a broken stream", () => {
     expect(rest.messages).toEqual([]);
   });
 
+  it("may be one of many that broke at once", async () => {
+    const house = await staged();
+    const caller = await SessionCaller.open(house.peer, LATEST);
+    const listen = await caller.listen();
+    const calls = await Promise.all(Array.from({ length: 20 }, (_, n) => begun(house, caller, `${n}`, 2)));
+    for (const { reply } of [...calls, { reply: listen }]) reply.hangUp();
+    await Promise.all(calls.map(({ reply }) => reply.ended));
+    const rests = await Promise.all(calls.map(({ reply }) => caller.resume(reply.lastEventId)));
+    await caller.listen();
+    for (const { go } of calls) go(STEPS);
+    await Promise.all(rests.map((rest) => rest.ended));
+    for (const rest of rests) expect(heard(rest)).toEqual(whole(2));
+  });
+
   it("carries nothing of another stream", async () => {
     const house = await staged();
     const caller = await SessionCaller.open(house.peer, LATEST);

@@ -28,12 +28,9 @@ class Broken {
 
   async begin(): Promise<void> {
     const reply = this.#caller.call(this.#key, "hold", { key: this.#key });
-    this.phase = "begin";
     await this.#house.stage.holding(this.#key);
-    this.phase = "held";
     await this.step();
     this.#take(await reply);
-    this.phase = "replied";
     await this.#open?.until(({ id }) => id !== undefined);
   }
 
@@ -46,10 +43,8 @@ class Broken {
   async break(): Promise<void> {
     if (this.#open === undefined) return;
     this.#last = this.#open.lastEventId ?? this.#last;
-    this.phase = "breaking";
     this.#open.hangUp();
     await this.#open.ended;
-    this.phase = "broken";
     this.#last = this.#open.lastEventId ?? this.#last;
     this.#open = undefined;
   }
@@ -63,19 +58,12 @@ class Broken {
 
   async finish(): Promise<{ heard: unknown[]; expected: unknown[] }> {
     this.#house.stage.release(this.#key);
-    this.phase = "resuming";
     await this.resume();
-    this.phase = "ending";
     await this.#open?.ended;
-    this.phase = "ended";
     const heard = this.#pieces.flatMap(({ messages }) => messages.map(({ params }) => params?.progress ?? "answer"));
     return { heard, expected: [...Array.from({ length: this.#step }, (_, n) => n + 1), "answer"] };
   }
 
-  dump(): string {
-    return JSON.stringify({ key: this.#key, step: this.#step, last: this.#last, phase: this.phase, pieces: this.#pieces.map((p) => ({ ended: p.isEnded, text: p.text, status: p.status })) });
-  }
-  phase = "";
   #take(reply: Reply): void {
     this.#open = reply;
     this.#pieces.push(reply);
@@ -95,15 +83,13 @@ describe("broken streams by chance", () => {
       fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 40 }), async (acts) => {
         run += 1;
         const calls = Array.from({ length: CALLS }, (_, n) => new Broken(house, caller, `${run}-${n}`));
-        let done = false;
-        setTimeout(() => { if (!done) { console.log(JSON.stringify(acts)); for (const c of calls) console.log(c.dump()); process.exit(3) } }, 5000);
         await Promise.all(calls.map((call) => call.begin()));
         for (const { call, act: name } of acts) await calls[call]?.[name]();
         const outcomes = await Promise.all(calls.map((call) => call.finish()));
-        done = true;
         for (const { heard, expected } of outcomes) expect(heard).toEqual(expected);
       }),
-      { numRuns: 300, endOnFailure: true },
+      // What fails depends on the moment, so a smaller example would show nothing.
+      { numRuns: 500, endOnFailure: true },
     );
   });
 });

@@ -119,6 +119,22 @@ describe("an answer", () => {
     expect(await other.answer()).toMatchObject({ status: 403, body: "no", headers: { connection: "close" } });
   });
 
+  it("has the plain form of headers where a framework has put itself in between", async () => {
+    const seen: unknown[] = [];
+    const { open } = await visited((visit, _request, response) => {
+      const plain = response.writeHead.bind(response);
+      response.writeHead = (status: number, headers: unknown) => {
+        seen.push(headers);
+        return plain(status, headers as Record<string, string>);
+      };
+      visit.answer(200, { "x-own": "1" }, "hi");
+    });
+    const caller = await open();
+    caller.send(["GET / HTTP/1.1", "Host: localhost"]);
+    expect(await caller.answer()).toMatchObject({ body: "hi", headers: { "x-own": "1", "content-length": "2" } });
+    expect(seen).toEqual([{ "x-own": "1", "content-length": 2 }]);
+  });
+
   it("that nobody takes does not stay in memory for good", async () => {
     const sockets: Socket[] = [];
     const { open } = await visited((visit, request) => {

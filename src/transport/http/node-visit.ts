@@ -2,9 +2,11 @@
 // listener and no copy, and its answer is one write. Works as well behind a framework that was there first (a path
 // that was cut, a body that was read). What a server does around its requests stands in listener.ts.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { readBody } from "./node-body.ts";
+import { expectTaken, NodeSink, NOWHERE } from "./node-sink.ts";
 import type { RequestHeaders, Sink, Visit } from "./visit.ts";
 import { STREAM_HEADERS } from "./visit-refusals.ts";
 
@@ -13,9 +15,6 @@ const SMALL_BODY_BYTES = 64 * 1024;
 
 /** How long a caller that is still sending has to read the answer that says why it should stop. */
 const LINGER_MS = 2_000;
-
-/** How long a caller may take no byte of an answer that waits for it. */
-const STALLED_MS = 30_000;
 
 export class NodeVisit implements Visit {
   readonly method: string;
@@ -99,10 +98,9 @@ export class NodeVisit implements Visit {
     this.#begun = true;
     this.#conclude();
     const length = Buffer.byteLength(body);
-    const head = flat(headers);
-    if (status !== 204 && status !== 304) head.push("content-length", String(length));
-    if (this.#leavesBody()) return this.#linger(status, head, body);
-    response.writeHead(status, head);
+    const isEmpty = status === 204 || status === 304;
+    if (this.#leavesBody()) return this.#linger(status, headers, body);
+    writeHead(response, status, headers, isEmpty ? undefined : length);
     // As many bytes as characters means that all are ASCII, which needs no conversion.
     response.end(body, length === body.length ? "latin1" : "utf8");
     expectTaken(response, this.#request.socket);
@@ -116,7 +114,7 @@ export class NodeVisit implements Visit {
     socket.setNoDelay(true);
     // The head goes out by itself, but together with the first event where there is one already.
     socket.cork();
-    response.writeHead(200, { ...STREAM_HEADERS, ...headers });
+    writeHead(response, 200, { ...STREAM_HEADERS, ...headers });
     response.flushHeaders();
     process.nextTick(() => socket.uncork());
     return new NodeSink(response, socket, () => this.#conclude());
@@ -140,11 +138,10 @@ export class NodeVisit implements Visit {
    * Answers a caller that is still sending. A connection closed at once would be reset by what still comes, and the
    * caller would never see the answer; so what comes is thrown away, for a while.
    */
-  #linger(status: number, head: string[], body: string): void {
+  #linger(status: number, headers: Readonly<Record<string, string>>, body: string): void {
     const request = this.#request;
     const response = this.#response;
-    head.push("connection", "close");
-    response.writeHead(status, head);
+    writeHead(response, status, { ...headers, connection: "close" }, Buffer.byteLength(body));
     if (body === "") response.flushHeaders();
     else response.write(body);
     const done = (): void => {
@@ -154,47 +151,6 @@ export class NodeVisit implements Visit {
     const timer = setTimeout(done, LINGER_MS);
     request.once("close", done);
     request.resume();
-  }
-}
-
-class NodeSink implements Sink {
-  readonly #response: ServerResponse;
-  readonly #socket: Socket;
-  readonly #over: () => void;
-  #isOver = false;
-
-  constructor(response: ServerResponse, socket: Socket, over: () => void) {
-    this.#response = response;
-    this.#socket = socket;
-    this.#over = over;
-  }
-
-  get waiting(): number {
-    return this.#response.writableLength;
-  }
-
-  write(text: string): void {
-    if (!this.#isClosed()) this.#response.write(text);
-  }
-
-  end(): void {
-    if (this.#isClosed()) return;
-    this.#isOver = true;
-    this.#over();
-    this.#response.end();
-    expectTaken(this.#response, this.#socket);
-  }
-
-  cut(): void {
-    if (this.#isOver && this.#response.writableFinished) return;
-    this.#isOver = true;
-    this.#over();
-    this.#socket.destroy();
-  }
-
-  #isClosed(): boolean {
-    // A write to a destroyed response would be an error that nobody hears.
-    return this.#isOver || this.#response.destroyed || this.#socket.destroyed;
   }
 }
 
@@ -217,20 +173,22 @@ function goneActs(socket: Socket): Map<NodeVisit, () => void> {
 
 const GONE_ACTS = new WeakMap<Socket, Map<NodeVisit, () => void>>();
 
-/** An answer that the system did not take at once is in our memory: it shall not stay there for good. */
-function expectTaken(response: ServerResponse, socket: Socket): void {
-  // The server ends a connection whose time is up, and sets another time once the answer is out.
-  if (response.writableLength > 0) socket.setTimeout(STALLED_MS);
-}
-
-/** Where a stream goes that nobody can read any more. */
-const NOWHERE: Sink = { waiting: 0, write() {}, end() {}, cut() {} };
-
-/** Names and values in turn: what node:http writes fastest, and for most answers all that it needs. */
-function flat(headers: Readonly<Record<string, string>>): string[] {
+function writeHead(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  length?: number,
+): void {
+  // What a framework has put in its place may know no other form than this.
+  if (response.writeHead !== ServerResponse.prototype.writeHead) {
+    response.writeHead(status, length === undefined ? { ...headers } : { ...headers, "content-length": length });
+    return;
+  }
+  // Names and values in turn are what node:http writes fastest, by a good deal.
   const list: string[] = [];
   for (const name in headers) list.push(name, headers[name] as string);
-  return list;
+  if (length !== undefined) list.push("content-length", String(length));
+  response.writeHead(status, list);
 }
 
 const SLASH = 47;

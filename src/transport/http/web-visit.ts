@@ -87,6 +87,7 @@ export class WebVisit implements Visit {
 
   stream(headers: Readonly<Record<string, string>>): Sink {
     const sink = new WebSink(
+      () => this.isGone,
       () => this.#leave(),
       () => {
         this.#isWhole = true;
@@ -112,11 +113,13 @@ export class WebVisit implements Visit {
 
 class WebSink implements Sink {
   readonly readable: ReadableStream<Uint8Array>;
+  readonly #hasLeft: () => boolean;
   readonly #over: () => void;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
-  /** `left`: the reader wants no more. `over`: there is no more. */
-  constructor(left: () => void, over: () => void) {
+  /** `hasLeft`: is the caller gone? `left`: the reader wants no more. `over`: there is no more. */
+  constructor(hasLeft: () => boolean, left: () => void, over: () => void) {
+    this.#hasLeft = hasLeft;
     this.#over = over;
     this.readable = new ReadableStream(
       {
@@ -146,7 +149,12 @@ class WebSink implements Sink {
   }
 
   cut(): void {
-    this.#finish((controller) => controller.error(new Error("the stream was cut")));
+    const hasLeft = this.#hasLeft();
+    this.#finish((controller) => {
+      // Nobody is there to see that something is missing, and a runtime would report an error.
+      if (hasLeft) controller.close();
+      else controller.error(new Error("the stream was cut"));
+    });
   }
 
   #finish(act: (controller: ReadableStreamDefaultController<Uint8Array>) => void): void {
