@@ -112,6 +112,18 @@ describe("keys", () => {
     await cannotTell(enter(fromAddress()), text);
   });
 
+  it.each([200, 500])("that do not end are hung up on: %d", async (status) => {
+    const over = new Promise<void>((resolve) => {
+      issuer.pages.set("/keys", (request, response) => {
+        response.on("close", resolve);
+        response.statusCode = status;
+        endless(request, response);
+      });
+    });
+    await expect(enter(fromAddress())).rejects.toThrow(/answered 500|sends more than/);
+    await over;
+  });
+
   it("may be of a set as long as the limit", async () => {
     const set = JSON.stringify({ keys: [signer.jwk] });
     issuer.pages.set("/keys", set.padEnd(1024 * 1024));

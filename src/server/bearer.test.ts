@@ -119,14 +119,14 @@ describe("verify", () => {
 
   it("gets the token and where it came, and says who brings it", async () => {
     const verify = vi.fn(async () => ({ principal: "ada", scopes: ["a"], claims: { age: 36 } }));
-    expect(await enter(door(verify), "opaque")).toEqual({ principal: "ada", scopes: ["a"], claims: { age: 36 } });
+    expect(await enter(door(verify), "opaque")).toStrictEqual({ principal: "ada", scopes: ["a"], claims: { age: 36 } });
     expect(verify).toHaveBeenCalledExactlyOnceWith("opaque", at("Bearer opaque"));
     expect(
       await enter(
         door(() => ({ principal: "ada", token: "x", scopes: undefined })),
         "x",
       ),
-    ).toEqual({
+    ).toStrictEqual({
       principal: "ada",
     });
   });
@@ -192,11 +192,14 @@ describe("verify", () => {
     const needs = (identity: Identity): Authenticator => door(() => identity, { scopes: ["a"] });
     expect((await refused(needs({ principal: "ada" }), "Bearer x")).status).toBe(403);
     expect((await refused(needs({ principal: "ada", scopes: [] }), "Bearer x")).status).toBe(403);
-    expect(await enter(needs({ principal: "ada", scopes: ["a"] }), "x")).toEqual({ principal: "ada", scopes: ["a"] });
+    expect(await enter(needs({ principal: "ada", scopes: ["a"] }), "x")).toStrictEqual({
+      principal: "ada",
+      scopes: ["a"],
+    });
     const implied = door(() => ({ principal: "ada", scopes: ["b"] }), { scopes: ["a"], implies: { b: ["a"] } });
-    expect(await enter(implied, "x")).toEqual({ principal: "ada", scopes: ["b", "a"] });
+    expect(await enter(implied, "x")).toStrictEqual({ principal: "ada", scopes: ["b", "a"] });
     const silent = door(() => ({ principal: "ada" }), { implies: { b: ["a"] } });
-    expect(await enter(silent, "x")).toEqual({ principal: "ada" });
+    expect(await enter(silent, "x")).toStrictEqual({ principal: "ada" });
   });
 
   it("is called wherever we are called, and shows the way to a token where somebody issues them", async () => {

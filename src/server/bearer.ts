@@ -52,7 +52,7 @@ class Bearer implements Authenticator {
 
   document(path: string, endpoint: string): object | undefined {
     const { metadata, resource = endpoint } = this.#settings;
-    if (metadata === undefined || !path.startsWith(WELL_KNOWN)) return undefined;
+    if (metadata === undefined) return undefined;
     const places = [WELL_KNOWN, wellKnown(resource)?.pathname, wellKnown(endpoint)?.pathname];
     return places.includes(path) ? { resource, ...metadata } : undefined;
   }

@@ -91,8 +91,8 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
     }
   });
 
-  async function stage(): Promise<Breakable> {
-    const fixture = new Fixture("catenary");
+  async function stage(...revisions: string[]): Promise<Breakable> {
+    const fixture = new Fixture("catenary", ...revisions);
     fixtures.push(fixture);
     const way = await breakable(await fixture.listen());
     open.push(way);
@@ -219,6 +219,19 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
     const [who = ""] = Object.keys(inputRequests as Json);
     const last = await ask({ inputResponses: { [who]: ANSWERS.elicit }, requestState });
     expect(JSON.parse(textOf(last))).toEqual(ANSWERS.elicit);
+  });
+
+  it("lets a client that would negotiate find a server of sessions only", async () => {
+    const { url } = await stage(newest);
+    const client = await open2(url, { versionNegotiation: { mode: "auto" } });
+    expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["legacy", newest]);
+    expect(textOf(await client.callTool({ name: "add", arguments: { a: 1, b: 2 } }))).toBe('{"sum":3}');
+  });
+
+  it("lets a client that would negotiate find a server of exchanges only", async () => {
+    const { url } = await stage(EXCHANGE);
+    const client = await open2(url, { versionNegotiation: { mode: "auto" } });
+    expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["modern", EXCHANGE]);
   });
 
   it("serves clients of both libraries and both styles at once", async () => {

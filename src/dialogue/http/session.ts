@@ -9,7 +9,6 @@ import { isResponse, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import type { EventStream } from "../../transport/http/event-stream.ts";
 import { readEventId, ReplayStream, type ReplayStore } from "../../transport/http/replay.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
@@ -22,8 +21,6 @@ import { wantsAnswer } from "./work.ts";
 const RETRY_MS = 1_000;
 /** Streams that have ended and are kept for callers who did not get their last events. */
 const MOST_FINISHED = 32;
-/** Connections that wait for what comes unasked; only the newest is used. */
-const MOST_GETS = 8;
 
 /** The name of the stream for what comes unasked. */
 const UNASKED = "0";
@@ -38,7 +35,6 @@ export class HttpSession implements Transport {
   usedAt: number = performance.now();
   readonly #store: ReplayStore;
   readonly #streams = new Map<string, ReplayStream>();
-  readonly #gets: EventStream[] = [];
   #revision: Revision | undefined;
   /** The caller has been told the id. */
   #named = false;
@@ -56,7 +52,7 @@ export class HttpSession implements Transport {
 
   /** Nobody waits for anything here. */
   get idle(): boolean {
-    return this.#posts.size === 0 && this.#gets.length === 0;
+    return this.#posts.size === 0 && ![...this.#streams.values()].some((stream) => stream.attached);
   }
 
   get primes(): boolean {
@@ -83,7 +79,6 @@ export class HttpSession implements Transport {
       stream.finish();
       stream.forget();
     }
-    for (const get of this.#gets.splice(0)) get.end();
   }
 
   /** Resolves when its answers are out, or none will come. */
@@ -153,12 +148,8 @@ export class HttpSession implements Transport {
   #attach(stream: ReplayStream, way: WayBack, after?: number): void {
     const outlet = way.events(() => {
       stream.detach(outlet);
-      const index = this.#gets.indexOf(outlet);
-      if (index !== -1) this.#gets.splice(index, 1);
       this.usedAt = performance.now();
     });
-    this.#gets.push(outlet);
-    if (this.#gets.length > MOST_GETS) this.#gets.shift()?.end();
     stream.attach(outlet, after);
     if (after === undefined) this.prime(stream);
   }

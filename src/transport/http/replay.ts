@@ -11,6 +11,9 @@ export interface Outlet {
   end(): void;
 }
 
+/** Connections that one stream may have at once. */
+const MOST_OUTLETS = 8;
+
 interface Kept {
   readonly number: number;
   readonly text: string;
@@ -115,6 +118,7 @@ export class ReplayStream {
     this.#taken = this.#newest;
     this.#known ||= this.#newest > 0;
     this.#outlets.push(outlet);
+    if (this.#outlets.length > MOST_OUTLETS) this.#outlets.shift()?.end();
     if (this.#finished) this.#endAll();
   }
 
