@@ -5,40 +5,13 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { SessionCaller } from "../support/http-callers.ts";
-import type { Json, Reply } from "../support/http-peer.ts";
-import { staged, textOf, type Staged } from "./stage.ts";
+import { staged, textOf } from "./stage.ts";
+import { begun, heard, STEPS, whole } from "./steps.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const NEWER = REVISIONS.filter(({ style }) => style === "session")
   .map(({ name }) => name)
   .slice(1);
-const STEPS = 12;
-
-/** What a stream said of the call: the progress, and "answer". */
-const heard = (...replies: readonly Reply[]): unknown[] =>
-  replies.flatMap(({ messages }) => messages).map(({ params, result }) => params?.progress ?? (result && "answer"));
-
-const whole = (from: number): unknown[] => [...Array.from({ length: STEPS - from }, (_, n) => from + n + 1), "answer"];
-
-/** A call that has made so many steps, all of which the caller has seen. */
-async function begun(
-  { stage }: Staged,
-  caller: SessionCaller,
-  key: string,
-  steps: number,
-): Promise<{ reply: Reply; go: (to: number) => void }> {
-  const call = caller.call(key, "hold", { key });
-  const context = await stage.holding(key);
-  let at = 0;
-  const go = (to: number): void => {
-    while (at < to) context.progress((at += 1), STEPS);
-    if (to === STEPS) stage.release(key);
-  };
-  go(Math.max(steps, 1));
-  const reply = await call;
-  if (steps > 0) await reply.untilMessage(({ params }) => params?.progress === steps);
-  return { reply, go };
-}
 
 describe("a broken stream", () => {
   it.each(NEWER)("goes on in %s where it was broken, at every point", async (revision) => {
@@ -106,18 +79,6 @@ describe("a broken stream", () => {
     expect(heard(reply)).toEqual([1, 2, 3]);
   });
 
-  it("is over when its answer was seen", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "k", 1);
-    go(STEPS);
-    await reply.ended;
-    const rest = await caller.resume(reply.lastEventId);
-    // Nothing is left: a refusal, or a stream that is over. Never a stream that stays open for nothing.
-    await rest.ended;
-    expect(rest.messages).toEqual([]);
-  });
-
   it("may be one of many that broke at once", async () => {
     const house = await staged();
     const caller = await SessionCaller.open(house.peer, LATEST);
@@ -176,71 +137,5 @@ describe("a broken stream", () => {
     expect(heard(rest)).toEqual(whole(2));
     // What the stranger has of its own is untouched.
     expect(await stranger.request("ping")).toMatchObject({ result: {} });
-  });
-
-  it("is kept within bounds: who comes too late for some of it is told so, or still gets the answer", async () => {
-    const house = await staged({ http: { limits: { replayEvents: 5 } } });
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "k", 1);
-    reply.hangUp();
-    await reply.ended;
-    go(STEPS);
-    const rest = await caller.resume(reply.lastEventId);
-    await rest.ended;
-    // Never a part of it that looks like the whole; and not 404, which would say that the session is over.
-    if (rest.status === 200) expect(heard(rest).at(-1)).toBe("answer");
-    else expect(rest.status).toBe(400);
-    expect(rest.messages.length).toBeLessThanOrEqual(5);
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
-  });
-
-  it("is kept within bytes over all sessions, and a session that took no part keeps its own", async () => {
-    const house = await staged({ http: { limits: { replayBytes: 64 * 1024 } } });
-    const loud = await SessionCaller.open(house.peer, LATEST);
-    const call = loud.call("loud", "hold", { key: "loud" });
-    const context = await house.stage.holding("loud");
-    context.progress(1);
-    const reply = await call;
-    await reply.until(({ message }) => message !== undefined);
-    reply.hangUp();
-    await reply.ended;
-    for (let step = 2; step < 50; step += 1) context.progress(step, 50, "x".repeat(8 * 1024));
-    house.stage.release("loud");
-    const rest = await loud.resume(reply.lastEventId);
-    await rest.ended;
-    expect(rest.text.length).toBeLessThan(2 * 64 * 1024);
-    const quiet = await SessionCaller.open(house.peer, LATEST);
-    const { reply: small, go } = await begun(house, quiet, "quiet", 1);
-    small.hangUp();
-    go(STEPS);
-    const kept = await quiet.resume(small.lastEventId);
-    await kept.ended;
-    expect(heard(kept)).toEqual(whole(1));
-  });
-
-  it("of GET goes on too, with what came in between", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    await house.stage.listening(0);
-    await caller.request("resources/subscribe", { uri: "note://one" });
-    let stream = await caller.listen();
-    const seen: Json[] = [];
-    for (let n = 0; n < 6; n += 1) {
-      house.stage.server.updated("note://one");
-      await stream.until(({ message }) => message !== undefined);
-      const { lastEventId } = stream;
-      stream.hangUp();
-      await stream.ended;
-      seen.push(...stream.messages);
-      house.stage.server.updated("note://one");
-      stream = await caller.resume(lastEventId);
-      await stream.until(({ message }) => message !== undefined);
-      const next = stream.lastEventId;
-      stream.hangUp();
-      await stream.ended;
-      seen.push(...stream.messages);
-      stream = await caller.resume(next);
-    }
-    expect(seen).toHaveLength(12);
   });
 });

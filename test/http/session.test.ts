@@ -130,6 +130,14 @@ describe("a session over HTTP", () => {
     expect(textOf(await (await call).answerTo(1))).toBe("released k");
   });
 
+  it("never has an id that a caller made up", async () => {
+    const { peer } = await staged();
+    const mine = "0123456789abcdef0123456789abcdef";
+    const reply = await peer.post(initialize(LATEST), { "mcp-session-id": mine });
+    expect(reply.headers["mcp-session-id"]).not.toBe(mine);
+    expect((await peer.post(PING, { "mcp-session-id": mine })).status).toBe(404);
+  });
+
   it("is initialized once", async () => {
     const { peer } = await staged();
     const caller = await SessionCaller.open(peer, LATEST);
