@@ -3,8 +3,7 @@
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
-import type { HttpOptions } from "./http.ts";
-import type { Closeable, ServeOptions, Serving } from "./serve.ts";
+import type { Closeable, HttpOptions, ServeOptions, Serving } from "./serve.ts";
 
 /** Connects to a command, a handler or a transport, in whatever revision it speaks. */
 export async function connect(target: Target, options?: ConnectOptions): Promise<Client> {
@@ -21,7 +20,7 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
   return (await import("./serve.ts")).serve(handler, options);
 }
 
-export type { Client, ConnectOptions, ServeOptions, Serving, Target };
+export type { Client, ConnectOptions, HttpOptions, ServeOptions, Serving, Target };
 export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
 export { LinkError, type LinkErrorKind } from "./core/errors.ts";
 export type { Handler, Link, Middleware, Notification, Params, Request, Result } from "./core/handler.ts";

@@ -7,12 +7,19 @@ import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
 import { within } from "./core/within.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
-import type { HttpOptions } from "./http.ts";
+import type { MountOptions } from "./front.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
 /** What closing may take once the end of input is there: clients kill after four seconds. */
 const CLOSE_BUDGET_MS = 1_500;
+
+export interface HttpOptions extends MountOptions {
+  /** The address to listen on. "127.0.0.1". */
+  readonly host?: string;
+  /** 3000; with 0 the system picks one that is free. */
+  readonly port?: number;
+}
 
 export interface ServeOptions extends ConnectionOptions {
   /** Other streams than the process's own. */
@@ -55,7 +62,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   const { stdio, limits, http, ...connection } = options;
   if (http !== undefined) {
     if (stdio !== undefined) throw new TypeError("serve() takes either `stdio` or `http`: call it once for each");
-    return overHttp(handler, { ...connection, ...(limits && { messageLimits: limits }), ...http });
+    return overHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
   }
   if (stdio === undefined) {
     if (served)
@@ -78,17 +85,25 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
 }
 
 async function overHttp(handler: Closeable, options: HttpOptions): Promise<Serving & { readonly url: string }> {
-  const { serveHttp } = await import("./http.ts");
-  const front = await serveHttp(handler, options);
-  const closed = front.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));
-  return {
-    url: front.url,
-    closed,
-    close: async () => {
-      await front.close();
-      await closed;
-    },
+  const { host = "127.0.0.1", port = 3000, ...rest } = options;
+  const [{ createFront }, { listen }] = await Promise.all([
+    import("./front.ts"),
+    import("./transport/http/listener.ts"),
+  ]);
+  const front = createFront(handler, rest, host);
+  const listener = await listen({ host, port, limits: front.limits, onVisit: (visit) => front.take(visit) });
+  let markClosed: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => {
+    markClosed = resolve;
+  });
+  const close = async (): Promise<void> => {
+    await front.close();
+    await listener.close(front.graceMs);
+    await within(CLOSE_BUDGET_MS, closing(handler));
+    markClosed();
   };
+  let ending: Promise<void> | undefined;
+  return { url: `${listener.url}${front.path}`, closed, close: () => (ending ??= close()) };
 }
 
 /** A handler that fails to let go has let go as far as it can. */

@@ -21,10 +21,10 @@ export interface Identity {
 export interface Authenticator {
   /** Rejects with an AuthRefusal where the caller has not proved who it is. */
   authenticate(credentials: Credentials): Promise<Identity>;
-  /** What a caller is told that is known, but lacks these scopes. */
-  lacking(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthRefusal;
+  /** What a caller is told that is known, but lacks these scopes; left out, a plain challenge. */
+  lacking?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthRefusal;
   /** What anybody may read at this path of ours, as JSON; undefined: nothing. `endpoint` is our own address. */
-  document(path: string, endpoint: string): object | undefined;
+  document?(path: string, endpoint: string): object | undefined;
 }
 
 /** Refused before the message is looked at: 401 with the way to a token, 403 where a token is not enough. */

@@ -7,6 +7,7 @@
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { unref } from "../core/unref.ts";
 import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
@@ -127,7 +128,7 @@ export class Rounds {
       this.#checkRoom(principal);
       parked = { run, principal, round: 0, deadline: 0, answered: new Map() };
       this.#parked.set(id, parked);
-      this.#sweeper ??= setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)).unref();
+      this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
     }
     parked.round += 1;
     if (parked.round > MOST_ROUNDS)

@@ -8,13 +8,11 @@ import {
   isNotification,
   isRequest,
   isResponse,
-  type ErrorBody,
   type Message,
   type NotificationMessage,
   type RequestMessage,
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
-import { isObject } from "../protocol/check.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
@@ -24,6 +22,7 @@ import { takeBatch, unsendable } from "./batch.ts";
 import { ExchangeFront, isExchange } from "./exchange-front.ts";
 import { cancellation } from "./faults.ts";
 import { InFlight, type Flight } from "./in-flight.ts";
+import { outcomeOf, SETTLE_MS, type Front } from "./outcome.ts";
 import { Rounds, type RoundsOptions } from "./rounds.ts";
 import { Sequence } from "./sequence.ts";
 import { Slots } from "./slots.ts";
@@ -50,15 +49,7 @@ export interface Served {
   close(graceMs?: number): Promise<void>;
 }
 
-/** How long aborted work may take to say so before the wire is closed over it. */
-const SETTLE_MS = 250;
-
 const LAST = { last: true } as const;
-
-interface Front {
-  answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<{ readonly [key: string]: unknown }>;
-  fault(error: unknown, message: RequestMessage): ErrorBody;
-}
 
 class Connection implements Served {
   readonly closed: Promise<void>;
@@ -185,7 +176,7 @@ class Connection implements Served {
     if (slots?.take() === false) await slots.wait();
     try {
       if (flight.cancelled) return;
-      const response = await this.#outcome(front, message, inbound, flight);
+      const response = await outcomeOf(front, message, inbound, flight);
       flight.done = true;
       if (!flight.cancelled) await this.#respond(response, inbound);
     } finally {
@@ -197,7 +188,7 @@ class Connection implements Served {
   async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
     const { id } = message;
     try {
-      const response = await this.#outcome(this.#exchange, message, inbound, flight);
+      const response = await outcomeOf(this.#exchange, message, inbound, flight);
       flight.done = true;
       if (flight.cancelled) return;
       await this.#respond(response, inbound);
@@ -207,17 +198,6 @@ class Connection implements Served {
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
     } finally {
       this.#inFlight.end(flight);
-    }
-  }
-
-  async #outcome(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<ResponseMessage> {
-    const { id, method } = message;
-    try {
-      const result: unknown = await front.answer(message, inbound, flight);
-      if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
-      return { jsonrpc: "2.0", id, result };
-    } catch (error) {
-      return { jsonrpc: "2.0", id, error: front.fault(error, message) };
     }
   }
 

@@ -5,6 +5,7 @@
 import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { unref } from "../core/unref.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
 import { kindOf } from "./faults.ts";
@@ -168,13 +169,15 @@ class Listening {
   #reopen(): void {
     const wait = this.#waitMs * (0.8 + Math.random() * 0.4);
     this.#waitMs = Math.min(this.#waitMs * 1.6, LONGEST_WAIT_MS);
-    this.#retry = setTimeout(() => {
-      this.#open().then(
-        () => {
-          for (const event of this.#missed) this.#host.deliver(event);
-        },
-        () => undefined,
-      );
-    }, wait).unref();
+    this.#retry = unref(
+      setTimeout(() => {
+        this.#open().then(
+          () => {
+            for (const event of this.#missed) this.#host.deliver(event);
+          },
+          () => undefined,
+        );
+      }, wait),
+    );
   }
 }

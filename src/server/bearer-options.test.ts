@@ -65,6 +65,8 @@ const ROWS: readonly Row[] = [
   ["keys with a fragment", { ...base, jwks: "https://a.b/#c" }, `jwks ${address}`],
   ["no keys", { ...base, jwks: { keys: [] } }, set],
   ["keys that are no list", { ...base, jwks: { keys: { 0: jwk } } }, set],
+  ["keys that are a text", { ...base, jwks: { keys: "abc" } }, set],
+  ["keys that are nothing", { ...base, jwks: { keys: [null] } }, set],
   ["keys that are none", { ...base, jwks: { keys: [jwk, "a"] } }, set],
   ["a key without a type", { ...base, jwks: { keys: [{ ...jwk, kty: undefined }] } }, set],
   ["a shared secret", { ...base, jwks: { keys: [{ kty: "oct", k: "AAAA" }] } }, set],
@@ -154,7 +156,8 @@ describe("bearer()", () => {
       implied: new Map(),
       metadata: { authorization_servers: authorizationServers, bearer_methods_supported: ["header"] },
     });
-    expect(settle({ verify })).toMatchObject({ judge: verify, metadata: undefined });
+    expect(settle({ verify })).toMatchObject({ judge: verify, metadata: undefined, audience: [] });
+    expect(settle({ verify, resource: "https://a.b" })).toMatchObject({ resource: "https://a.b", audience: [] });
   });
 
   it("takes what is given", () => {

@@ -73,6 +73,7 @@ export interface TokenRules {
 export interface BearerSettings {
   readonly judge: TokenRules | NonNullable<BearerOptions["verify"]>;
   readonly resource: string | undefined;
+  /** Undefined where it is the address of the call; empty where others judge. */
   readonly audience: readonly string[] | undefined;
   readonly scopes: readonly string[];
   /** By a scope: what else it holds. */
@@ -173,7 +174,8 @@ function isPublicKey(key: unknown): boolean {
   return isObject(key) && typeof key["kty"] === "string" && key["kty"] !== "oct" && key["d"] === undefined;
 }
 
-function audienceOf({ audience, resource }: BearerOptions): readonly string[] | undefined {
+function audienceOf({ audience, resource, verify }: BearerOptions): readonly string[] | undefined {
+  if (verify !== undefined) return [];
   if (audience !== undefined) return texts("audience", audience);
   return resource === undefined ? undefined : spellings(resource);
 }
@@ -212,7 +214,12 @@ function texts(name: string, given: string | readonly string[]): readonly string
 
 function parsed(name: string, text: unknown, without = /[?#]/): URL {
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || without.test(url.href) || url.username !== "") {
+  if (
+    url === undefined ||
+    !["https:", "http:"].includes(url.protocol) ||
+    without.test(url.href) ||
+    url.username !== ""
+  ) {
     throw wrong(`${name} must be an http or https address without query, fragment and user; got ${String(text)}`);
   }
   return url;

@@ -91,9 +91,10 @@ describe("a good token", () => {
 
   it("may be of a client that calls for itself, and is then no person of that name", async () => {
     const person = await enter(auth, await sign({ sub: "x", client_id: "y" }));
-    const client = await enter(auth, await sign({ sub: undefined, client_id: "x" }));
+    const said = claims({ sub: undefined, client_id: "x", scope: "a" });
+    const client = await enter(auth, await signer.sign(said));
     expect(person.principal).toBe(`${issuer.url} x`);
-    expect(client.principal).toBe(`client ${issuer.url} x`);
+    expect(client).toEqual({ principal: `client ${issuer.url} x`, scopes: ["a"], claims: said });
   });
 
   it("never shows itself in the identity", async () => {

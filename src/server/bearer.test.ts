@@ -227,7 +227,7 @@ describe("what anybody may read", () => {
       resourceName: "Notes",
       resourceDocumentation: "https://notes.example.com/help",
     });
-    expect(door.document(known, endpoint)).toEqual({
+    expect(door.document(known, endpoint)).toStrictEqual({
       resource,
       authorization_servers: ["https://a.b", "https://c.d"],
       scopes_supported: ["a", "b"],
@@ -244,11 +244,11 @@ describe("what anybody may read", () => {
       authorization_servers: authorizationServers,
       bearer_methods_supported: ["header"],
     };
-    expect(bearer({ authorizationServers }).document(known, endpoint)).toEqual(least);
-    expect(bearer({ authorizationServers, scopesSupported: ["offline_access"] }).document(known, endpoint)).toEqual(
-      least,
-    );
-    expect(bearer({ authorizationServers, scopes: ["a"] }).document(known, endpoint)).toEqual({
+    expect(bearer({ authorizationServers }).document(known, endpoint)).toStrictEqual(least);
+    expect(
+      bearer({ authorizationServers, scopesSupported: ["offline_access"] }).document(known, endpoint),
+    ).toStrictEqual(least);
+    expect(bearer({ authorizationServers, scopes: ["a"] }).document(known, endpoint)).toStrictEqual({
       ...least,
       scopes_supported: ["a"],
     });

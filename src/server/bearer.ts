@@ -22,7 +22,7 @@ const MOST_CHARACTERS = 16 * 1024;
  *   http: { auth: bearer({ authorizationServers: ["https://auth.example.com"], resource: "https://notes.example.com/mcp" }) },
  * });
  */
-export function bearer(options: BearerOptions): Authenticator {
+export function bearer(options: BearerOptions): Required<Authenticator> {
   return new Bearer(settle(options));
 }
 
@@ -59,8 +59,8 @@ class Bearer implements Authenticator {
 
   /** What a token must have been issued for. */
   #audience({ endpoint }: Credentials): readonly string[] {
-    const { audience, judge } = this.#settings;
-    if (audience !== undefined || typeof judge === "function") return audience ?? [];
+    const { audience } = this.#settings;
+    if (audience !== undefined) return audience;
     // A caller says itself by which name it calls, so a token for another server would pass under that server's name.
     if (URL.canParse(endpoint) && isLoopback(new URL(endpoint))) return spellings(endpoint);
     throw new Error(
@@ -87,7 +87,7 @@ class Bearer implements Authenticator {
 
   #widened(identity: Identity): Identity {
     const { implied } = this.#settings;
-    if (identity.scopes === undefined || implied.size === 0) return identity;
+    if (identity.scopes === undefined) return identity;
     return { ...identity, scopes: [...new Set(identity.scopes.flatMap((scope) => implied.get(scope) ?? scope))] };
   }
 

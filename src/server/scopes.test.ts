@@ -3,7 +3,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import type { Caller } from "../core/context.ts";
-import { createServer } from "./server.ts";
+import { TASKS, TASKS_LISTED } from "../protocol/tasks.ts";
+import { createServer, type Server } from "./server.ts";
 
 const info = { name: "test", version: "1" };
 const ran = vi.fn(() => "x");
@@ -83,11 +84,21 @@ describe("what needs scopes", () => {
       expect(await desk(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
     });
 
-    it("and promises no news of what it may not read", async () => {
+    it("and tells no news of what it may not read: the listen is refused whole", async () => {
       const at = desk(server, { caller });
-      const listening = at.call("subscriptions/listen", {
-        notifications: { resourceSubscriptions: ["r:guarded", "r:t/1", "r:open", "r:o/1"] },
-      });
+      for (const uri of ["r:guarded", "r:t/1"]) {
+        const notifications = { toolsListChanged: true, resourceSubscriptions: ["r:open", uri] };
+        const error = await at.refused("subscriptions/listen", { notifications });
+        expect(error.message).toBe("What is listened to needs the scopes read, write");
+        expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
+      }
+      expect(at.told).toEqual([]);
+    });
+
+    it("but tells it of the rest", async () => {
+      const at = desk(server, { caller });
+      const notifications = { resourceSubscriptions: ["r:open", "r:o/1", "r:none"] };
+      const listening = at.call("subscriptions/listen", { notifications });
       expect(at.told).toMatchObject([{ params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } }]);
       at.abort();
       await listening;
@@ -125,6 +136,86 @@ describe("what needs scopes", () => {
     (first.data as { requiredScopes: string[] }).requiredScopes.pop();
     const second = await desk(server, { caller }).refused("tools/call", { name: "single" });
     expect(second.data).toMatchObject({ requiredScopes: ["read"] });
+  });
+});
+
+describe("a task of a tool that needs scopes", () => {
+  const capabilities = { extensions: { [TASKS]: {} } };
+  const wide = { capabilities, principal: "ada", scopes: ["read", "write"] };
+  const narrow = { ...wide, scopes: ["read"] };
+  const stranger = { ...wide, principal: "bob" };
+
+  async function begun(): Promise<{ taskId: string; guarded: Server; signal: AbortSignal }> {
+    let signal: AbortSignal | undefined;
+    const guarded = createServer(info)
+      .resource("r:guarded", { scopes: ["more"] }, ran)
+      .tool("job", { task: "required", scopes }, (_args, context) => {
+        ({ signal } = context);
+        return new Promise<never>((_, reject) => {
+          context.signal.addEventListener("abort", () => reject(context.signal.reason as Error), { once: true });
+        });
+      });
+    const { taskId } = await desk(guarded, { caller: wide }).call("tools/call", { name: "job" });
+    if (signal === undefined) throw new Error("It does not run");
+    return { taskId: taskId as string, guarded, signal };
+  }
+
+  const ASKS = (taskId: string): readonly Ask[] => [
+    ["tasks/get", { taskId }, `The task ${taskId}`],
+    ["tasks/update", { taskId, inputResponses: {} }, `The task ${taskId}`],
+    ["tasks/cancel", { taskId }, `The task ${taskId}`],
+    ["subscriptions/listen", { notifications: { taskIds: [taskId] } }, "What is listened to"],
+  ];
+
+  it("is for who has them, with each request anew", async () => {
+    const { taskId, guarded, signal } = await begun();
+    const at = desk(guarded, { caller: narrow });
+    for (const [method, params, owner] of ASKS(taskId)) {
+      const error = await at.refused(method, params);
+      expect([method, error.message]).toEqual([method, `${owner} needs the scopes read, write`]);
+      expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
+    }
+    expect(at.told).toEqual([]);
+    expect(signal.aborted).toBe(false);
+    const again = desk(guarded, { caller: wide });
+    expect(await again.call("tasks/get", { taskId })).toMatchObject({ status: "working" });
+    await again.call("tasks/cancel", { taskId });
+    expect(signal.aborted).toBe(true);
+    // Also when it is over.
+    expect((await at.refused("tasks/get", { taskId })).kind).toBe("access_denied");
+  });
+
+  it("is unknown to others, whatever they have", async () => {
+    const { taskId, guarded } = await begun();
+    for (const caller of [stranger, { ...stranger, scopes: [] }]) {
+      for (const [method, params] of ASKS(taskId).slice(0, 3)) {
+        expect((await desk(guarded, { caller }).refused(method, params)).kind).toBe("invalid_params");
+      }
+      const at = desk(guarded, { caller });
+      await at.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+      expect(at.told).toMatchObject([{ params: { notifications: {} } }]);
+    }
+    await guarded.close();
+  });
+
+  it("says all that is needed at once, where more is listened to", async () => {
+    const { taskId, guarded } = await begun();
+    const notifications = { taskIds: [taskId], resourceSubscriptions: ["r:guarded", "r:guarded"] };
+    const error = await desk(guarded, { caller: narrow }).refused("subscriptions/listen", { notifications });
+    expect((error.data as { requiredScopes: string[] }).requiredScopes.toSorted()).toEqual(["more", "read", "write"]);
+    await guarded.close();
+  });
+
+  it("is listed for its principal, where it has them", async () => {
+    const { taskId, guarded } = await begun();
+    const listed = async (caller: Partial<Caller>): Promise<unknown[]> => {
+      const { tasks } = await desk(guarded, { caller }).call("tasks/list", { [TASKS_LISTED]: true });
+      return (tasks as { taskId: string }[]).map((task) => task.taskId);
+    };
+    expect(await listed(wide)).toEqual([taskId]);
+    expect(await listed(narrow)).toEqual([]);
+    expect(await listed(stranger)).toEqual([]);
+    await guarded.close();
   });
 });
 

@@ -2,6 +2,7 @@
 // for everybody else it is unknown. The number of tasks is bounded, in all and for each principal, and so is their
 // life; one sweeper serves all of them. What a task does is not known here.
 
+import { unref } from "../core/unref.ts";
 import type { Caller } from "../core/context.ts";
 import { Task } from "./task.ts";
 import type { TaskLimits, TaskOptions } from "./task-options.ts";
@@ -51,7 +52,7 @@ export class TaskStore {
     const held: Held = { task, principal, expires: performance.now() + task.ttlMs, ended: false, forgotten: false };
     this.#held.set(task.id, held);
     this.#take(principal, 1);
-    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
     return held;
   }
 

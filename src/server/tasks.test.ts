@@ -14,9 +14,11 @@ import {
   start,
   when,
 } from "../../test/support/task-desk.ts";
+import type { Context } from "../core/context.ts";
 import type { Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { TASK_SUPPORT, TASK_WANTED, TASKS } from "../protocol/tasks.ts";
+import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
+import { TASK_SUPPORT, TASK_WANTED, TASKS, TASKS_LISTED } from "../protocol/tasks.ts";
 import type { TaskOptions } from "./task-options.ts";
 import { createServer, inputRequired } from "./index.ts";
 
@@ -112,6 +114,41 @@ describe("a call that becomes a task", () => {
     expect(await when(failing, await idOf(failing), "completed")).toMatchObject({
       result: { isError: true, content: [{ text: "No paper" }] },
     });
+  });
+
+  it.each(["completed", "failed", "cancelled"])("has nothing more to say when it is %s, whatever its tool does", async (how) => {
+    let say: () => void = () => undefined;
+    let end: () => void = () => undefined;
+    const server = createServer({ name: "a", version: "1", logging: true }).tool(
+      "job",
+      { task: "required" },
+      async (_args, { progress, log }) => {
+        let count = 0;
+        say = () => {
+          progress((count += 1), 9, "more");
+          log("error", count);
+        };
+        say();
+        await new Promise<void>((resolve) => {
+          end = resolve;
+        });
+        if (how === "failed") throw McpError.of("internal_error", "Broken");
+      },
+    );
+    // Session style: there, what comes after the handle has a way.
+    const { context, told } = desk(server, { caller: { capabilities: KNOWS }, logLevel: "debug" });
+    const session: Context = { ...context, revision: NEWEST_SESSION.name };
+    const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
+    say();
+    expect(told).toHaveLength(4);
+    if (how === "cancelled") await server({ method: "tasks/cancel", params: { taskId } }, session);
+    else end();
+    const caller = knowing(server);
+    await when(caller, taskId as string, how);
+    say();
+    expect(told).toHaveLength(4);
+    expect(await get(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
+    end();
   });
 
   it("is not touched by the end of the request that made it", async () => {
@@ -214,6 +251,19 @@ describe("what a server says of tasks", () => {
       { name: "plain", inputSchema: { type: "object" } },
       { name: "job", inputSchema: { type: "object" } },
     ]);
+  });
+
+  it("is not a list, but for a front that needs one for its caller", async () => {
+    const { run } = gate();
+    const server = serverOf(run);
+    const ids = [await idOf(knowing(server, "ada")), await idOf(knowing(server, "ada"))];
+    await idOf(knowing(server, "bob"));
+    const caller = knowing(server, "ada");
+    expect(await caller.refused("tasks/list", {})).toMatchObject({ code: -32601 });
+    const { tasks } = await caller.call("tasks/list", { [TASKS_LISTED]: true });
+    expect(tasks).toMatchObject(ids.map((taskId) => ({ taskId, status: "working" })));
+    expect(await desk(server).refused("tasks/list", { [TASKS_LISTED]: true })).toMatchObject({ code: -32021 });
+    await server.close();
   });
 
   it("ends with the server: every tool is told, every listen ends, no task is left", async () => {

@@ -101,7 +101,7 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
   });
 
   it("refuses strangers, other types, and what is too long", async () => {
-    const { peer } = await open({ messageLimits: { messageBytes: 1_000 } });
+    const { peer } = await open({ limits: { messageBytes: 1_000 } });
     const hello = initialize(LATEST);
     expect((await peer.post(hello, { origin: "http://evil.example.com" })).status).toBe(403);
     expect((await peer.post(hello, { host: "evil.example.com" })).status).toBe(403);

@@ -5,8 +5,9 @@
 import { describe, expect, it } from "vitest";
 import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
+import { TASKS } from "../../src/protocol/tasks.ts";
 import { ExchangeCaller, OldCaller, SessionCaller } from "../support/http-callers.ts";
-import type { Json, SentHeaders } from "../support/http-peer.ts";
+import type { Json, Reply, SentHeaders } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;
@@ -116,6 +117,55 @@ describe("callers who proved who they are", () => {
       }
       expect([style, textOf((await ask("ada:write,more")).json)]).toEqual([style, "written with write,more"]);
     }
+  });
+
+  it("are judged by this very request also where something lasts: subscriptions, listens, tasks", async () => {
+    const { stage, peer } = await staged({ http: { auth } });
+    const ended: AbortSignal[] = [];
+    stage.server
+      .resource("note://closed", { scopes: ["write"] }, () => "secret")
+      .tool("job", { scopes: ["write"], task: "required" }, (_args, { signal }) => {
+        ended.push(signal);
+        return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      });
+    const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
+    const denied = [403, 'Bearer error="insufficient_scope", scope="write"'];
+    const met = ({ status, headers }: Reply): unknown[] => [status, headers["www-authenticate"]];
+
+    const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
+    const later = await SessionCaller.open(peer, LATEST, { headers: as("ada:read") });
+    const subscribe = { id: 1, method: "resources/subscribe", params: { uri: "note://closed" } };
+    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect((await session.post(subscribe)).json).toMatchObject({ result: {} });
+    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect(met(await later.post(subscribe))).toEqual(denied);
+    expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
+
+    const capabilities = { extensions: { [TASKS]: {} } };
+    const wide = new ExchangeCaller(peer, { capabilities, headers: as("ada:write") });
+    const narrow = new ExchangeCaller(peer, { capabilities, headers: as("ada:read") });
+    const { result } = await wide.request(1, "tools/call", { name: "job" });
+    const { taskId } = result;
+    const task = { id: 2, method: "tasks/get", params: { taskId } };
+    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
+    expect((await session.post(task)).json).toMatchObject({ result: { status: "working" } });
+    const list = { id: 3, method: "tasks/list" };
+    expect((await later.post(list, as("ada:write"))).json).toMatchObject({ result: { tasks: [{ taskId }] } });
+    expect((await later.post(list)).json).toMatchObject({ result: { tasks: [] } });
+    const asks: [string, Json][] = [
+      ["tasks/get", { taskId }],
+      ["tasks/update", { taskId, inputResponses: {} }],
+      ["tasks/cancel", { taskId }],
+      ["subscriptions/listen", { notifications: { taskIds: [taskId] } }],
+      ["subscriptions/listen", { notifications: { resourceSubscriptions: ["note://closed"] } }],
+    ];
+    for (const [method, params] of asks) {
+      expect([method, ...met(await narrow.post(1, method, params))]).toEqual([method, ...denied]);
+    }
+    expect(ended.map(({ aborted }) => aborted)).toEqual([false]);
+    expect((await wide.post(1, "tasks/cancel", { taskId })).status).toBe(200);
+    expect(ended.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
   });
 
   it("show the handler no secret of theirs", async () => {

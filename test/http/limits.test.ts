@@ -44,7 +44,7 @@ describe("a body", () => {
   });
 
   it("that does not come is not waited for", async () => {
-    const { peer } = await staged({ http: { limits: { bodyMs: 50 } } });
+    const { peer } = await staged({ http: { limits: { bodyMs: 300 } } });
     const answer = await peer.raw(head(peer, "Content-Length: 100"), '{"jsonrpc":');
     expect(answer).toMatch(/^HTTP\/1\.1 408/);
     expect((await peer.post(HELLO)).status).toBe(200);
@@ -61,7 +61,7 @@ describe("a body", () => {
 
 describe("a head", () => {
   it("that does not come is not waited for", async () => {
-    const { peer } = await staged({ http: { limits: { headerMs: 50 } } });
+    const { peer } = await staged({ http: { limits: { headerMs: 300 } } });
     const answer = await peer.raw("POST /mcp HTTP/1.1\r\nHost: ");
     expect(answer === "" || answer.startsWith("HTTP/1.1 408")).toBe(true);
     expect((await peer.post(HELLO)).status).toBe(200);
@@ -142,7 +142,8 @@ describe("too many", () => {
     const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
     stream.hangUp();
     await over;
-    await expect.poll(async () => (await caller.post(4, "subscriptions/listen", listen)).status).toBe(200);
+    const again = async (): Promise<number> => (await caller.post(4, "subscriptions/listen", listen)).status;
+    await expect.poll(again, { timeout: 10_000 }).toBe(200);
   });
 });
 

@@ -107,9 +107,9 @@ describe("a call's stream", () => {
     expect(signal.aborted).toBe(false);
     stage.release("k");
     // The id is free again once the call is over, whoever heard of it.
-    await expect
-      .poll(async () => textOf(await (await caller.call(1, "echo", { text: "free" })).answerTo(1)))
-      .toBe("free");
+    const again = async (): Promise<string> =>
+      textOf(await (await caller.call(1, "echo", { text: "free" })).answerTo(1));
+    await expect.poll(again, { timeout: 10_000 }).toBe("free");
   });
 
   it.each(["before its head", "in mid-stream"])(
@@ -213,7 +213,7 @@ describe("the stream that GET opens", () => {
     await caller.request("resources/subscribe", { uri: "note://one" });
     for (let n = 0; n < 5; n += 1) stage.server.updated("note://one");
     const all = (): Json[] => streams.filter(({ status }) => status === 200).flatMap(({ messages }) => messages);
-    await expect.poll(() => all().length).toBe(5);
+    await expect.poll(() => all().length, { timeout: 10_000 }).toBe(5);
     await caller.request("ping");
     expect(all()).toHaveLength(5);
   });

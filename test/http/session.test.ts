@@ -113,7 +113,7 @@ describe("a session over HTTP", () => {
   });
 
   it("ends when nothing has come for long enough, but not while a stream or a call is open", async () => {
-    const { stage, peer } = await staged({ http: { limits: { sessionIdleMs: 150 } } });
+    const { stage, peer } = await staged({ http: { limits: { sessionIdleMs: 400 } } });
     const listening = await SessionCaller.open(peer, LATEST);
     const stream = await listening.listen();
     const working = await SessionCaller.open(peer, LATEST);

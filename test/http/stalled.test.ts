@@ -148,7 +148,7 @@ describe("a caller who does not read", () => {
   });
 
   it("is cut after a while already for less, and who reads is not", async () => {
-    const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 64 * 1024, lingeringMs: 100, keepAliveMs: 50 };
+    const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100, keepAliveMs: 50 };
     const house = await staged({ http: { limits } });
     const heavy = { notifications: { resourceSubscriptions: [HEAVY] } };
     const made = new ExchangeCaller(house.peer).made("slow", "subscriptions/listen", heavy);

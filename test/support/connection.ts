@@ -1,11 +1,12 @@
 // A connection under test: a handler of a few tools, served on a wire in memory, with a raw peer at the other end.
 
 import { afterEach } from "vitest";
-import type { Context } from "../../src/core/context.ts";
+import type { Caller, Context } from "../../src/core/context.ts";
 import type { Handler, Result } from "../../src/core/handler.ts";
 import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/serve.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
+import type { Transport } from "../../src/transport/transport.ts";
 import { RawPeer } from "./raw-peer.ts";
 
 const text = (value: string): Result => ({
@@ -95,4 +96,28 @@ export async function facing(handler: Handler, options: ConnectionOptions = {}):
   const peer = await new RawPeer(theirs).start();
   open.push({ peer, served });
   return peer;
+}
+
+export interface Proving {
+  readonly peer: RawPeer;
+  /** What the wire proves of whatever comes from now on. */
+  prove(caller: Partial<Caller>): void;
+}
+
+/** The same, on a wire that proves with each message who sends it. */
+export async function proving(handler: Handler, first: Partial<Caller>): Promise<Proving> {
+  const [ours, theirs] = memoryPair();
+  let proved = first;
+  const wire: Transport = {
+    start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { ...proved } })),
+    send: (message) => ours.send(message),
+    close: () => ours.close(),
+  };
+  const served = await serveTransport(handler, wire);
+  const peer = await new RawPeer(theirs).start();
+  open.push({ peer, served });
+  const prove = (caller: Partial<Caller>): void => {
+    proved = caller;
+  };
+  return { peer, prove };
 }

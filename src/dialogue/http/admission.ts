@@ -1,14 +1,15 @@
-// What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a revision
-// that is spoken, a caller who is somebody. Each thing that is not so is refused with a status and one sentence.
+// What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a caller who is
+// somebody. Each thing that is not so is refused with a status and one sentence.
 
 import { AuthRefusal, type Authenticator, type Credentials, type Identity } from "../../core/authenticator.ts";
 import type { Caller } from "../../core/context.ts";
-import { decode, type Limits } from "../../jsonrpc/codec.ts";
+import { decode } from "../../jsonrpc/codec.ts";
 import type { ErrorKind } from "../../protocol/errors.ts";
+import { isRequest } from "../../jsonrpc/message.ts";
 import { Refusal, type RequestHeaders, type Visit } from "../../transport/http/visit.ts";
 import type { HttpLimits } from "./options.ts";
-import type { Taken } from "./session.ts";
 import { refusalBody } from "./status.ts";
+import type { Taken } from "./taken.ts";
 import type { WayBack } from "./way-back.ts";
 
 /** Refuses what cannot be answered in one of these types. No header means that any will do. */
@@ -37,11 +38,15 @@ function checkContentType({ headers }: Visit): void {
 }
 
 /** Undefined where what came is no message, and has been answered so. */
-export async function readMessage(way: WayBack, limits: HttpLimits, messages: Limits): Promise<Taken | undefined> {
+export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Taken | undefined> {
   const { visit } = way;
   checkContentType(visit);
-  const decoded = decode(await visit.body(messages.messageBytes, limits.bodyMs), messages);
-  if (decoded.kind === "message") return decoded;
+  const decoded = decode(await visit.body(limits.messageBytes, limits.bodyMs), limits);
+  if (decoded.kind === "message") {
+    // Whatever is refused from here on is refused under its id.
+    if (isRequest(decoded.message)) way.id = decoded.message.id;
+    return decoded;
+  }
   if (decoded.kind === "batch") {
     return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
   }
@@ -88,7 +93,7 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 /** Whatever ended a visit, as its answer. */
 export function refuse(way: WayBack, error: unknown): void {
   if (error instanceof Refusal) {
-    answer(way, error.status, error.message, error.headers, error.unreadable ? "parse_error" : undefined);
+    answer(way, error.status, error.message, error.headers, error.kind);
   } else if (error instanceof AuthRefusal) {
     answer(way, error.status, error.message, { "www-authenticate": error.challenge });
   } else answer(way, 500, "Internal error", {});
@@ -102,5 +107,5 @@ function answer(
   kind?: ErrorKind,
 ): void {
   way.headers = { ...way.headers, ...headers };
-  way.whole(refusalBody(status, message, kind), status);
+  way.whole({ ...refusalBody(status, message, kind), id: way.id }, status);
 }

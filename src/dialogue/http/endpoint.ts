@@ -15,8 +15,9 @@ import { callerOf, checkAccept, readMessage } from "./admission.ts";
 import type { Exchanges } from "./exchange.ts";
 import { REVISION_HEADER, SESSION_HEADER } from "./headers.ts";
 import type { Common } from "./options.ts";
-import { HttpSession, type Taken } from "./session.ts";
+import { HttpSession } from "./session.ts";
 import { Sessions } from "./sessions.ts";
+import type { Taken } from "./taken.ts";
 import type { WayBack } from "./way-back.ts";
 
 export class Endpoint {
@@ -48,13 +49,13 @@ export class Endpoint {
     this.#connection = connection;
     this.#common = common;
     this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
-    this.#sessions = new Sessions(limits.sessions, limits.sessionIdleMs);
+    this.#sessions = new Sessions(common.room, limits.sessionIdleMs);
   }
 
   async post(way: WayBack, identity: Identity | undefined): Promise<void> {
     const { visit } = way;
     checkAccept(visit, "application/json", "text/event-stream");
-    const taken = await readMessage(way, this.#common.limits, this.#common.messageLimits);
+    const taken = await readMessage(way, this.#common.limits);
     if (taken === undefined) return;
     if (!this.#isExchange(taken, visit)) await this.#postToSession(taken, way, identity);
     else if (taken.kind === "batch") {
@@ -96,7 +97,7 @@ export class Endpoint {
 
   /** A handshake where no sessions are spoken. */
   #isForeign(taken: Taken & { kind: "message" }, { headers }: Visit): boolean {
-    if (this.#sessionNames.size > 0 || headers[REVISION_HEADER] !== undefined) return false;
+    if (this.#sessionNames.size > 0 || this.#exchangeNames.has(headers[REVISION_HEADER] ?? "")) return false;
     return isRequest(taken.message) && taken.message.method === "initialize" && !isExchange(taken.message);
   }
 

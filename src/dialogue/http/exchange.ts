@@ -12,17 +12,17 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
-import { McpError } from "../../protocol/errors.ts";
 import { type EventStream, eventText } from "../../transport/http/event-stream.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
 import { envelope, ExchangeFront, type ExchangeFrontOptions } from "../exchange-front.ts";
 import { cancellation } from "../faults.ts";
 import { loneFlight, type Flight } from "../in-flight.ts";
+import { outcomeOf, SETTLE_MS } from "../outcome.ts";
 import { Rounds, type RoundsOptions } from "../rounds.ts";
 import { checkHeaders } from "./headers.ts";
 import { refusalBody, statusOf } from "./status.ts";
+import { NEVER_GONE } from "./taken.ts";
 import { written, type WayBack } from "./way-back.ts";
 
 export class Exchanges {
@@ -69,7 +69,7 @@ export class Exchanges {
     this.#flights.add(flight);
     if (listens) this.#listens += 1;
     try {
-      const response = await this.#outcome(message, inbound, flight);
+      const response = await outcomeOf(this.#front, message, inbound, flight);
       flight.done = true;
       if (!flight.cancelled) inbound.finish(response);
     } finally {
@@ -106,21 +106,7 @@ export class Exchanges {
     flight.cancelled = true;
     flight.stop.abort(cancellation("it hung up", "the caller"));
   }
-
-  async #outcome(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<ResponseMessage> {
-    const { id, method } = message;
-    try {
-      const result: unknown = await this.#front.answer(message, inbound, flight);
-      if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
-      return { jsonrpc: "2.0", id, result };
-    } catch (error) {
-      return { jsonrpc: "2.0", id, error: this.#front.fault(error, message) };
-    }
-  }
 }
-
-/** How long aborted work may take to say so. */
-const SETTLE_MS = 250;
 
 /** A request with the response stream of its own POST. */
 class ExchangeInbound implements Inbound {
@@ -140,7 +126,7 @@ class ExchangeInbound implements Inbound {
   }
 
   get gone(): AbortSignal {
-    return this.#way.visit.isGone || this.#ended ? AbortSignal.abort() : NEVER;
+    return this.#way.visit.isGone || this.#ended ? AbortSignal.abort() : NEVER_GONE;
   }
 
   open(): EventStream {
@@ -164,5 +150,3 @@ class ExchangeInbound implements Inbound {
     }
   }
 }
-
-const NEVER: AbortSignal = new AbortController().signal;

@@ -14,10 +14,9 @@ import type { Inbound, Transport } from "../../transport/transport.ts";
 import { serveTransport, type ConnectionOptions } from "../serve.ts";
 import { callerOf, checkAccept, readMessage } from "./admission.ts";
 import type { Common } from "./options.ts";
-import type { Taken } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 import type { WayBack } from "./way-back.ts";
-import { wantsAnswer } from "./work.ts";
+import { inboundOf, wantsAnswer, type Taken } from "./taken.ts";
 
 export class OldSse {
   readonly #handler: Handler;
@@ -29,7 +28,7 @@ export class OldSse {
     this.#handler = handler;
     this.#connection = connection;
     this.#common = common;
-    this.#sessions = new Sessions(common.limits.sessions, common.limits.sessionIdleMs);
+    this.#sessions = new Sessions(common.room, common.limits.sessionIdleMs);
   }
 
   open(way: WayBack, identity: Identity | undefined, address: string): void {
@@ -46,7 +45,7 @@ export class OldSse {
     if (id === null) throw new Refusal(400, "The address lacks its sessionId; post to the one that the stream named");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw new Refusal(404, "There is no such session; open a stream first");
-    const taken = await readMessage(way, this.#common.limits, this.#common.messageLimits);
+    const taken = await readMessage(way, this.#common.limits);
     if (taken === undefined) return;
     session.post(taken, way, callerOf(way.visit, identity), this.#common.work.begin(taken));
   }
@@ -102,7 +101,7 @@ class OldSseSession implements Transport {
       over();
     };
     this.#receive({
-      ...(taken.kind === "message" ? taken : { kind: "batch", batch: taken.items }),
+      ...inboundOf(taken),
       caller,
       gone: signal,
       reply: async (message, options) => {

@@ -1,11 +1,13 @@
 // What may be said of a front over HTTP, and the limits that hold where nothing is said. All of them are on.
 
 import type { Authenticator } from "../../core/authenticator.ts";
-import type { Limits } from "../../jsonrpc/codec.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../serve.ts";
+import type { Room } from "./sessions.ts";
 import type { Work } from "./work.ts";
 
-export interface HttpLimits {
+/** Those of one message, and those of the wire. */
+export interface HttpLimits extends Limits {
   /** Bytes of all headers of a request together. */
   readonly headerBytes: number;
   /** How long a caller may take over its headers. */
@@ -35,7 +37,8 @@ export interface HttpLimits {
   readonly replayEvents: number;
 }
 
-export const HTTP_LIMITS: HttpLimits = {
+const HTTP_LIMITS: HttpLimits = {
+  ...DEFAULT_LIMITS,
   headerBytes: 16 * 1024,
   headerMs: 10_000,
   bodyMs: 30_000,
@@ -55,8 +58,21 @@ export const HTTP_LIMITS: HttpLimits = {
 /** What all parts of a front go by. */
 export interface Common {
   readonly limits: HttpLimits;
-  readonly messageLimits: Limits;
   readonly work: Work;
+  /** Sessions of every kind count together. */
+  readonly room: Room;
+}
+
+/** The given ones, the others as they are by default. Throws where one is none, or no number above 0. */
+export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
+  const said = Object.entries(given).filter(([, value]) => value !== undefined);
+  for (const [name, value] of said) {
+    if (!Object.hasOwn(HTTP_LIMITS, name)) {
+      throw new TypeError(`There is no limit \`${name}\`; there are ${Object.keys(HTTP_LIMITS).join(", ")}`);
+    }
+    if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
+  }
+  return { ...HTTP_LIMITS, ...Object.fromEntries(said) };
 }
 
 export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown"> {
@@ -66,7 +82,5 @@ export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown">
   readonly oldSse?: boolean;
   /** Asks callers who they are; without it anybody may call. */
   readonly auth?: Authenticator;
-  /** Limits of one message. */
-  readonly messageLimits?: Partial<Limits>;
   readonly limits?: Partial<HttpLimits>;
 }

@@ -3,14 +3,15 @@
 // any more goes by the stream for what comes unasked, except answers, which have no place there.
 
 import { isResponse, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
+import type { Revision } from "../../protocol/revision.ts";
 import type { ReplayStream } from "../../transport/http/replay.ts";
 import { written, type WayBack } from "./way-back.ts";
 
 /** What the session lends to its POSTs. */
 export interface PostHost {
-  readonly primes: boolean;
+  readonly revision: Revision | undefined;
   newStream(): ReplayStream;
-  prime(stream: ReplayStream): void;
+  attach(stream: ReplayStream, way: WayBack): void;
   send(message: Message | readonly Message[]): Promise<void>;
 }
 
@@ -46,28 +47,28 @@ export class PostWay {
   drop(): void {
     if (this.#over) return;
     this.#over = true;
-    if (!this.gone) (this.#stream ?? this.begin()).finish();
+    if (this.#stream !== undefined) this.#stream.finish();
+    // Without an event that has an id nobody comes back for an answer that is not there.
+    else if (!this.gone) this.#way.events(() => undefined).end();
     this.#done();
   }
 
+  /** In revisions in which a server may not end a stream before its time, nothing. */
   hangUp(retryMs: number): void {
-    if (this.#over || this.gone) return;
-    const stream = this.#stream ?? (this.#host.primes ? this.begin() : undefined);
-    stream?.hangUp(retryMs);
+    if (this.#over || this.gone || this.#host.revision?.primes !== true) return;
+    (this.#stream ?? this.begin()).hangUp(retryMs);
   }
 
   /** Makes it a stream of events. */
   begin(): ReplayStream {
     const stream = this.#host.newStream();
     this.#stream = stream;
-    const outlet = this.#way.events(() => stream.detach(outlet));
-    stream.attach(outlet);
-    this.#host.prime(stream);
+    this.#host.attach(stream, this.#way);
     return stream;
   }
 
   #divert(message: Message | readonly Message[]): void {
-    if (!Array.isArray(message) && !isResponse(message as Message))
-      void this.#host.send(message).catch(() => undefined);
+    if (Array.isArray(message) || isResponse(message as Message)) return;
+    void this.#host.send(message).catch(() => undefined);
   }
 }

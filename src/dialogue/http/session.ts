@@ -9,54 +9,39 @@ import { isResponse, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import { readEventId, ReplayStream, type ReplayStore } from "../../transport/http/replay.ts";
+import type { ReplayStore, ReplayStream } from "../../transport/http/replay.ts";
 import { Refusal } from "../../transport/http/visit.ts";
-import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
+import type { Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "./headers.ts";
 import { PostWay } from "./post-way.ts";
+import { SessionStreams } from "./session-streams.ts";
+import { inboundOf, NEVER_GONE, wantsAnswer, type Taken } from "./taken.ts";
 import type { WayBack } from "./way-back.ts";
-import { wantsAnswer } from "./work.ts";
 
 /** How soon a caller comes back whose connection ended, where nobody says otherwise. */
 const RETRY_MS = 1_000;
-/** Streams that have ended and are kept for callers who did not get their last events. */
-const MOST_FINISHED = 32;
-
-/** The name of the stream for what comes unasked. */
-const UNASKED = "0";
-
-export type Taken =
-  | { readonly kind: "message"; readonly message: Message }
-  | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
 export class HttpSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
   usedAt: number = performance.now();
-  readonly #store: ReplayStore;
-  readonly #streams = new Map<string, ReplayStream>();
+  readonly #streams: SessionStreams;
+  /** Those that are not answered yet. */
+  readonly #posts = new Set<PostWay>();
   #revision: Revision | undefined;
   /** The caller has been told the id. */
   #named = false;
   #receive: (inbound: Inbound) => void = () => undefined;
-  #names = 0;
-  /** Those that are not answered yet. */
-  readonly #posts = new Set<PostWay>();
 
   constructor(id: string, principal: string | undefined, store: ReplayStore) {
     this.id = id;
     this.principal = principal;
-    this.#store = store;
-    this.#streams.set(UNASKED, new ReplayStream(UNASKED, store));
+    this.#streams = new SessionStreams(store);
   }
 
   /** Nobody waits for anything here. */
   get idle(): boolean {
-    return this.#posts.size === 0 && ![...this.#streams.values()].some((stream) => stream.attached);
-  }
-
-  get primes(): boolean {
-    return this.#revision?.primes === true;
+    return this.#posts.size === 0 && !this.#streams.attached;
   }
 
   /** Undefined until the handshake has been answered. */
@@ -70,22 +55,19 @@ export class HttpSession implements Transport {
 
   /** What no request stands behind. */
   async send(message: Message | readonly Message[]): Promise<void> {
-    this.#unasked().send(encode(message));
+    this.#streams.sendUnasked(encode(message));
   }
 
   async close(): Promise<void> {
     for (const post of this.#posts) post.drop();
-    for (const stream of this.#streams.values()) {
-      stream.finish();
-      stream.forget();
-    }
+    this.#streams.close();
   }
 
   /** Resolves when its answers are out, or none will come. */
   post(taken: Taken, way: WayBack, caller: Partial<Caller>): Promise<void> | undefined {
     this.usedAt = performance.now();
     if (!wantsAnswer(taken)) {
-      this.#receive({ ...inboundOf(taken), caller, gone: NEVER, reply: async () => undefined });
+      this.#receive({ ...inboundOf(taken), caller, gone: NEVER_GONE, reply: async () => undefined });
       way.empty(202);
       return undefined;
     }
@@ -105,7 +87,7 @@ export class HttpSession implements Transport {
         ...inboundOf(taken),
         caller,
         get gone() {
-          return post.gone ? AbortSignal.abort() : NEVER;
+          return post.gone ? AbortSignal.abort() : NEVER_GONE;
         },
         reply: async (message, options) => {
           if (this.#learn(message)) this.#name(way);
@@ -120,42 +102,33 @@ export class HttpSession implements Transport {
   /** A GET: what comes unasked, or the rest of a stream that broke. */
   get(way: WayBack, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
-    if (lastEventId === undefined) {
-      this.#attach(this.#unasked(), way);
+    if (lastEventId === undefined || lastEventId === "") {
+      this.attach(this.#streams.openUnasked(), way);
       return;
     }
-    const place = readEventId(lastEventId);
-    const stream = place && this.#streams.get(place.stream);
-    if (place === undefined || stream === undefined || !stream.reaches(place.number)) {
+    const found = this.#streams.find(lastEventId);
+    if (found === undefined) {
       throw new Refusal(400, `What came after the event ${JSON.stringify(lastEventId)} is not kept here any more`);
     }
-    this.#attach(stream, way, place.number);
+    // By the standard of event streams this, and nothing else, keeps a caller from coming back once more.
+    if (found.stream.endsAt(found.after)) way.empty(204);
+    else this.attach(found.stream, way, found.after);
   }
 
-  /** A stream for the events of one POST. */
   newStream(): ReplayStream {
-    const name = (this.#names += 1).toString(36);
-    const stream = new ReplayStream(name, this.#store);
-    this.#streams.set(name, stream);
-    this.#forgetFinished();
-    return stream;
+    return this.#streams.open();
   }
 
-  prime(stream: ReplayStream): void {
-    if (this.primes) stream.prime(RETRY_MS);
-  }
-
-  #attach(stream: ReplayStream, way: WayBack, after?: number): void {
-    const outlet = way.events(() => {
-      stream.detach(outlet);
+  /** Lets the stream go on by this way; without a place in it, from the beginning, which is marked. */
+  attach(stream: ReplayStream, way: WayBack, after?: number): void {
+    const outlet = way.events((over) => {
+      stream.detach(over);
       this.usedAt = performance.now();
     });
+    // The caller may have gone while nobody looked.
+    if (outlet.isOver) return;
     stream.attach(outlet, after);
-    if (after === undefined) this.prime(stream);
-  }
-
-  #unasked(): ReplayStream {
-    return this.#streams.get(UNASKED) ?? new ReplayStream(UNASKED, this.#store);
+    if (after === undefined && this.#revision?.primes === true) stream.prime(RETRY_MS);
   }
 
   /** The revision is known from the answer to the handshake; true where this is it. */
@@ -172,18 +145,4 @@ export class HttpSession implements Transport {
     this.#named = true;
     way.headers = { ...way.headers, [SESSION_HEADER]: this.id };
   }
-
-  #forgetFinished(): void {
-    const finished = [...this.#streams].filter(([, stream]) => stream.finished && !stream.attached);
-    for (const [name, stream] of finished.slice(0, -MOST_FINISHED)) {
-      stream.forget();
-      this.#streams.delete(name);
-    }
-  }
 }
-
-function inboundOf(taken: Taken): Pick<Inbound, "kind" | "message" | "batch"> {
-  return taken.kind === "message" ? taken : { kind: "batch", batch: taken.items };
-}
-
-const NEVER: AbortSignal = new AbortController().signal;

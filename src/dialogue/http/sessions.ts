@@ -2,6 +2,7 @@
 // to the principal that opened it, and for everybody else it does not exist. A session ends when its caller ends
 // it, or after a long time in which nobody waited for anything.
 
+import { unref } from "../../core/unref.ts";
 import type { Served } from "../serve.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 
@@ -14,26 +15,46 @@ export interface Tabled {
 
 const MOST_SWEEP_MS = 30_000;
 
+/** How many sessions there may be, in all tables that share it. */
+export class Room {
+  readonly #most: number;
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws a Refusal where there is none. */
+  take(): void {
+    if (this.#taken >= this.#most) {
+      throw new Refusal(503, "Too many sessions are open; try again later", { "retry-after": "10" });
+    }
+    this.#taken += 1;
+  }
+
+  give(): void {
+    this.#taken -= 1;
+  }
+}
+
 export class Sessions<Session extends Tabled> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<Served> }>();
-  readonly #most: number;
+  readonly #room: Room;
   readonly #idleMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(most: number, idleMs: number) {
-    this.#most = most;
+  constructor(room: Room, idleMs: number) {
+    this.#room = room;
     this.#idleMs = idleMs;
   }
 
   /** Throws a Refusal where there is no room. */
   add<Made extends Session>(make: (id: string) => Made, serve: (session: Made) => Promise<Served>): Made {
-    if (this.#sessions.size >= this.#most) {
-      throw new Refusal(503, "Too many sessions are open; try again later", { "retry-after": "10" });
-    }
+    this.#room.take();
     const session = make(newId());
     const served = serve(session);
     this.#sessions.set(session.id, { session, served });
-    this.#sweeper ??= setInterval(() => this.#sweep(), Math.min(MOST_SWEEP_MS, this.#idleMs)).unref();
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MOST_SWEEP_MS, this.#idleMs)));
     return session;
   }
 
@@ -46,6 +67,7 @@ export class Sessions<Session extends Tabled> {
     const found = this.#sessions.get(id);
     if (found === undefined) return;
     this.#sessions.delete(id);
+    this.#room.give();
     if (this.#sessions.size === 0) this.#rest();
     await (await found.served).close(graceMs);
   }

@@ -24,6 +24,7 @@ export function statusOf(error: ErrorBody): number {
 const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
   [401, "unauthorized"],
   [403, "access_denied"],
+  [500, "internal_error"],
   [503, "rate_limited"],
 ]);
 

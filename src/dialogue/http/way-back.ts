@@ -1,10 +1,10 @@
-// The way back of one POST. Its head is held back until the first message is known: nothing but the answer makes
+// The way back of one visit. Its head is held back until the first message is known: nothing but the answer makes
 // one JSON body, anything before it makes an event stream, and so does a long silence, because whoever stands
 // between takes a connection for dead on which nothing happens. What the events carry besides messages (ids, places
 // to come back to) is for the style that opened the stream.
 
 import { encode } from "../../jsonrpc/codec.ts";
-import type { ErrorBody, Message, ResponseMessage } from "../../jsonrpc/message.ts";
+import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import { EventStream } from "../../transport/http/event-stream.ts";
 import { Pulse } from "../../transport/http/pulse.ts";
 import type { Visit } from "../../transport/http/visit.ts";
@@ -14,7 +14,10 @@ import type { HttpLimits } from "./options.ts";
 type Headers = Readonly<Record<string, string>>;
 
 /** An error that has a status and headers of its own, such as a challenge. */
-export type Denial = (error: ErrorBody) => { readonly status: number; readonly headers: Headers } | undefined;
+export interface Denied {
+  readonly status: number;
+  readonly headers: Headers;
+}
 
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
@@ -35,10 +38,11 @@ export class Streams {
     });
   }
 
-  open(visit: Visit, headers: Headers, ended: () => void): EventStream {
+  /** `ended` may be called before this returns, where the caller is gone already. */
+  open(visit: Visit, headers: Headers, ended: (stream: EventStream) => void): EventStream {
     const stream: EventStream = new EventStream(visit.stream(headers), this.#limits, () => {
       this.#open.delete(stream);
-      ended();
+      ended(stream);
     });
     this.#open.add(stream);
     visit.onGone(() => stream.cut());
@@ -62,18 +66,20 @@ export class Streams {
 export class WayBack {
   readonly visit: Visit;
   readonly since: number = performance.now();
+  /** Of the request that it is the way back of, once that has been read. */
+  id: Id | null = null;
   /** Sent with the head, whichever it will be. */
   headers: Headers;
+  /** Which errors are denials; none where nobody has said. Never throws. */
+  denial: ((error: ErrorBody) => Denied | undefined) | undefined;
   readonly #streams: Streams;
-  readonly #denial: Denial | undefined;
   #silent: (() => void) | undefined;
   #begun = false;
 
-  constructor(visit: Visit, headers: Headers, streams: Streams, denial?: Denial) {
+  constructor(visit: Visit, headers: Headers, streams: Streams) {
     this.visit = visit;
     this.headers = headers;
     this.#streams = streams;
-    this.#denial = denial;
   }
 
   /** Whether a head is out. */
@@ -90,14 +96,14 @@ export class WayBack {
   /** The silence was too long. */
   break(): void {
     this.#streams.release(this);
-    if (!this.#begun) this.#silent?.();
+    if (!this.#begun && !this.visit.isGone) this.#silent?.();
   }
 
   /** The one answer, as JSON. `status` is for errors that have none of their own. Never throws. */
   whole(message: ResponseMessage | readonly Message[], status = 200): void {
     if (this.#begun) return;
     this.#begin();
-    const denied = "error" in message ? this.#denial?.(message.error) : undefined;
+    const denied = "error" in message ? this.denial?.(message.error) : undefined;
     const headers = { ...JSON_TYPE, ...this.headers, ...denied?.headers };
     this.visit.answer(denied?.status ?? status, headers, written(message));
   }
@@ -110,7 +116,7 @@ export class WayBack {
   }
 
   /** The head of an event stream; once. */
-  events(ended: () => void): EventStream {
+  events(ended: (stream: EventStream) => void): EventStream {
     this.#begin();
     return this.#streams.open(this.visit, this.headers, ended);
   }

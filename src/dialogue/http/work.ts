@@ -2,9 +2,9 @@
 // work from ending must always get in (the answers to our questions, cancellations), and a listen has a bound of its
 // own, because it is no work.
 
-import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
+import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { Refusal } from "../../transport/http/visit.ts";
-import type { Taken } from "./session.ts";
+import { wantsAnswer, type Taken } from "./taken.ts";
 
 export class Work {
   readonly #most: number;
@@ -14,7 +14,7 @@ export class Work {
     this.#most = most;
   }
 
-  /** Throws a Refusal where there is no room; otherwise gives what must be called once when the work is over. */
+  /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
   begin(taken: Taken): () => void {
     if (!isWork(taken)) return () => undefined;
     if (this.#count >= this.#most) {
@@ -27,12 +27,6 @@ export class Work {
       isOver = true;
     };
   }
-}
-
-/** Whether anything in it wants an answer. */
-export function wantsAnswer(taken: Taken): boolean {
-  if (taken.kind === "message") return isRequest(taken.message);
-  return taken.items.some((item) => "fault" in item || isRequest(item.message));
 }
 
 function isWork(taken: Taken): boolean {

@@ -2,13 +2,15 @@
 // answers that are late) is a member here, and costs no timer of its own. It runs only while it has members, and
 // never keeps a process alive.
 
+import { unref } from "../../core/unref.ts";
+
 export class Pulse<T> {
   readonly #tickMs: number;
   readonly #act: (member: T, now: number) => void;
   readonly #members = new Set<T>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `act` is called for each member at each tick, with a time that never goes back. It must not throw. */
+  /** `act` is called for each member at each tick, with a time that never goes back; one for which it throws is let go of. */
   constructor(tickMs: number, act: (member: T, now: number) => void) {
     this.#tickMs = tickMs;
     this.#act = act;
@@ -21,9 +23,7 @@ export class Pulse<T> {
   add(member: T): void {
     this.#members.add(member);
     if (this.#timer !== undefined) return;
-    this.#timer = setInterval(() => this.#tick(), this.#tickMs);
-    // In some runtimes a timer is a number, which has no such method and needs none.
-    (this.#timer as { unref?: () => void }).unref?.();
+    this.#timer = unref(setInterval(() => this.#tick(), this.#tickMs));
   }
 
   delete(member: T): void {
@@ -41,6 +41,13 @@ export class Pulse<T> {
   #tick(): void {
     if (this.#members.size === 0) return this.clear();
     const now = performance.now();
-    for (const member of this.#members) this.#act(member, now);
+    for (const member of this.#members) {
+      try {
+        this.#act(member, now);
+      } catch {
+        // Thrown out of a timer it would end the process, and with it all that the others wait for.
+        this.#members.delete(member);
+      }
+    }
   }
 }

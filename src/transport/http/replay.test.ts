@@ -75,16 +75,41 @@ describe("a stream that can be resumed", () => {
     expect(second.data).toEqual(["two"]);
   });
 
-  it("sends each event by one connection only, the newest", () => {
+  it("has one connection: who comes later takes the place of who was there", () => {
     const stream = new ReplayStream("0", new ReplayStore(1_000, 10));
     const [first, second] = [new Connection(), new Connection()];
     stream.attach(first);
     stream.attach(second);
+    expect(first.ended).toBe(true);
+    // The end of the first is noticed late, and is no longer anybody's business.
+    stream.detach(first);
     stream.send("one");
     expect([first.data, second.data]).toEqual([[], ["one"]]);
-    stream.detach(second);
+  });
+
+  it("hands over what nobody has taken, and counts on from what somebody has", () => {
+    const stream = new ReplayStream("0", new ReplayStore(1_000, 10));
+    const connection = new Connection();
+    stream.attach(connection);
+    stream.send("one");
+    stream.detach(connection);
     stream.send("two");
-    expect([first.data, second.data]).toEqual([["two"], ["one"]]);
+    stream.send("three");
+    expect(stream.handOver()).toEqual(["two", "three"]);
+    expect(stream.handOver()).toEqual([]);
+    const back = new Connection();
+    stream.attach(back, 0);
+    expect([back.data, back.lastId]).toEqual([["one"], "0-1"]);
+    stream.send("four");
+    expect([back.data, back.lastId]).toEqual([["one", "four"], "0-2"]);
+  });
+
+  it("knows where nothing more will come", () => {
+    const stream = new ReplayStream("a", new ReplayStore(1_000, 10));
+    stream.send("one");
+    expect(stream.endsAt(1)).toBe(false);
+    stream.finish();
+    expect([stream.endsAt(0), stream.endsAt(1)]).toEqual([false, true]);
   });
 
   it("ends at once for who comes back after the last event", () => {
@@ -116,7 +141,7 @@ describe("what is kept", () => {
   });
 
   it("is bounded in all: whoever has kept the longest lets go", () => {
-    const store = new ReplayStore(120, 100);
+    const store = new ReplayStore(80, 100);
     const [first, second] = [new ReplayStream("a", store), new ReplayStream("b", store)];
     first.send("x".repeat(40));
     second.send("y".repeat(30));

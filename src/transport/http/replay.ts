@@ -11,12 +11,9 @@ export interface Outlet {
   end(): void;
 }
 
-/** Connections that one stream may have at once. */
-const MOST_OUTLETS = 8;
-
 interface Kept {
   readonly number: number;
-  readonly text: string;
+  readonly data: string;
 }
 
 /** The bound on all that is kept: whoever has kept the longest lets go first. */
@@ -58,13 +55,18 @@ export class ReplayStream {
   #lost = 0;
   /** Whether some caller knows an id of ours, and so can come back. */
   #known = false;
+  #begun = false;
   #finished = false;
-  /** Of several connections the last one is used: the others may be dead without having said so. */
-  #outlets: Outlet[] = [];
+  #outlet: Outlet | undefined;
 
   constructor(name: string, store: ReplayStore) {
     this.#name = name;
     this.#store = store;
+  }
+
+  /** Whether it ever had a connection. */
+  get begun(): boolean {
+    return this.#begun;
   }
 
   get finished(): boolean {
@@ -72,7 +74,7 @@ export class ReplayStream {
   }
 
   get attached(): boolean {
-    return this.#outlets.length > 0;
+    return this.#outlet !== undefined;
   }
 
   /** Whether anybody is there, or can come back: otherwise what is sent reaches nobody. */
@@ -82,44 +84,44 @@ export class ReplayStream {
 
   /** An event with an id and nothing in it: from now on the caller can come back. */
   prime(retryMs: number): void {
-    const outlet = this.#outlets.at(-1);
-    if (outlet === undefined) return;
+    if (this.#outlet === undefined) return;
     this.#known = true;
-    outlet.send(eventText({ id: this.#id(this.#taken), retry: retryMs, data: "" }));
+    this.#outlet.send(eventText({ id: this.#id(this.#taken), retry: retryMs, data: "" }));
   }
 
   send(data: string, last = false): void {
     if (this.#finished) return;
     const number = (this.#newest += 1);
-    const text = eventText({ id: this.#id(number), data });
-    this.#kept.push({ number, text });
+    this.#kept.push({ number, data });
     if (this.#kept.length > this.#store.maxEvents) this.#forget(1);
-    this.#store.keep(this, text.length);
+    this.#store.keep(this, data.length);
     this.#finished = last;
-    const outlet = this.#outlets.at(-1);
+    const outlet = this.#outlet;
     if (outlet === undefined) return;
     this.#taken = number;
     this.#known = true;
-    outlet.send(text);
-    if (last) this.#endAll();
+    outlet.send(this.#text({ number, data }));
+    if (last) this.#end();
   }
 
   /** Nothing will follow, and nothing was the answer. */
   finish(): void {
     this.#finished = true;
-    this.#endAll();
+    this.#end();
   }
 
   /** Goes on by this connection, after the event that it names, or else after the last one that was taken. */
   attach(outlet: Outlet, after: number = this.#taken): void {
+    // The one before may be dead without having said so.
+    this.#end();
+    this.#begun = true;
+    this.#outlet = outlet;
     // In one piece: a reader is not slow because there is much to catch up with.
     const missed = this.#kept.filter(({ number }) => number > after);
-    if (missed.length > 0) outlet.send(missed.map(({ text }) => text).join(""));
+    if (missed.length > 0) outlet.send(missed.map((event) => this.#text(event)).join(""));
     this.#taken = this.#newest;
-    this.#known ||= this.#newest > 0;
-    this.#outlets.push(outlet);
-    if (this.#outlets.length > MOST_OUTLETS) this.#outlets.shift()?.end();
-    if (this.#finished) this.#endAll();
+    this.#known ||= missed.length > 0;
+    if (this.#finished) this.#end();
   }
 
   /** Whether all that came after this event is still there to be sent. */
@@ -127,15 +129,30 @@ export class ReplayStream {
     return after >= this.#lost && after <= this.#newest;
   }
 
-  detach(outlet: Outlet): void {
-    this.#outlets = this.#outlets.filter((one) => one !== outlet);
+  /** Whether nothing will ever come after this event. */
+  endsAt(after: number): boolean {
+    return this.#finished && after === this.#newest;
   }
 
-  /** Ends the connections, not the stream. Only where the caller has an id to come back with. */
+  detach(outlet: Outlet): void {
+    if (this.#outlet === outlet) this.#outlet = undefined;
+  }
+
+  /** Ends the connection, not the stream. Only where the caller has an id to come back with. */
   hangUp(retryMs: number): void {
     if (!this.#known || this.#finished) return;
-    this.#outlets.at(-1)?.send(eventText({ retry: retryMs }));
-    this.#endAll();
+    this.#outlet?.send(eventText({ retry: retryMs }));
+    this.#end();
+  }
+
+  /** What no connection has taken, for a stream that takes this one's place; it is no longer kept here. */
+  handOver(): readonly string[] {
+    const left = this.#kept.filter(({ number }) => number > this.#taken);
+    this.#kept.length -= left.length;
+    // Nobody has seen their numbers, so they may be used again.
+    this.#newest = Math.max(this.#taken, this.#lost);
+    this.#release(left);
+    return left.map(({ data }) => data);
   }
 
   /** Lets go of everything that is kept. */
@@ -144,16 +161,24 @@ export class ReplayStream {
   }
 
   #forget(count: number): void {
-    let bytes = 0;
-    for (const { number, text } of this.#kept.splice(0, count)) {
-      bytes += text.length;
-      this.#lost = number;
-    }
+    const gone = this.#kept.splice(0, count);
+    this.#lost = gone.at(-1)?.number ?? this.#lost;
+    this.#release(gone);
+  }
+
+  #release(gone: readonly Kept[]): void {
+    const bytes = gone.reduce((sum, { data }) => sum + data.length, 0);
     this.#store.letGo(this, bytes, this.#kept.length === 0);
   }
 
-  #endAll(): void {
-    for (const outlet of this.#outlets.splice(0)) outlet.end();
+  #end(): void {
+    const outlet = this.#outlet;
+    this.#outlet = undefined;
+    outlet?.end();
+  }
+
+  #text({ number, data }: Kept): string {
+    return eventText({ id: this.#id(number), data });
   }
 
   #id(number: number): string {

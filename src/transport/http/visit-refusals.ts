@@ -20,7 +20,7 @@ export function tooSlow(maxMs: number): Refusal {
 }
 
 export function notUtf8(): Refusal {
-  return new Refusal(400, "The body is not UTF-8.", {}, true);
+  return new Refusal(400, "The body is not UTF-8.", {}, "parse_error");
 }
 
 export function compressed(): Refusal {

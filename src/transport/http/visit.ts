@@ -52,14 +52,14 @@ export interface Sink {
 export class Refusal extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** What came is no text at all, let alone a message. */
-  readonly unreadable: boolean;
+  /** What happened, where the status does not say it all. */
+  readonly kind: "parse_error" | "shutting_down" | undefined;
 
-  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, unreadable = false) {
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, kind?: Refusal["kind"]) {
     super(message);
     this.name = "Refusal";
     this.status = status;
     this.headers = headers;
-    this.unreadable = unreadable;
+    this.kind = kind;
   }
 }
