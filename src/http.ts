@@ -4,13 +4,14 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
-import { createFront, type MountOptions } from "./front.ts";
+import { createFront } from "./front.ts";
+import { checkMountOptions, type MountOptions } from "./http-options.ts";
 import { NodeVisit } from "./transport/http/node-visit.ts";
 import { WebVisit } from "./transport/http/web-visit.ts";
 
 export { AuthRefusal, type Authenticator, type Credentials, type Identity } from "./core/authenticator.ts";
 export type { HttpLimits, HttpFrontOptions } from "./dialogue/http/options.ts";
-export type { MountOptions } from "./front.ts";
+export type { MountOptions } from "./http-options.ts";
 
 export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };
 export type FetchHandler = ((request: Request) => Promise<Response>) & { close(): Promise<void> };
@@ -22,6 +23,7 @@ export type FetchHandler = ((request: Request) => Promise<Response>) & { close()
  * app.all("/mcp", nodeHandler(server));
  */
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
+  checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
   const take = (request: IncomingMessage, response: ServerResponse): void =>
     front.take(new NodeVisit(request, response));
@@ -36,6 +38,7 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
  * export default { fetch: fetchHandler(server, { allowedHosts: ["mcp.example.com"] }) };
  */
 export function fetchHandler(handler: Handler, options: MountOptions = {}): FetchHandler {
+  checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
   const take = (request: Request): Promise<Response> => {
     const visit = new WebVisit(request);

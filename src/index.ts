@@ -3,7 +3,8 @@
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
-import type { Closeable, HttpOptions, ServeOptions, Serving } from "./serve.ts";
+import type { HttpOptions } from "./http-options.ts";
+import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
 /** Connects to a command, a handler or a transport, in whatever revision it speaks. */
 export async function connect(target: Target, options?: ConnectOptions): Promise<Client> {

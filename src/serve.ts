@@ -7,19 +7,12 @@ import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
 import { within } from "./core/within.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
-import type { MountOptions } from "./front.ts";
+import { checkHttpOptions, checkNames, type HttpOptions } from "./http-options.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
 /** What closing may take once the end of input is there: clients kill after four seconds. */
 const CLOSE_BUDGET_MS = 1_500;
-
-export interface HttpOptions extends MountOptions {
-  /** The address to listen on. "127.0.0.1". */
-  readonly host?: string;
-  /** 3000; with 0 the system picks one that is free. */
-  readonly port?: number;
-}
 
 export interface ServeOptions extends ConnectionOptions {
   /** Other streams than the process's own. */
@@ -46,8 +39,36 @@ export interface Serving {
 /** A handler that holds something says how to let go of it. */
 export type Closeable = Handler & { close?(budgetMs?: number): Promise<void> | void };
 
-/** Two servers on one stdin would each answer every message. */
-let served = false;
+// By the types, so that an option which is added there must be added here.
+const OPTIONS = {
+  http: true,
+  stdio: true,
+  limits: true,
+  ordering: true,
+  profile: true,
+  revisions: true,
+  rounds: true,
+  maxInFlight: true,
+  graceMs: true,
+  mayShutDown: true,
+} as const satisfies Record<keyof ServeOptions, true>;
+
+/** Known to all copies of this package that a process may have, since it has one stdin. */
+const STDIO = Symbol.for("catenary.stdio");
+const TAKEN = "This process serves on its stdio already: one serve() for each process, or streams of their own";
+
+/**
+ * Two servers on one stdin would each answer every message: whoever comes second is told this sentence. Returns what
+ * leaves it to others again.
+ */
+export function takeStdio(sentence: string): () => void {
+  const holder = process as { [STDIO]?: string };
+  if (holder[STDIO] !== undefined) throw new Error(holder[STDIO]);
+  holder[STDIO] = sentence;
+  return () => {
+    delete holder[STDIO];
+  };
+}
 
 /** Resolves when it is ready to be spoken to. */
 export function serve(
@@ -59,18 +80,14 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   if (typeof handler !== "function") {
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
+  checkNames("serve()", options, OPTIONS);
   const { stdio, limits, http, ...connection } = options;
   if (http !== undefined) {
+    checkHttpOptions(http);
     if (stdio !== undefined) throw new TypeError("serve() takes either `stdio` or `http`: call it once for each");
     return overHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
   }
-  if (stdio === undefined) {
-    if (served)
-      throw new Error(
-        "This process serves on its stdio already: one serve() for each process, or streams of their own",
-      );
-    served = true;
-  }
+  if (stdio === undefined) takeStdio(TAKEN);
   const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
   const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));

@@ -90,7 +90,7 @@ export class SessionFront {
         this.#level = params["level"] as LogLevel;
         return {};
       case "resources/subscribe":
-        await this.#listen.subscribe(params["uri"] as string);
+        await this.#listen.subscribe(params["uri"] as string, this.#callerOf(inbound));
         return {};
       case "resources/unsubscribe":
         await this.#listen.unsubscribe(params["uri"] as string);

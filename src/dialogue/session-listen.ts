@@ -1,9 +1,11 @@
 // The listens that a session keeps with its handler: one for changed lists, which is also the way of whatever
-// an end wants outside any call, and one for each resource that the caller has subscribed to. A listen that
-// breaks is opened again, and since nobody knows what was missed, the caller is told that it may have changed.
+// an end wants outside any call, and one for each resource that the caller has subscribed to. What the wire proves of
+// a caller it proves of one message, so each subscribe is a listen of its own, which takes the place of the one before
+// when it is granted. A listen that breaks is opened again, and since nobody knows what was missed, the caller is told
+// that it may have changed.
 
 import { onAbort } from "../core/abort.ts";
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { unref } from "../core/unref.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
@@ -26,7 +28,8 @@ export interface ListenHost {
 
 export class SessionListen {
   readonly #handler: Handler;
-  readonly #subscriptions = new Map<string, Listening>();
+  /** By address: the one that is granted, and those that are not yet. */
+  readonly #subscriptions = new Map<string, Set<Listening>>();
   #lists: Listening | undefined;
   #host: ListenHost | undefined;
   #canSubscribe = false;
@@ -50,48 +53,58 @@ export class SessionListen {
     this.#lists.open().catch(() => undefined);
   }
 
-  async subscribe(uri: string): Promise<void> {
+  async subscribe(uri: string, caller: Caller): Promise<void> {
     const host = this.#host;
     if (!this.#canSubscribe || host === undefined) throw methodNotFound("resources/subscribe");
-    const known = this.#subscriptions.get(uri);
-    const subscription = known ?? this.#add(uri, host);
+    const all = this.#openAt(uri);
+    const missed = { method: UPDATED, params: { uri } };
+    const own: ListenHost = { ...host, context: { ...host.context, caller } };
+    const listening = new Listening(this.#handler, own, { resourceSubscriptions: [uri] }, [missed]);
+    all.add(listening);
     try {
-      const uris = (await subscription.open())["resourceSubscriptions"];
-      if (Array.isArray(uris) && uris.includes(uri)) return;
+      const uris = (await listening.open())["resourceSubscriptions"];
+      const isGranted = Array.isArray(uris) && uris.includes(uri);
+      if (!isGranted) throw invalidParams(`Updates of ${uri} cannot be subscribed to`, { uri });
     } catch (error) {
-      this.#drop(uri, subscription);
+      this.#drop(uri, all, listening);
       throw error;
     }
-    this.#drop(uri, subscription);
-    throw invalidParams(`Updates of ${uri} cannot be subscribed to`, { uri });
+    // It may have been taken back meanwhile.
+    if (!all.has(listening)) return;
+    for (const other of [...all]) if (other !== listening && other.isOpen) this.#drop(uri, all, other);
   }
 
   async unsubscribe(uri: string): Promise<void> {
     if (!this.#canSubscribe) throw methodNotFound("resources/unsubscribe");
-    this.#drop(uri);
+    this.#dropAll(uri);
   }
 
   close(): void {
     this.#lists?.close();
-    for (const uri of [...this.#subscriptions.keys()]) this.#drop(uri);
+    for (const uri of [...this.#subscriptions.keys()]) this.#dropAll(uri);
   }
 
-  #add(uri: string, host: ListenHost): Listening {
+  #openAt(uri: string): Set<Listening> {
+    const found = this.#subscriptions.get(uri);
+    if (found !== undefined) return found;
     if (this.#subscriptions.size >= MOST_SUBSCRIPTIONS) {
       throw McpError.of("rate_limited", `A session has at most ${MOST_SUBSCRIPTIONS} subscriptions`, { uri });
     }
-    const missed = { method: UPDATED, params: { uri } };
-    const added = new Listening(this.#handler, host, { resourceSubscriptions: [uri] }, [missed]);
+    const added = new Set<Listening>();
     this.#subscriptions.set(uri, added);
     return added;
   }
 
-  /** With `only`, just that one: another may have taken its place meanwhile. */
-  #drop(uri: string, only?: Listening): void {
-    const found = this.#subscriptions.get(uri);
-    if (found === undefined || (only !== undefined && found !== only)) return;
-    found.close();
-    this.#subscriptions.delete(uri);
+  #dropAll(uri: string): void {
+    const all = this.#subscriptions.get(uri) ?? new Set();
+    for (const listening of [...all]) this.#drop(uri, all, listening);
+  }
+
+  #drop(uri: string, all: Set<Listening>, listening: Listening): void {
+    listening.close();
+    all.delete(listening);
+    // After all were dropped, others may have begun anew.
+    if (all.size === 0 && this.#subscriptions.get(uri) === all) this.#subscriptions.delete(uri);
   }
 }
 
@@ -109,7 +122,7 @@ class Listening {
   /** What may have happened while it was broken. */
   readonly #missed: readonly Notification[];
   readonly #stop = new AbortController();
-  #opening: Promise<Filter> | undefined;
+  #isOpen = false;
   #waitMs = FIRST_WAIT_MS;
   #retry: NodeJS.Timeout | undefined;
 
@@ -120,17 +133,13 @@ class Listening {
     this.#missed = missed;
   }
 
-  /** Resolves to what the end honours of the filter; who opens it again gets the same answer. */
+  /** Whether it was ever acknowledged. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Resolves to what the end honours of the filter. */
   open(): Promise<Filter> {
-    return (this.#opening ??= this.#open());
-  }
-
-  close(): void {
-    clearTimeout(this.#retry);
-    this.#stop.abort(new Error("The subscription is over"));
-  }
-
-  #open(): Promise<Filter> {
     const { signal } = this.#stop;
     return new Promise<Filter>((resolve, reject) => {
       const context: Context = {
@@ -140,17 +149,14 @@ class Listening {
           if (signal.aborted) return;
           if (notification.method === "notifications/subscriptions/acknowledged") {
             this.#waitMs = FIRST_WAIT_MS;
+            this.#isOpen = true;
             resolve((notification.params?.["notifications"] as Filter | undefined) ?? {});
           } else if (this.#isFor(notification)) this.#host.deliver(notification);
         },
       };
       onAbort(signal, () => reject(signal.reason));
       this.#handler({ method: "subscriptions/listen", params: { notifications: this.#notifications } }, context).then(
-        () => {
-          resolve({});
-          // Ended by the end itself: who asks again opens it again.
-          this.#opening = undefined;
-        },
+        () => resolve({}),
         (error: unknown) => {
           reject(error);
           // An end that knows no listens will not know them later either.
@@ -158,6 +164,11 @@ class Listening {
         },
       );
     });
+  }
+
+  close(): void {
+    clearTimeout(this.#retry);
+    this.#stop.abort(new Error("The subscription is over"));
   }
 
   /** Each listen carries its own kind: updates, or all that is no update. */
@@ -171,7 +182,7 @@ class Listening {
     this.#waitMs = Math.min(this.#waitMs * 1.6, LONGEST_WAIT_MS);
     this.#retry = unref(
       setTimeout(() => {
-        this.#open().then(
+        this.open().then(
           () => {
             for (const event of this.#missed) this.#host.deliver(event);
           },

@@ -13,7 +13,7 @@ const WHOLE = /^-?(?:0|[1-9][0-9]*)(?:\.0+)?$/;
 /** What does not agree between the headers, by lower-case names, and the arguments; undefined where all does. */
 export function checkHeaderParams(
   params: readonly HeaderParam[],
-  args: object,
+  args: unknown,
   headers: Readonly<Record<string, string | undefined>>,
 ): string | undefined {
   for (const { path, header } of params) {
@@ -36,7 +36,7 @@ function disagreement(value: unknown, given: string | undefined): string | undef
 }
 
 /** The headers that must go with a call of these arguments. What has no place in a header is left out. */
-export function mirrorHeaders(params: readonly HeaderParam[], args: object): Record<string, string> {
+export function mirrorHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { path, header } of params) {
     const text = textOf(valueAt(args, path));
@@ -45,8 +45,8 @@ export function mirrorHeaders(params: readonly HeaderParam[], args: object): Rec
   return headers;
 }
 
-function valueAt(args: object, path: readonly string[]): unknown {
-  let value: unknown = args;
+function valueAt(args: unknown, path: readonly string[]): unknown {
+  let value = args;
   for (const key of path) {
     if (!isObject(value) || !Object.hasOwn(value, key)) return undefined;
     value = value[key];

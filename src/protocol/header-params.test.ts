@@ -36,6 +36,20 @@ describe("what a schema says of headers", () => {
     expect(headerParams(wild).params).toEqual([{ path: ["__proto__"], header: "mcp-param-a" }]);
   });
 
+  it.each([["patternProperties"], ["$defs"], ["definitions"], ["dependentSchemas"], ["dependencies"]])(
+    "is not read out of names in %s, whatever they are",
+    (keyword) => {
+      expect(headerParams({ [keyword]: { "x-mcp-header": { type: "string" } } })).toEqual({ params: [] });
+      expect(headerParams({ [keyword]: { const: annotated("A") } }).problem).toContain("only once");
+    },
+  );
+
+  it("is found beside what is nothing", () => {
+    const odd = { properties: null, items: null, title: null, minimum: 7, anyOf: [null, true], $defs: { a: null } };
+    expect(headerParams(odd)).toEqual({ params: [] });
+    expect(headerParams(of({ a: null, b: odd, c: annotated("C") })).params).toHaveLength(1);
+  });
+
   it("is not read out of data", () => {
     const data = { "x-mcp-header": "a" };
     const schema = of({ a: { const: data, default: data, enum: [data], example: data, examples: [data] } });

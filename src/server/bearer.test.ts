@@ -8,7 +8,7 @@ import type { BearerOptions } from "./bearer-options.ts";
 import { bearer } from "./bearer.ts";
 
 const { issuer, options, sign } = await openStage();
-let auth: Authenticator;
+let auth: Required<Authenticator>;
 
 afterAll(() => issuer.close());
 beforeEach(() => {
@@ -160,15 +160,47 @@ describe("verify", () => {
     }
   });
 
-  it("may fail, which says nothing about the token", async () => {
-    const down = new Error("down");
-    const fails = [
-      () => Promise.reject(down),
+  it("may throw, which refuses the token without a word of why", async () => {
+    const wrong = new Error("secret detail");
+    const throws = [
+      () => Promise.reject(wrong),
       () => {
-        throw down;
+        throw wrong;
       },
+      () => Promise.reject(Object.assign(new Error("expired"), { code: "ERR_JWT_EXPIRED" })),
+      () => Promise.reject(new TypeError("key is undefined")),
+      () => Promise.reject("text" as unknown as Error),
     ];
-    for (const verify of fails) await expect(enter(door(verify), "x")).rejects.toBe(down);
+    for (const verify of throws) {
+      const { status, challenge, message } = await refused(door(verify), "Bearer x");
+      expect([status, message]).toEqual([401, "The token was refused"]);
+      expect(challenge).toContain('error="invalid_token"');
+      expect(challenge).not.toContain("secret");
+    }
+    const own = new AuthRefusal(403, "not today", "Bearer");
+    await expect(
+      enter(
+        door(() => Promise.reject(own)),
+        "x",
+      ),
+    ).rejects.toBe(own);
+  });
+
+  it("may be out of reach of what it asks, which says nothing about the token", async () => {
+    const named = (name: string): Error => Object.assign(new Error("late"), { name });
+    const down = [
+      Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
+      new TypeError("fetch failed"),
+      named("AbortError"),
+      named("TimeoutError"),
+    ];
+    for (const error of down)
+      await expect(
+        enter(
+          door(() => Promise.reject(error)),
+          "x",
+        ),
+      ).rejects.toBe(error);
     for (const scopes of ["a b", ["a", 7], {}, null]) {
       const attempt = enter(
         door(() => ({ principal: "ada", scopes })),

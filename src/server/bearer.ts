@@ -26,7 +26,7 @@ export function bearer(options: BearerOptions): Required<Authenticator> {
   return new Bearer(settle(options));
 }
 
-class Bearer implements Authenticator {
+class Bearer implements Required<Authenticator> {
   readonly #settings: BearerSettings;
   #tokens: Promise<Tokens> | undefined;
 
@@ -80,7 +80,7 @@ class Bearer implements Authenticator {
 
   async #judge(token: string, audience: readonly string[], credentials: Credentials): Promise<Identity | TokenFault> {
     const { judge } = this.#settings;
-    if (typeof judge === "function") return checked(await judge(token, credentials));
+    if (typeof judge === "function") return verified(() => judge(token, credentials));
     this.#tokens ??= import("./bearer-token.ts").then(({ Tokens }) => new Tokens(judge));
     return (await this.#tokens).judge(token, audience);
   }
@@ -105,6 +105,29 @@ function wellKnown(resource: string): URL | undefined {
   if (!URL.canParse(resource)) return undefined;
   const { origin, pathname } = new URL(resource);
   return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}`);
+}
+
+/** What a verify function throws is its word on the token, unless it could not get as far as the token. */
+async function verified(
+  verify: () => Partial<Identity> | undefined | null | Promise<Partial<Identity> | undefined | null>,
+): Promise<Identity | TokenFault> {
+  let given: Partial<Identity> | undefined | null;
+  try {
+    given = await verify();
+  } catch (error) {
+    if (error instanceof AuthRefusal || isOutOfReach(error)) throw error;
+    return { fault: "The token was refused" };
+  }
+  return checked(given);
+}
+
+/** A service that did not answer has said nothing of the token: a caller sent for a new one would come back in vain. */
+function isOutOfReach(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  if (error.name === "AbortError" || error.name === "TimeoutError") return true;
+  // A fetch that failed says no more than this; errors of the system have codes such as ECONNREFUSED.
+  return error.message === "fetch failed" || (typeof code === "string" && /^E[A-Z]+$/.test(code));
 }
 
 /** Programs without types may give anything, and nothing of it is somebody unless it says who. */

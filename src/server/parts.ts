@@ -10,6 +10,7 @@ import { Frame, type ServerInfo } from "./frame.ts";
 import { Rounds } from "./input-required.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
+import { demandScopes } from "./scopes.ts";
 import { type ListName, type Offer, Subscriptions } from "./subscriptions.ts";
 import { checkedLimits, type TaskLimits } from "./task-options.ts";
 import type { Tasks } from "./tasks.ts";
@@ -59,6 +60,7 @@ export class Parts {
       "subscriptions/listen": (request, context) => this.#listen(request, context),
       "tasks/get": async (request, context) => (await this.#loadTasks()).get(request, context),
       "tasks/update": async (request, context) => (await this.#loadTasks()).update(request, context),
+      "tasks/list": async (request, context) => (await this.#loadTasks()).list(request, context),
       "tasks/cancel": async (request, context) => (await this.#loadTasks()).cancel(request, context),
     };
   }
@@ -122,12 +124,20 @@ export class Parts {
 
   async #listen(request: Request, context: Context): Promise<Result> {
     const { listChanged = true, subscribe = true } = this.#info;
-    const { taskIds = [] } = request.params["notifications"] as SubscriptionFilter;
+    const { taskIds = [], resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
     const onTasks = this.tools.canBeTasks && taskIds.length > 0;
     const extra = onTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
+    const known = new Map<string, readonly string[]>();
+    for (const uri of subscribe ? resourceSubscriptions : []) {
+      const scopes = this.resources.scopesOf(uri);
+      if (scopes !== undefined) known.set(uri, scopes);
+    }
+    // Refused rather than left out: so the caller learns what to ask for, and all of it at once.
+    const scopes = new Set([...known.values(), extra?.scopes ?? []].flat());
+    demandScopes([...scopes], context.caller, "What is listened to");
     const offer: Offer = {
       listChanged: (list) => listChanged && this[list].used,
-      updates: (uri) => subscribe && this.resources.knows(uri, context.caller),
+      updates: (uri) => known.has(uri),
     };
     await this.subscriptions.listen(request, context, offer, extra);
     return this.#frame.complete({});

@@ -12,7 +12,7 @@ import type { Completer, Completers } from "./completions.ts";
 import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
-import { demandScopes, permits } from "./scopes.ts";
+import { demandScopes } from "./scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 
@@ -129,10 +129,10 @@ export class Resources {
     return this.#templates.remove(uriTemplate);
   }
 
-  /** Whether this caller can read the address, as far as can be told without reading it. */
-  knows(uri: string, caller: Caller): boolean {
+  /** What is needed to read at the address; undefined where nothing is known to be there. */
+  scopesOf(uri: string): readonly string[] | undefined {
     const found = this.#find(uri);
-    return found !== undefined && permits(found.options.scopes, caller);
+    return found && (found.options.scopes ?? []);
   }
 
   completers(uri: string, caller: Caller): Completers | undefined {

@@ -19,6 +19,8 @@ export interface Offer {
 /** What a listen carries besides lists and resources. */
 export interface Extra {
   readonly granted: SubscriptionFilter;
+  /** What a caller must be allowed to do before it hears of it. */
+  readonly scopes: readonly string[];
   /** Begins to tell; calls `end` when nothing more can come. Returns how to stop it. */
   begin(end: () => void): () => void;
 }

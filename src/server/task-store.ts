@@ -12,6 +12,8 @@ const SWEEP_MS = 1_000;
 export interface Held {
   readonly task: Task;
   readonly principal: string | undefined;
+  /** What its tool needs, and so whoever asks about it. */
+  readonly scopes: readonly string[] | undefined;
   readonly expires: number;
   /** A tool may ignore its signal: it takes up room until it has ended and its task is forgotten. */
   ended: boolean;
@@ -41,7 +43,12 @@ export class TaskStore {
   }
 
   /** A new task, whose tool hears `stop`; undefined where there is no room. */
-  add(stop: AbortController, options: TaskOptions, caller: Caller): Held | undefined {
+  add(
+    stop: AbortController,
+    options: TaskOptions,
+    caller: Caller,
+    scopes: readonly string[] | undefined,
+  ): Held | undefined {
     if (!this.hasRoom(caller)) return undefined;
     const { ttlMs, maxTtlMs, pollIntervalMs } = this.#limits;
     const task = new Task(stop, {
@@ -49,19 +56,26 @@ export class TaskStore {
       pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
     });
     const { principal } = caller;
-    const held: Held = { task, principal, expires: performance.now() + task.ttlMs, ended: false, forgotten: false };
+    const expires = performance.now() + task.ttlMs;
+    const held: Held = { task, principal, scopes, expires, ended: false, forgotten: false };
     this.#held.set(task.id, held);
     this.#take(principal, 1);
     this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
     return held;
   }
 
-  find(id: unknown, { principal }: Caller): Task | undefined {
+  find(id: unknown, { principal }: Caller): Held | undefined {
     const held = this.#held.get(id as string);
     if (held === undefined || held.principal !== principal) return undefined;
-    if (held.expires > performance.now()) return held.task;
+    if (held.expires > performance.now()) return held;
     this.#expire(held);
     return undefined;
+  }
+
+  /** All of this principal, in the order in which they began. */
+  all({ principal }: Caller): readonly Held[] {
+    const now = performance.now();
+    return [...this.#held.values()].filter((held) => held.principal === principal && held.expires > now);
   }
 
   /** The tool's work has ended, in whatever way. */

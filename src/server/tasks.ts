@@ -6,13 +6,14 @@ import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";
-import { invalidParams, McpError } from "../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse } from "../protocol/model/index.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
-import { hasTasks, isOver, tasksUndeclared } from "../protocol/tasks.ts";
+import { hasTasks, isOver, type Listing, TASKS_LISTED, tasksUndeclared } from "../protocol/tasks.ts";
 import type { Brought } from "./call-context.ts";
 import type { Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
+import { demandScopes, permits } from "./scopes.ts";
 import type { Extra } from "./subscriptions.ts";
 import type { Task } from "./task.ts";
 import type { TaskLimits, TaskOptions } from "./task-options.ts";
@@ -24,6 +25,7 @@ const MOST_ROUNDS = 100;
 /** A call of a tool that can be a task. */
 export interface TaskCall {
   readonly name: string;
+  readonly scopes: readonly string[] | undefined;
   readonly options: TaskOptions;
   readonly request: Request;
   readonly context: Context;
@@ -73,13 +75,24 @@ export class Tasks {
     return this.#frame.complete({});
   }
 
+  /** All that this caller may ask about: for a front, because the newest revision has no such list. */
+  list({ method, params }: Request, context: Context): Result {
+    if ((params as Listing)[TASKS_LISTED] !== true) throw methodNotFound(method);
+    checkDeclared(method, context);
+    const { caller } = context;
+    const held = this.#store.all(caller).filter(({ scopes }) => permits(scopes, caller));
+    return this.#frame.complete({ tasks: held.map(({ task }) => task.detailed()) });
+  }
+
   /** What a listen on tasks is granted; undefined: nothing. */
   watch(ids: readonly string[], context: Context): Extra | undefined {
     checkDeclared("A listen on tasks", context);
-    const tasks = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
-    if (tasks.length === 0) return undefined;
+    const held = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
+    if (held.length === 0) return undefined;
+    const tasks = held.map(({ task }) => task);
     return {
       granted: { taskIds: tasks.map(({ id }) => id) },
+      scopes: held.flatMap(({ scopes = [] }) => scopes),
       begin: (end) => tell(tasks, context, end),
     };
   }
@@ -89,7 +102,7 @@ export class Tasks {
   }
 
   #begin(call: TaskCall, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
-    const { context, options } = call;
+    const { context, options, scopes } = call;
     const stop = new AbortController();
     let over = false;
     let held: Held | undefined;
@@ -97,7 +110,7 @@ export class Tasks {
     if (context.signal.aborted) stop.abort(context.signal.reason);
     const detach = (): void => {
       if (held !== undefined || over || stop.signal.aborted) return;
-      held = this.#store.add(stop, options, context.caller);
+      held = this.#store.add(stop, options, context.caller, scopes);
       if (held === undefined) return;
       // From now on the caller's request is answered, and whatever becomes of it does not touch the task.
       forget();
@@ -141,12 +154,16 @@ export class Tasks {
     throw McpError.of("rate_limited", `Tool ${call.name} has asked for ${MOST_ROUNDS} rounds`);
   }
 
-  /** Throws the same for a task of somebody else as for one that never was. */
+  /** Throws the same for a task of somebody else as for one that never was; its principal is told what it lacks. */
   #find({ method, params }: Request, context: Context): Task {
     checkDeclared(method, context);
-    const task = this.#store.find(params["taskId"], context.caller);
-    if (task !== undefined) return task;
-    throw invalidParams("Unknown task: there is none with this id, or none any more", { taskId: params["taskId"] });
+    const { taskId } = params;
+    const held = this.#store.find(taskId, context.caller);
+    if (held === undefined) {
+      throw invalidParams("Unknown task: there is none with this id, or none any more", { taskId });
+    }
+    demandScopes(held.scopes, context.caller, `The task ${held.task.id}`);
+    return held.task;
   }
 }
 
@@ -166,6 +183,7 @@ function workContext(context: Context, signal: AbortSignal, task: () => Task | u
     ...(logLevel === undefined ? undefined : { logLevel }),
     ...(timeouts === undefined ? undefined : { timeouts }),
     notify: (notification) => {
+      if (task()?.isOver === true) return;
       const message = notification.method === "notifications/progress" ? notification.params?.["message"] : undefined;
       if (typeof message === "string") task()?.say(message);
       if (isSession || task() === undefined) context.notify(notification);

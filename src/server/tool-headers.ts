@@ -15,6 +15,6 @@ export function checkMirrored(
   headers: NonNullable<Caller["headers"]>,
 ): void {
   if (params._meta?.[META.revision] === undefined) return;
-  const mismatch = checkHeaderParams(mirrored, (params["arguments"] as object | undefined) ?? {}, headers);
+  const mismatch = checkHeaderParams(mirrored, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
 }

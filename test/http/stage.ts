@@ -137,10 +137,10 @@ export interface Staged {
   readonly front: Serving;
 }
 
-/** A stage of its own, served on a free port, and a peer that knows where. */
-export async function staged({ http, ...options }: StageOptions = {}): Promise<Staged> {
+/** A stage of its own, or whatever is given, served on a free port, and a peer that knows where. */
+export async function staged({ http, ...options }: StageOptions = {}, handler?: Closeable): Promise<Staged> {
   const stage = new Stage();
-  const front = closing(await serve(stage.handler, { ...options, http: { port: 0, ...http } }));
+  const front = closing(await serve(handler ?? stage.handler, { ...options, http: { port: 0, ...http } }));
   const peer = closing(new HttpPeer(front.url ?? ""));
   return { stage, peer, front };
 }

@@ -3,6 +3,7 @@
 
 import { AuthRefusal, type Authenticator, type Credentials, type Identity } from "../../core/authenticator.ts";
 import type { Caller } from "../../core/context.ts";
+import { textOf } from "../../core/text.ts";
 import { decode } from "../../jsonrpc/codec.ts";
 import type { ErrorKind } from "../../protocol/errors.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
@@ -55,13 +56,19 @@ export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Tak
   return undefined;
 }
 
+/** Told of what no caller is shown. */
+export type Report = (error: unknown, doing: string) => void;
+
+export const onStderr: Report = (error, doing) => console.error(`catenary: ${doing}: ${textOf(error)}`);
+
 /** An identity, or an error; whatever else an authenticator may give. */
-export async function identify(auth: Authenticator, credentials: Credentials): Promise<Identity> {
+export async function identify(auth: Authenticator, credentials: Credentials, report: Report): Promise<Identity> {
   let identity: Identity | undefined;
   try {
     identity = await auth.authenticate(credentials);
   } catch (error) {
     if (error instanceof AuthRefusal) throw error;
+    report(error, "authentication is out of order");
     throw new Refusal(503, "Authentication is out of order; try again later", { "retry-after": "5" });
   }
   // Programs without types may give anything, and nothing is nobody.
@@ -91,12 +98,15 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Whatever ended a visit, as its answer. */
-export function refuse(way: WayBack, error: unknown): void {
+export function refuse(way: WayBack, error: unknown, report: Report = onStderr): void {
   if (error instanceof Refusal) {
     answer(way, error.status, error.message, error.headers, error.kind);
   } else if (error instanceof AuthRefusal) {
     answer(way, error.status, error.message, { "www-authenticate": error.challenge });
-  } else answer(way, 500, "Internal error", {});
+  } else {
+    report(error, "a request could not be answered");
+    answer(way, 500, "Internal error", {});
+  }
 }
 
 function answer(

@@ -7,7 +7,7 @@ import type { Handler } from "../../core/handler.ts";
 import type { Guard } from "../../transport/http/guard.ts";
 import { Refusal, type Visit } from "../../transport/http/visit.ts";
 import { spokenRevisions } from "../serve.ts";
-import { identify, refuse } from "./admission.ts";
+import { identify, onStderr, refuse, type Report } from "./admission.ts";
 import { Endpoint } from "./endpoint.ts";
 import { Exchanges } from "./exchange.ts";
 import { OldSse } from "./old-sse.ts";
@@ -28,6 +28,7 @@ export class HttpFront {
   readonly graceMs: number;
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
+  readonly #report: Report;
   readonly #streams: Streams;
   readonly #endpoint: Endpoint;
   readonly #exchanges: Exchanges;
@@ -36,7 +37,20 @@ export class HttpFront {
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, guard: Guard, options: HttpFrontOptions = {}) {
-    const { path = "/mcp", oldSse = true, auth, rounds, graceMs = GRACE_MS, limits: _limits, ...connection } = options;
+    const {
+      path = "/mcp",
+      oldSse = true,
+      auth,
+      rounds,
+      graceMs = GRACE_MS,
+      limits: _limits,
+      onError = onStderr,
+      ...connection
+    } = options;
+    // Programs without types may give anything, and a guard that guards nothing must not pass for one.
+    if (auth !== undefined && typeof (auth as Partial<Authenticator> | null)?.authenticate !== "function") {
+      throw new TypeError("auth must be an authenticator, such as bearer({ ... }) of catenary/server gives");
+    }
     if (!path.startsWith("/")) throw new TypeError(`The path of an endpoint begins with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
     const common: Common = { limits, work: new Work(limits.requests), room: new Room(limits.sessions) };
@@ -46,6 +60,7 @@ export class HttpFront {
     const exchanges = spoken.filter(({ style }) => style === "exchange");
     this.#guard = guard;
     this.#auth = auth;
+    this.#report = onError;
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
@@ -87,7 +102,7 @@ export class HttpFront {
       visit.answer(200, { "content-type": "application/json", ...cors }, JSON.stringify(this.#document(visit)));
     } else {
       const act = route[visit.method] as Act;
-      if (this.#auth === undefined) run(way, act, undefined);
+      if (this.#auth === undefined) this.#run(way, act, undefined);
       else void this.#admit(way, this.#auth, act);
     }
   }
@@ -123,11 +138,20 @@ export class HttpFront {
     const { visit } = way;
     const credentials: Credentials = { headers: visit.headers, endpoint: `${visit.origin}${this.path}` };
     try {
-      const identity = await identify(auth, credentials);
+      const identity = await identify(auth, credentials, this.#report);
       way.denial = ({ data }) => denied(data, auth, identity, credentials);
-      run(way, act, identity);
+      this.#run(way, act, identity);
     } catch (error) {
-      refuse(way, error);
+      refuse(way, error, this.#report);
+    }
+  }
+
+  #run(way: WayBack, act: Act, identity: Identity | undefined): void {
+    try {
+      const working = act(way, identity);
+      if (working !== undefined) working.catch((error: unknown) => refuse(way, error, this.#report));
+    } catch (error) {
+      refuse(way, error, this.#report);
     }
   }
 
@@ -138,15 +162,6 @@ export class HttpFront {
     } catch {
       return undefined;
     }
-  }
-}
-
-function run(way: WayBack, act: Act, identity: Identity | undefined): void {
-  try {
-    const working = act(way, identity);
-    if (working !== undefined) working.catch((error: unknown) => refuse(way, error));
-  } catch (error) {
-    refuse(way, error);
   }
 }
 

@@ -83,4 +83,9 @@ export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown">
   /** Asks callers who they are; without it anybody may call. */
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;
+  /**
+   * Told of what went wrong on our side and what no caller is shown: an authenticator that is out of order, say. Where
+   * it is left out, one line goes to stderr.
+   */
+  readonly onError?: (error: unknown, doing: string) => void;
 }

@@ -252,7 +252,7 @@ describe("where a person has said more", () => {
     "[::1",
   ];
   it.each(noHosts)("refuses %j as a host", (entry) => {
-    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(`allowedHosts: "${entry}" is no host`);
+    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(`allowedHosts (--allow-host): "${entry}" is no host`);
   });
 
   const noOrigins = [
@@ -265,7 +265,14 @@ describe("where a person has said more", () => {
     "https://u@x.example",
   ];
   it.each(noOrigins)("refuses %j as an origin", (entry) => {
-    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(`allowedOrigins: "${entry}" is no origin`);
+    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(`allowedOrigins (--allow-origin): "${entry}" is no origin`);
+  });
+
+  it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])("refuses %j for a list of names", (given) => {
+    const said = (option: string): string => `${option}) must be a list of texts, such as ["`;
+    expect(() => createGuard({ allowedHosts: given as never })).toThrow(said("allowedHosts (--allow-host"));
+    expect(() => createGuard({ allowedOrigins: given as never })).toThrow(said("allowedOrigins (--allow-origin"));
+    expect(() => createGuard({ allowedHosts: given as never })).toThrow(TypeError);
   });
 });
 
@@ -359,10 +366,10 @@ describe("a refusal", () => {
   it("says which option would let it in", () => {
     const guard = createGuard();
     expect(guard.check(visit({ host: "evil.example:80" }))?.message).toBe(
-      'Host "evil.example:80" is not served here. If it is meant to be, add it to allowedHosts.',
+      'Host "evil.example:80" is not served here. If it is meant to be, add it to allowedHosts (--allow-host).',
     );
     expect(guard.check(visit({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
-      'Origin "https://evil.example" may not call. If its pages are meant to, add it to allowedOrigins.',
+      'Origin "https://evil.example" may not call. If its pages are meant to, add it to allowedOrigins (--allow-origin).',
     );
   });
 

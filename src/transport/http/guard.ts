@@ -2,7 +2,7 @@
 // the one place that says anything about CORS. It can be extended by names, and not switched off. It knows no users:
 // that a request passes here proves nothing about who sent it.
 
-import { createHostRules, isLoopback, parseHost, parseUrl } from "./host-rules.ts";
+import { ALLOWED_HOSTS, createHostRules, isLoopback, listOf, parseHost, parseUrl } from "./host-rules.ts";
 import type { HostRules } from "./host-rules.ts";
 import { Refusal } from "./visit.ts";
 import type { Visit } from "./visit.ts";
@@ -23,12 +23,14 @@ export interface Guard {
   cors(visit: Visit): Readonly<Record<string, string>>;
 }
 
+const ALLOWED_ORIGINS = "allowedOrigins (--allow-origin)";
+
 /** So many values that were found good are remembered. */
 const REMEMBERED = 512;
 
 export function createGuard(options: GuardOptions = {}): Guard {
   const rules = createHostRules(options.host, options.allowedHosts);
-  const listed = new Set((options.allowedOrigins ?? []).map(checkedOrigin));
+  const listed = new Set(listOf(ALLOWED_ORIGINS, options.allowedOrigins, "https://app.example.com").map(checkedOrigin));
   const goodHosts = new Set<string>();
   const goodOrigins = new Set<string>();
 
@@ -107,13 +109,14 @@ function checkHost(host: string | undefined, rules: HostRules): Refusal | undefi
   if (host === undefined || host === "") return new Refusal(400, "The Host header is missing.");
   if (parseHost(host) === undefined) return new Refusal(400, "The Host header is not a host.");
   if (rules.admits(host)) return undefined;
-  return new Refusal(403, `Host "${shown(host)}" is not served here. If it is meant to be, add it to allowedHosts.`);
+  const how = `If it is meant to be, add it to ${ALLOWED_HOSTS}.`;
+  return new Refusal(403, `Host "${shown(host)}" is not served here. ${how}`);
 }
 
 function refusedOrigin(origin: string): Refusal {
   if (origin === "null") return new Refusal(403, 'Origin "null" may not call: such a page cannot be told from others.');
   if (!ORIGIN.test(origin)) return new Refusal(403, "The Origin header is not an origin that may call.");
-  const how = "If its pages are meant to, add it to allowedOrigins.";
+  const how = `If its pages are meant to, add it to ${ALLOWED_ORIGINS}.`;
   return new Refusal(403, `Origin "${shown(origin)}" may not call. ${how}`);
 }
 
@@ -142,7 +145,7 @@ function checkedOrigin(entry: string): string {
   const isOrigin = ORIGIN.test(entry) && parseUrl(entry)?.origin === entry;
   const good = isWeb ? isOrigin : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]+$/i.test(entry);
   if (good) return entry;
-  throw new TypeError(`allowedOrigins: "${entry}" is no origin; write one such as "https://app.example.com"`);
+  throw new TypeError(`${ALLOWED_ORIGINS}: "${entry}" is no origin; write one such as "https://app.example.com"`);
 }
 
 function shown(text: string): string {

@@ -3,6 +3,9 @@
 // name is admitted by equality alone: no suffixes, no patterns, no other spellings of an address. What a request
 // says is compared in guard.ts.
 
+/** The option as programs and as the command line write it, since a person may have done either. */
+export const ALLOWED_HOSTS = "allowedHosts (--allow-host)";
+
 /** Names of this machine for itself, as browsers write them. */
 const LOOPBACK: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -23,7 +26,7 @@ export interface HostRules {
 export function createHostRules(bound: string | undefined, allowed: readonly string[] | undefined): HostRules {
   const names = new Set<string>();
   const exact = new Set<string>();
-  for (const entry of allowed ?? []) {
+  for (const entry of listOf(ALLOWED_HOSTS, allowed, "notes.example.com")) {
     const { name, port } = allowedHost(entry);
     if (port === undefined) names.add(name);
     else exact.add(`${name}:${port}`);
@@ -73,13 +76,20 @@ export function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
+/** A text would be walked letter by letter; programs without types may give one. */
+export function listOf(option: string, given: readonly string[] | undefined, example: string): readonly string[] {
+  if (given === undefined) return [];
+  if (Array.isArray(given) && given.every((entry) => typeof entry === "string")) return given;
+  throw new TypeError(`${option} must be a list of texts, such as ["${example}"]; got ${JSON.stringify(given)}`);
+}
+
 function allowedHost(entry: string): HostParts {
   // An IPv6 address may stand without its brackets where no port follows.
   const text = /^[0-9a-f:.]*:[0-9a-f:.]*:[0-9a-f:.]*$/i.test(entry) ? `[${entry}]` : entry;
   const match = /^(\[[^\]]+\]|[^:/?#@\s*]+)(?::([0-9]{1,5}))?$/.exec(text);
   const url = match === null ? undefined : parseUrl(`http://${match[1]}`);
   if (match === null || url === undefined || Number(match[2] ?? 0) > 65_535) {
-    throw new TypeError(`allowedHosts: "${entry}" is no host; write a name or an address, with ":port" or without`);
+    throw new TypeError(`${ALLOWED_HOSTS}: "${entry}" is no host; write a name or an address, with ":port" or without`);
   }
   return { name: url.hostname, port: match[2] };
 }

@@ -44,9 +44,6 @@ type Connections = Map<Socket, ServerResponse | undefined>;
 
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { host, port, limits, onVisit } = options;
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new LinkError("refused", `The port must be a whole number from 0 to 65535, not ${port}.`);
-  }
   const connections: Connections = new Map();
   let isClosing = false;
   const server = createServer({
