@@ -82,7 +82,9 @@ function checkPort(port: unknown): void {
     throw new TypeError(`serve(): http.port is the text ${shown(port)} and must be a number: ${how}`);
   }
   if (Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535) return;
-  throw new TypeError(`serve(): http.port must be a whole number from 0 (any that is free) to 65535; got ${shown(port)}`);
+  throw new TypeError(
+    `serve(): http.port must be a whole number from 0 (any that is free) to 65535; got ${shown(port)}`,
+  );
 }
 
 function shown(value: unknown): string {

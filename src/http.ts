@@ -20,7 +20,7 @@ export type FetchHandler = ((request: Request) => Promise<Response>) & { close()
  * The front as a function for node:http.
  *
  * @example
- * app.all("/mcp", nodeHandler(server));
+ * app.all("/mcp{/*rest}", nodeHandler(server));
  */
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
   checkMountOptions("nodeHandler()", options);

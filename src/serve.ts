@@ -55,7 +55,8 @@ const OPTIONS = {
 
 /** Known to all copies of this package that a process may have, since it has one stdin. */
 const STDIO = Symbol.for("catenary.stdio");
-const TAKEN = "This process serves on its stdio already: one serve() for each process, or streams of their own";
+export const STDIO_TAKEN =
+  "This process serves on its stdio already: one serve() for each process, or streams of their own";
 
 /**
  * Two servers on one stdin would each answer every message: whoever comes second is told this sentence. Returns what
@@ -87,7 +88,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
     if (stdio !== undefined) throw new TypeError("serve() takes either `stdio` or `http`: call it once for each");
     return overHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
   }
-  if (stdio === undefined) takeStdio(TAKEN);
+  if (stdio === undefined) takeStdio(STDIO_TAKEN);
   const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
   const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));

@@ -126,7 +126,7 @@ describe("the examples in TypeScript", () => {
     const command = join(ROOT, "src/cli/main.ts");
     expect(await stage.run(command, ["serve", "./served.js"], ping)).toEqual(alive);
     const both = await stage.run(command, ["serve", "./notes.js"], ping);
-    expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining("exports no server") as string });
+    expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining("calls serve() itself") as string });
   });
 });
 

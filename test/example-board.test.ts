@@ -76,7 +76,7 @@ describe("examples/board", () => {
         return stdout;
       });
       expect(texts.map((text) => JSON.parse(text) as unknown)).toMatchObject([
-        { result: { content: [{ text: "Pinned; there are 1 notes." }] } },
+        { result: { content: [{ text: "Pinned; it is the only note." }] } },
         { result: { content: [{ text: "Pinned; there are 2 notes." }] } },
         { result: { contents: [{ text: expect.stringContaining("Wipe the board") as string }] } },
       ]);
@@ -94,7 +94,20 @@ describe("examples/board", () => {
     const [code] = await second.exited;
     expect({ code, err: second.err }).toEqual({
       code: 1,
-      err: expect.stringMatching(new RegExp(`^Port ${port} on 127\\.0\\.0\\.1 is in use: .*npm start\\n$`)) as string,
+      err: expect.stringMatching(
+        new RegExp(`^Port ${port} on 127\\.0\\.0\\.1 is in use: .*\\n.*PORT=${Number(port) + 1} npm start\\n$`),
+      ) as string,
+    });
+  });
+
+  it("says so where PORT is no port", async () => {
+    const second = new Program(process.execPath, [MAIN], { PORT: "http" });
+    const [code] = await second.exited;
+    expect({ code, err: second.err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(
+        /^serve\(\): http\.port must be a whole number .*\n.*PORT=3001 npm start\n$/,
+      ) as string,
     });
   });
 

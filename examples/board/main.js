@@ -5,7 +5,7 @@ import { LinkError, serve } from "catenary";
 import { commandsFor } from "./commands.js";
 import { server } from "./server.js";
 
-const port = Number(process.env.PORT ?? 3000);
+const port = Number(process.env.PORT || 3000);
 const coloured = process.stdout.isTTY && !process.env.NO_COLOR;
 const bold = (text) => (coloured ? styleText("bold", text) : text);
 
@@ -13,8 +13,9 @@ let front;
 try {
   front = await serve(server, { http: { port } });
 } catch (error) {
-  if (!(error instanceof LinkError)) throw error;
-  console.error(`${error.message} Another port is chosen so: PORT=${port + 1} npm start`);
+  // The port is taken, or PORT is none.
+  if (!(error instanceof LinkError || error instanceof TypeError)) throw error;
+  console.error(`${error.message}\nAnother port is chosen so: PORT=${(port || 3000) + 1} npm start`);
   process.exit(1);
 }
 

@@ -21,7 +21,7 @@ export const server = createServer({ name: "board", version: "1.0.0" })
     ({ text, author = "somebody" }) => {
       notes.push({ author, text });
       server.updated("board://notes");
-      return `Pinned; there are ${notes.length} notes.`;
+      return notes.length === 1 ? "Pinned; it is the only note." : `Pinned; there are ${notes.length} notes.`;
     },
   )
   .tool("tidy", { description: "Take all notes down, one after the other" }, async (_, context) => {
@@ -32,7 +32,7 @@ export const server = createServer({ name: "board", version: "1.0.0" })
       context.progress(taken, total, `${taken} of ${total}`);
     }
     server.updated("board://notes");
-    return `Took ${total} notes down.`;
+    return total === 1 ? "Took the only note down." : `Took ${total} notes down.`;
   })
   .resource(
     "board://notes",

@@ -12,7 +12,7 @@ export interface Address {
 
 const HOST = "127.0.0.1";
 const PORT = 3_000;
-const FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
+export const FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
 
 export function parseAddress(text: string): Address {
   if (text === "") throw new UsageError(`--http needs an address: ${FORMS}`);

@@ -41,7 +41,7 @@ export function parseFlags<const F extends Flags>(
     const lacks = flag.type === "string" && (value === undefined || (!inlineValue && value.startsWith("-")));
     if (lacks || value === "") throw new UsageError(`${rawName} needs ${needs[name] ?? "a value"}`);
   }
-  return { positionals, values: values as Line<F>["values"] };
+  return { positionals, values };
 }
 
 function hint(command: string, name: string, flags: Flags): string {

@@ -3,9 +3,9 @@
 // everything else to stderr; the exit code says what kind of failure it was (see exit-codes).
 
 import { readFile } from "node:fs/promises";
-import { textOf } from "../core/text.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
+import { fail } from "./output.ts";
 
 export interface Command {
   /** Its line in `catenary --help`. */
@@ -47,6 +47,5 @@ try {
   const code = await main(process.argv.slice(2));
   if (code !== undefined) process.exitCode = code;
 } catch (error) {
-  process.stderr.write(`catenary: ${textOf(error)}\n`);
-  process.exitCode = error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage;
+  fail(error);
 }

@@ -4,6 +4,7 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { textOf } from "../core/text.ts";
 import type { Closeable } from "../serve.ts";
 import { NotFoundError, UsageError } from "./exit-codes.ts";
 
@@ -13,7 +14,13 @@ const EXPORTS = ["default", "chain", "server"] as const;
 /** File names that say nothing about what is in them. */
 const NAMELESS = new Set(["app", "index", "main", "mod", "server"]);
 
-/** A server, a chain or any other handler: all of them are functions. */
+/** What a module is told that wants the stdio which is ours to serve. */
+export function ownServing(path: string): string {
+  const ways = `start it by \`node ${path}\`, or take the call out, export the server, and this command serves it`;
+  return `${path} calls serve() itself: ${ways}`;
+}
+
+/** A server or any other handler: all of them are functions. */
 export async function loadHandler(path: string): Promise<Closeable> {
   const file = resolve(path);
   const found = await stat(file).catch(() => undefined);
@@ -23,7 +30,8 @@ export async function loadHandler(path: string): Promise<Closeable> {
   try {
     module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
   } catch (error) {
-    throw new UsageError(`Cannot load ${path}: ${reason(error)}`);
+    const said = ownServing(path);
+    throw new UsageError(textOf(error) === said ? said : `Cannot load ${path}: ${reason(error)}`);
   }
   const handler = exported(module);
   if (handler === undefined) {

@@ -1,9 +1,10 @@
 // One task of a handler, seen from the caller's side: how it stood when something was last heard of it, and a way
 // to wait until that may have changed. The handler is listened to where it grants that, and asked again and again,
-// no faster than it wants, where it does not. Once a task is over nothing more is asked: it cannot change.
+// no faster than it wants, where it does not. Once a task is over nothing more is asked, because it cannot change, but
+// for a caller of whom the wire proves something: whether that one may still see it, the handler alone knows.
 
 import { onAbort } from "../core/abort.ts";
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -51,9 +52,9 @@ export class TaskWatch {
     return this.#isHeard;
   }
 
-  /** Asks how it stands. */
+  /** Asks how it stands. Throws where the caller of this context may not know. */
   async refresh(context: Context = this.#context): Promise<Json> {
-    if (this.isOver) return this.#state;
+    if (this.isOver && !isProved(context.caller)) return this.#state;
     const heard = this.#events;
     const state = await this.#handler({ method: "tasks/get", params: { taskId: this.id } }, context);
     // What was heard while we asked may be newer than the answer.
@@ -138,4 +139,9 @@ export class TaskWatch {
     const ms = typeof wanted === "number" && wanted > 0 ? wanted : POLL_MS;
     return Math.min(Math.max(ms, SHORTEST_POLL_MS), LONGEST_POLL_MS);
   }
+}
+
+/** Whether what a caller may see can differ from one of its messages to the next. */
+export function isProved({ principal, scopes }: Caller): boolean {
+  return principal !== undefined || scopes !== undefined;
 }

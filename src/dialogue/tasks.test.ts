@@ -140,28 +140,31 @@ describe("a call with a task", () => {
     expect(heard).toHaveLength(1);
   });
 
-  it.each(["completed", "failed", "cancelled"])("has nothing more to say when it is %s, whatever the end says", async (status) => {
-    let say: (progress: number) => void = () => undefined;
-    const { end, peer, ask } = await session({
-      call: (_request, context) => {
-        say = (progress) => {
-          context.notify({ method: "notifications/progress", params: { progress } });
-          context.notify({ method: "notifications/message", params: { level: "error", data: progress } });
-        };
-        return undefined as never;
-      },
-    });
-    await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
-    await ask("tasks/get", { taskId: "task-1" });
-    say(1);
-    if (status === "cancelled") await ask("tasks/cancel", { taskId: "task-1" });
-    else end.move("task-1", { ...DONE, status });
-    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status } });
-    say(2);
-    await ask("tasks/get", { taskId: "task-1" });
-    const told = peer.received.filter(({ method }) => /progress|message/.test(String(method)));
-    expect(told.map(({ params }) => (params as Loose)["progress"] ?? (params as Loose)["data"])).toEqual([1, 1]);
-  });
+  it.each(["completed", "failed", "cancelled"])(
+    "has nothing more to say when it is %s, whatever the end says",
+    async (status) => {
+      let say: (progress: number) => void = () => undefined;
+      const { end, peer, ask } = await session({
+        call: (_request, context) => {
+          say = (progress) => {
+            context.notify({ method: "notifications/progress", params: { progress } });
+            context.notify({ method: "notifications/message", params: { level: "error", data: progress } });
+          };
+          return undefined as never;
+        },
+      });
+      await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
+      await ask("tasks/get", { taskId: "task-1" });
+      say(1);
+      if (status === "cancelled") await ask("tasks/cancel", { taskId: "task-1" });
+      else end.move("task-1", { ...DONE, status });
+      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status } });
+      say(2);
+      await ask("tasks/get", { taskId: "task-1" });
+      const told = peer.received.filter(({ method }) => /progress|message/.test(String(method)));
+      expect(told.map(({ params }) => (params as Loose)["progress"] ?? (params as Loose)["data"])).toEqual([1, 1]);
+    },
+  );
 });
 
 describe.each([{ listens: true }, { listens: false }])("the result of a task, where $listens", ({ listens }) => {

@@ -1,9 +1,9 @@
 // Tasks as the last session-style revision has them, toward a caller of that revision: it asks for a task by a field
 // of its call, gets the result by a request of its own that waits, and can list its tasks. All of it is said to the
 // handler in the newest form, so it works for any handler that knows the extension. What is kept for a session are
-// the tasks that it has heard of; whose a task is, and how long it lives, the handler knows.
+// the tasks that it has heard of; whose a task is, who may see it, and how long it lives, the handler knows.
 
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
@@ -14,14 +14,13 @@ import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type Wantin
 import { drive } from "./drive.ts";
 import { progressUnder } from "./progress.ts";
 import { outcomeOf, untilOver, type Waiter } from "./task-drive.ts";
+import { allTasks } from "./task-list.ts";
 import { type TaskEntry, TaskTable } from "./task-table.ts";
 import { TaskWatch } from "./task-watch.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call is kept that was answered at once. */
 const LOCAL_TTL_MS = 600_000;
-
-const INVALID_PARAMS = -32602;
 
 /** What the session lends. */
 export interface TasksHost {
@@ -94,8 +93,8 @@ export class SessionTasks {
     const call = this.#callContext(params, context);
     const wanting: Params & Wanting = { ...params, [TASK_WANTED]: true };
     const result = await drive(this.#host.handler, { method, params: wanting }, call.context);
-    const watch = this.#watch(result.resultType === "task" ? result : finished(result), call.context);
-    call.made(watch.id);
+    const watch = result.resultType === "task" ? this.#watch(result, call.context) : this.#finished(result, context);
+    call.made(watch);
     this.#table.add(watch, tool, context.caller);
     // Listened to when its caller has heard of it.
     setImmediate(() => watch.listen());
@@ -105,26 +104,40 @@ export class SessionTasks {
   }
 
   /** The call's own way ends with the handle; what comes later goes outside of it, and says to which task it belongs. */
-  #callContext(params: Params, context: Context): { context: Context; made(id: string): void } {
+  #callContext(params: Params, context: Context): { context: Context; made(task: TaskWatch): void } {
     const progress = progressUnder(params._meta?.[META.progressToken]);
-    let taskId: string | undefined;
+    let task: TaskWatch | undefined;
     const notify = (notification: Notification): void => {
+      // Of a task that is over there is nothing more to say, whatever its tool still does.
+      if (task?.isOver === true) return;
       const event = notification.method === "notifications/progress" ? progress(notification) : notification;
       if (event === undefined) return;
-      if (taskId === undefined) context.notify(event);
-      else this.#host.deliver({ method: event.method, params: related(event.params, taskId) });
+      if (task === undefined) context.notify(event);
+      else this.#host.deliver({ method: event.method, params: related(event.params, task.id) });
     };
     return {
       context: { ...declaringTasks(context), notify },
-      made: (id) => {
-        taskId = id;
+      made: (watch) => {
+        task = watch;
       },
     };
   }
 
-  #watch(state: Json, { caller }: Context): TaskWatch {
+  /** A call that was answered at once, as a task that is over: it has a handler of its own, since no other knows it. */
+  #finished(result: Result, context: Context): TaskWatch {
+    const now = new Date().toISOString();
+    const taskId = crypto.randomUUID();
+    const times = { createdAt: now, lastUpdatedAt: now, ttlMs: LOCAL_TTL_MS };
+    const state = { taskId, status: "completed", ...times, result };
+    return this.#watch(state, context, async (_request, { caller }) => {
+      checkAllowed(caller, context.caller);
+      return state;
+    });
+  }
+
+  #watch(state: Json, { caller }: Context, handler: Handler = this.#host.handler): TaskWatch {
     let last: unknown = "working";
-    return new TaskWatch(this.#host.handler, { ...this.#host.quiet(), caller }, state, (now) => {
+    return new TaskWatch(handler, { ...this.#host.quiet(), caller }, state, (now) => {
       if (now["status"] === last) return;
       last = now["status"];
       this.#host.deliver({ method: "notifications/tasks/status", params: this.#shown(now) });
@@ -145,22 +158,11 @@ export class SessionTasks {
   }
 
   async #list({ cursor }: Params, context: Context): Promise<Result> {
-    const { items, nextCursor } = page("tasks/list", this.#table.all(context.caller), cursor, PAGE_SIZE);
-    const shown = await Promise.all(items.map((entry) => this.#listed(entry, context)));
-    const tasks = shown.filter((task) => task !== undefined);
+    const all = await allTasks(this.#host.handler, this.#table, context);
+    const { items, nextCursor } = page("tasks/list", all, cursor, PAGE_SIZE);
+    const states = await Promise.all(items.map((item) => item.state()));
+    const tasks = states.flatMap((state) => (state === undefined ? [] : this.#shown(state)));
     return nextCursor === undefined ? { tasks } : { tasks, nextCursor };
-  }
-
-  async #listed(entry: TaskEntry, context: Context): Promise<Result | undefined> {
-    const { watch } = entry;
-    try {
-      return this.#shown(watch.isHeard ? watch.state : await watch.refresh(context));
-    } catch (error) {
-      if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-      // The handler no longer has it.
-      this.#table.drop(entry);
-      return undefined;
-    }
   }
 
   async #result({ watch, questions, tool }: TaskEntry, context: Context, gone: AbortSignal): Promise<Result> {
@@ -191,11 +193,11 @@ export class SessionTasks {
   }
 }
 
-/** A call that was answered at once, as a task that is over. */
-function finished(result: Result): Json {
-  const now = new Date().toISOString();
-  const taskId = crypto.randomUUID();
-  return { taskId, status: "completed", createdAt: now, lastUpdatedAt: now, ttlMs: LOCAL_TTL_MS, result };
+/** What the tool needed is not known here: whoever was allowed as much as its caller is allowed to see what came of it. */
+function checkAllowed(now: Caller, then: Caller): void {
+  const { scopes = [] } = then;
+  if (scopes.every((scope) => now.scopes?.includes(scope))) return;
+  throw McpError.of("access_denied", "The task needs the scopes of the call that made it", { requiredScopes: scopes });
 }
 
 function related(fields: Params | undefined, taskId: string): Params {

@@ -53,7 +53,8 @@ describe("what a schema says of headers", () => {
   it("is not read out of data", () => {
     const data = { "x-mcp-header": "a" };
     const schema = of({ a: { const: data, default: data, enum: [data], example: data, examples: [data] } });
-    expect(headerParams({ ...schema, default: { a: data } })).toEqual({ params: [] });
+    expect(headerParams({ ...schema, default: { a: data }, items: schema, anyOf: [schema] })).toEqual({ params: [] });
+    expect(headerParams({ items: { default: data, enum: [data] } })).toEqual({ params: [] });
   });
 
   it.each([

@@ -8,9 +8,6 @@ const SUFFIX = "?=";
 /** What a header may carry: visible ASCII, space and tab. */
 const CARRIED = /^[\t\x20-\x7e]*$/;
 
-/** Whole groups of four, the last one padded. */
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
 // A byte order mark is a part of the text, as in the body.
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -18,7 +15,7 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export function encodeHeaderValue(text: string): string {
   // Readers drop the blanks around a value, so a text that has any there is not carried as it is.
   if (CARRIED.test(text) && text.trim() === text && !isMarked(text)) return text;
-  return `${PREFIX}${Buffer.from(text, "utf8").toString("base64")}${SUFFIX}`;
+  return `${PREFIX}${Buffer.from(text).toString("base64")}${SUFFIX}`;
 }
 
 /** The text that the value of a header stands for; undefined where it stands for none. */
@@ -28,9 +25,8 @@ export function decodeHeaderValue(value: string): string | undefined {
   // Where the two marks share a character, what is left between them is empty without being so written.
   if (value.length < PREFIX.length + SUFFIX.length) return undefined;
   const inner = value.slice(PREFIX.length, -SUFFIX.length);
-  if (!BASE64.test(inner)) return undefined;
   const bytes = Buffer.from(inner, "base64");
-  // One text, one form: bits that are left over in the last group must be zero.
+  // One text, one form: Buffer passes over what is no base64, padding that is missing and bits that are left over.
   if (bytes.toString("base64") !== inner) return undefined;
   try {
     return UTF8.decode(bytes);

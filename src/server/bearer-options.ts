@@ -30,7 +30,8 @@ export interface BearerOptions {
   readonly jwks?: string | URL | JSONWebKeySet | JWTVerifyGetKey;
   /**
    * Says itself who brings this token, instead of all checks of JWTs: what it does not check is not checked. Nothing, or
-   * an identity without a principal, is a refusal; what it throws means that it cannot tell now.
+   * an identity without a principal, is a refusal, and so is what it throws, unless that says that it could not reach
+   * what it asks: a failed fetch, a timeout, an error of the system.
    *
    * @example
    * verify: async (token) => (await introspect(token)).active ? { principal: "ada", scopes: ["notes:read"] } : undefined

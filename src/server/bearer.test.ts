@@ -162,6 +162,7 @@ describe("verify", () => {
 
   it("may throw, which refuses the token without a word of why", async () => {
     const wrong = new Error("secret detail");
+    const odd: unknown = "text";
     const throws = [
       () => Promise.reject(wrong),
       () => {
@@ -169,7 +170,7 @@ describe("verify", () => {
       },
       () => Promise.reject(Object.assign(new Error("expired"), { code: "ERR_JWT_EXPIRED" })),
       () => Promise.reject(new TypeError("key is undefined")),
-      () => Promise.reject("text" as unknown as Error),
+      () => Promise.reject(odd),
     ];
     for (const verify of throws) {
       const { status, challenge, message } = await refused(door(verify), "Bearer x");

@@ -116,40 +116,43 @@ describe("a call that becomes a task", () => {
     });
   });
 
-  it.each(["completed", "failed", "cancelled"])("has nothing more to say when it is %s, whatever its tool does", async (how) => {
-    let say: () => void = () => undefined;
-    let end: () => void = () => undefined;
-    const server = createServer({ name: "a", version: "1", logging: true }).tool(
-      "job",
-      { task: "required" },
-      async (_args, { progress, log }) => {
-        let count = 0;
-        say = () => {
-          progress((count += 1), 9, "more");
-          log("error", count);
-        };
-        say();
-        await new Promise<void>((resolve) => {
-          end = resolve;
-        });
-        if (how === "failed") throw McpError.of("internal_error", "Broken");
-      },
-    );
-    // Session style: there, what comes after the handle has a way.
-    const { context, told } = desk(server, { caller: { capabilities: KNOWS }, logLevel: "debug" });
-    const session: Context = { ...context, revision: NEWEST_SESSION.name };
-    const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
-    say();
-    expect(told).toHaveLength(4);
-    if (how === "cancelled") await server({ method: "tasks/cancel", params: { taskId } }, session);
-    else end();
-    const caller = knowing(server);
-    await when(caller, taskId as string, how);
-    say();
-    expect(told).toHaveLength(4);
-    expect(await get(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
-    end();
-  });
+  it.each(["completed", "failed", "cancelled"])(
+    "has nothing more to say when it is %s, whatever its tool does",
+    async (how) => {
+      let say: () => void = () => undefined;
+      let end: () => void = () => undefined;
+      const server = createServer({ name: "a", version: "1", logging: true }).tool(
+        "job",
+        { task: "required" },
+        async (_args, { progress, log }) => {
+          let count = 0;
+          say = () => {
+            progress((count += 1), 9, "more");
+            log("error", count);
+          };
+          say();
+          await new Promise<void>((resolve) => {
+            end = resolve;
+          });
+          if (how === "failed") throw McpError.of("internal_error", "Broken");
+        },
+      );
+      // Session style: there, what comes after the handle has a way.
+      const { context, told } = desk(server, { caller: { capabilities: KNOWS }, logLevel: "debug" });
+      const session: Context = { ...context, revision: NEWEST_SESSION.name };
+      const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
+      say();
+      expect(told).toHaveLength(4);
+      if (how === "cancelled") await server({ method: "tasks/cancel", params: { taskId } }, session);
+      else end();
+      const caller = knowing(server);
+      await when(caller, taskId as string, how);
+      say();
+      expect(told).toHaveLength(4);
+      expect(await get(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
+      end();
+    },
+  );
 
   it("is not touched by the end of the request that made it", async () => {
     const { run, open, signals } = gate();

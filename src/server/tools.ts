@@ -228,7 +228,15 @@ export class Tools {
         return this.#frame.complete(failure(messageOf(error)));
       }
     };
-    return (await this.#tasks()).call({ name: tool.name, scopes: tool.scopes, options, request, context, brought, run });
+    return (await this.#tasks()).call({
+      name: tool.name,
+      scopes: tool.scopes,
+      options,
+      request,
+      context,
+      brought,
+      run,
+    });
   }
 
   #made({ name, output }: Tool, value: unknown): Result | Promise<Result> {

@@ -126,7 +126,7 @@ describe("callers who proved who they are", () => {
       .resource("note://closed", { scopes: ["write"] }, () => "secret")
       .tool("job", { scopes: ["write"], task: "required" }, (_args, { signal }) => {
         ended.push(signal);
-        return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        return new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
       });
     const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
     const denied = [403, 'Bearer error="insufficient_scope", scope="write"'];

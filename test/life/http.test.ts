@@ -110,7 +110,7 @@ describe("over HTTP", () => {
     expect(command.err).not.toContain("\u001b");
     expect(command.err).not.toContain("Warning");
     const answer = await exchange(url, "pin", { text: "hello" });
-    expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; there are 1 notes." }] } });
+    expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; it is the only note." }] } });
     expect(command.out).toBe("");
   });
 
@@ -157,7 +157,13 @@ describe("over HTTP", () => {
       [[slow, "--http", "0", "--path", "mcp"], "slash"],
       [[slow, "--path", "/mcp"], "goes with --http"],
       [[slow, "--allow-host", "example.com"], "goes with --http"],
-      [[slow, "--http", "0", "--allow-host", "http://example.com"], "is no host"],
+      [[slow, "--json"], "--json goes with --http"],
+      [
+        [slow, "--http", "0", "--allow-host", "http://example.com"],
+        'allowedHosts (--allow-host): "http://example.com"',
+      ],
+      [[slow, "--http", "0", "--allow-origin", "app.example"], 'allowedOrigins (--allow-origin): "app.example"'],
+      [[slow, "--http", "0", "--pat", "/x"], "There is no option --pat; did you mean --path?\n"],
     ];
     for (const [args, words] of mistakes) {
       const command = serve(...args);
@@ -166,6 +172,51 @@ describe("over HTTP", () => {
       expect(command.err.startsWith("catenary: ")).toBe(true);
       expect(command.out).toBe("");
     }
+  });
+});
+
+describe("a module that serves itself", () => {
+  const own = (name: string, last: string): string => {
+    const file = join(folder, name);
+    const door = new URL("../../dist/index.js", import.meta.url).href;
+    const made = "const server = createServer({ name: 'own', version: '1' });";
+    writeFileSync(file, `import { createServer, serve } from "${door}"; ${made} ${last}`);
+    return file;
+  };
+
+  it.each([
+    ["and exports nothing", "await serve(server);"],
+    ["and exports a server too", "await serve(server); export default server;"],
+    ["and does not wait for it", "serve(server); export { server };"],
+  ])("%s is refused, and nothing keeps the command alive", async (name, last) => {
+    const file = own(`${name.replaceAll(" ", "-")}.mjs`, last);
+    for (const args of [[file], [file, "--http", "0"]]) {
+      // Its stdin stays open all the while.
+      const command = serve(...args);
+      expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
+      expect(command.err).toBe(
+        `catenary: ${file} calls serve() itself: start it by \`node ${file}\`, or take the call out, export the server, and this command serves it\n`,
+      );
+      expect(command.out).toBe("");
+    }
+  });
+
+  it("may do so elsewhere than on stdio", async () => {
+    const last = "await serve(server, { http: { port: 0 } }); export { server };";
+    expect(await serve(own("elsewhere.mjs", last), "--http", "0", "--json").url()).toContain("http://127.0.0.1:");
+  });
+
+  it("is not mistaken for one that fails later", async () => {
+    const last = "Promise.reject(new Error('no key')); export { server };";
+    const command = serve(own("failing.mjs", last), "--http", "0");
+    expect(await command.exited).toEqual({ code: 1, signal: null });
+    expect(command.err).toContain("Error: no key");
+  });
+
+  it("and holds the process open is ended where it exports nothing", async () => {
+    const command = serve(own("open.mjs", "setInterval(() => server, 1_000);"), "--http", "0");
+    expect(await command.exited).toEqual({ code: 1, signal: null });
+    expect(command.err).toContain("exports no server");
   });
 });
 

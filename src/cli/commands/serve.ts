@@ -1,22 +1,23 @@
 // `catenary serve MODULE`: a module's server on this process's stdio, or over HTTP. The command line is read here
 // and nowhere else; what it says to the person goes to stderr, and only `--json` puts a line on stdout.
 
-import { parseArgs } from "node:util";
 import { LinkError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
-import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
-import { parseAddress, type Address } from "../address.ts";
+import { serve, STDIO_TAKEN, takeStdio, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
+import { FORMS, parseAddress, type Address } from "../address.ts";
 import { readyLines, warningLines } from "../announcement.ts";
 import { UnreachableError, UsageError } from "../exit-codes.ts";
+import { parseFlags } from "../flags.ts";
 import type { Command } from "../main.ts";
-import { loadHandler } from "../module.ts";
-import { say } from "../output.ts";
+import { loadHandler, ownServing } from "../module.ts";
+import { fail, say } from "../output.ts";
 import { DRAIN_MS, endAtSignal } from "../shutdown.ts";
 
 const HELP = `Usage: catenary serve MODULE [--stdio | --http HOST:PORT] [OPTIONS]
 
-Serves what MODULE exports (its default export, or \`chain\`, or \`server\`): a server made by
-createServer, a chain, or any handler (request, context) => Promise<Result>.
+Serves what MODULE exports: a server made by createServer, or any other handler
+(request, context) => Promise<Result>. It may be the default export, or be called \`server\`
+or \`chain\`. The module must not call serve() itself.
 
   --stdio                on stdin and stdout; this is the default
   --http HOST:PORT       over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
@@ -29,7 +30,10 @@ With --http:
   --allow-origin ORIGIN  a web page's origin, such as https://app.example, that may call; likewise
   --json                 one line of JSON on stdout when it is ready: {"url": ...}
 
-SIGTERM and SIGINT close it: what is under way has 30 s, a second signal ends it at once.
+  SIGTERM and SIGINT close it: calls that are under way have 30 s; a second signal ends it at once.
+
+Exit codes: 0, 130 after SIGINT, 1 where the command line or the module is wrong,
+2 where there is no such module, 4 where the address cannot be listened on.
 `;
 
 const OPTIONS = {
@@ -51,7 +55,7 @@ interface Wanted {
 }
 
 function read(args: readonly string[]): Wanted {
-  const { positionals, values } = parse(args);
+  const { positionals, values } = parseFlags("serve", args, OPTIONS, { http: `an address: ${FORMS}` });
   const [module, ...more] = positionals;
   if (module === undefined || more.length > 0) throw new UsageError(`serve takes one MODULE\n\n${HELP}`);
   const { http, path, "allow-host": allowedHosts, "allow-origin": allowedOrigins } = values;
@@ -61,7 +65,7 @@ function read(args: readonly string[]): Wanted {
     json: values.json === true,
   };
   if (http === undefined) {
-    const stray = (["path", "allow-host", "allow-origin"] as const).find((name) => values[name] !== undefined);
+    const stray = (["path", "allow-host", "allow-origin", "json"] as const).find((name) => values[name] !== undefined);
     if (stray !== undefined) throw new UsageError(`--${stray} goes with --http HOST:PORT`);
     return wanted;
   }
@@ -78,14 +82,16 @@ function read(args: readonly string[]): Wanted {
   };
 }
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
-  } catch (error) {
-    const said = textOf(error);
-    if (/'--http(?: <value>)?' argument/.test(said)) parseAddress("");
-    throw new UsageError(`${said}\n\n${HELP}`);
-  }
+/** The stdio is ours while a module is loaded: it would be served twice, or with no end to it. Returns what ends that. */
+function keepStdio(module: string): () => void {
+  const refusal = ownServing(module);
+  const release = takeStdio(refusal);
+  // A module that does not wait for its serve() does not hear that it is refused.
+  process.once("unhandledRejection", (error) => {
+    if (![refusal, STDIO_TAKEN].includes(textOf(error))) throw error;
+    fail(new UsageError(refusal));
+  });
+  return release;
 }
 
 async function listen(handler: Closeable, { http, connection }: Wanted): Promise<Serving> {
@@ -103,7 +109,11 @@ export const serveCommand: Command = {
   help: HELP,
   async run(args) {
     const wanted = read(args);
-    const serving = await listen(await loadHandler(wanted.module), wanted);
+    const release = keepStdio(wanted.module);
+    const handler = await loadHandler(wanted.module);
+    // Over HTTP it is never left to others: the end of input would be the end of a process that does not read it.
+    if (wanted.http === undefined) release();
+    const serving = await listen(handler, wanted);
     const { url } = serving;
     if (url === undefined || wanted.http === undefined) return undefined;
     endAtSignal(() => serving.close());

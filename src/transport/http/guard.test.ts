@@ -265,7 +265,9 @@ describe("where a person has said more", () => {
     "https://u@x.example",
   ];
   it.each(noOrigins)("refuses %j as an origin", (entry) => {
-    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(`allowedOrigins (--allow-origin): "${entry}" is no origin`);
+    expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(
+      `allowedOrigins (--allow-origin): "${entry}" is no origin`,
+    );
   });
 
   it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])("refuses %j for a list of names", (given) => {

@@ -76,7 +76,6 @@ describe("a port that cannot be had", () => {
       message: expect.stringContaining("nowhere.invalid"),
     });
   });
-  });
 });
 
 describe("what is no request", () => {
