@@ -59,21 +59,56 @@ export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Tak
 /** Told of what no caller is shown. */
 export type Report = (error: unknown, doing: string) => void;
 
-export const onStderr: Report = (error, doing) => console.error(`catenary: ${doing}: ${textOf(error)}`);
+const onStderr: Report = (error, doing) => console.error(`catenary: ${doing}: ${textOf(error)}`);
+
+/** A report that fails is itself not worth an answer that is never given. */
+export function reporter(report: Report = onStderr): Report {
+  return (error, doing) => {
+    try {
+      report(error, doing);
+    } catch {
+      // Whoever wanted to know has had the chance.
+    }
+  };
+}
+
+/** How long an authenticator may take. */
+const AUTH_MS = 10_000;
 
 /** An identity, or an error; whatever else an authenticator may give. */
 export async function identify(auth: Authenticator, credentials: Credentials, report: Report): Promise<Identity> {
   let identity: Identity | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${AUTH_MS} ms`)), AUTH_MS);
+  });
   try {
-    identity = await auth.authenticate(credentials);
+    identity = checked(await Promise.race([auth.authenticate(credentials), late]));
   } catch (error) {
     if (error instanceof AuthRefusal) throw error;
     report(error, "authentication is out of order");
     throw new Refusal(503, "Authentication is out of order; try again later", { "retry-after": "5" });
+  } finally {
+    clearTimeout(timer);
   }
-  // Programs without types may give anything, and nothing is nobody.
-  if (typeof identity?.principal === "string" && identity.principal !== "") return identity;
+  if (identity !== undefined) return identity;
   throw new AuthRefusal(401, "The caller has not proved who it is", "Bearer");
+}
+
+/** Programs without types may give anything. Nothing is nobody; scopes in one text would be found by their parts. */
+function checked(identity: Partial<Identity> | undefined | null): Identity | undefined {
+  const { principal, scopes } = identity ?? {};
+  if (typeof principal !== "string" || principal === "") return undefined;
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
+    throw new TypeError("the scopes of an identity must be a list of strings");
+  }
+  return identity as Identity;
+}
+
+/** The headers of a refusal by an authenticator, whose texts are a user's own. */
+export function challengeHeaders(challenge: unknown): Readonly<Record<string, string>> {
+  const sayable = typeof challenge === "string" && /^[\t\x20-\x7e]+$/.test(challenge);
+  return { "www-authenticate": sayable ? challenge : "Bearer" };
 }
 
 const SECRETS = ["authorization", "proxy-authorization", "cookie"];
@@ -98,11 +133,12 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Whatever ended a visit, as its answer. */
-export function refuse(way: WayBack, error: unknown, report: Report = onStderr): void {
+export function refuse(way: WayBack, error: unknown, report: Report): void {
   if (error instanceof Refusal) {
     answer(way, error.status, error.message, error.headers, error.kind);
   } else if (error instanceof AuthRefusal) {
-    answer(way, error.status, error.message, { "www-authenticate": error.challenge });
+    const status = [400, 401, 403].includes(error.status) ? error.status : 401;
+    answer(way, status, error.message, challengeHeaders(error.challenge));
   } else {
     report(error, "a request could not be answered");
     answer(way, 500, "Internal error", {});

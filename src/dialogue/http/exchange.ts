@@ -12,6 +12,7 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { type EventStream, eventText } from "../../transport/http/event-stream.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
@@ -29,7 +30,7 @@ export class Exchanges {
   readonly #front: ExchangeFront;
   readonly #rounds: Rounds;
   readonly #maxListens: number;
-  readonly #flights = new Set<Flight>();
+  readonly #flights = new Map<Flight, ExchangeInbound>();
   #listens = 0;
   #idle: (() => void) | undefined;
 
@@ -66,7 +67,7 @@ export class Exchanges {
     way.visit.onGone(() => this.#cancel(flight));
     inbound.onCut = () => this.#cancel(flight);
     way.hold(() => inbound.open());
-    this.#flights.add(flight);
+    this.#flights.set(flight, inbound);
     if (listens) this.#listens += 1;
     try {
       const response = await outcomeOf(this.#front, message, inbound, flight);
@@ -82,10 +83,17 @@ export class Exchanges {
   /** Work in flight may go on for the grace; whoever only listens is told at once that it is over. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");
-    for (const flight of this.#flights) if (flight.background) flight.stop.abort(reason);
+    for (const flight of this.#flights.keys()) if (flight.background) flight.stop.abort(reason);
     await this.#drained(graceMs);
-    for (const flight of this.#flights) flight.stop.abort(reason);
+    for (const flight of this.#flights.keys()) flight.stop.abort(reason);
     await this.#drained(SETTLE_MS);
+    // Those that do not heed their signal: what they do is lost, but their callers need not wait for it.
+    for (const [flight, inbound] of this.#flights) {
+      if (flight.cancelled) continue;
+      flight.cancelled = true;
+      const error = McpError.of("unreachable", "The server was shut down before the answer was there").toBody();
+      inbound.finish({ jsonrpc: "2.0", id: inbound.message.id, error });
+    }
     this.#rounds.close();
   }
 

@@ -7,14 +7,14 @@ import type { Handler } from "../../core/handler.ts";
 import type { Guard } from "../../transport/http/guard.ts";
 import { Refusal, type Visit } from "../../transport/http/visit.ts";
 import { spokenRevisions } from "../serve.ts";
-import { identify, onStderr, refuse, type Report } from "./admission.ts";
+import { challengeHeaders, identify, refuse, reporter, type Report } from "./admission.ts";
 import { Endpoint } from "./endpoint.ts";
 import { Exchanges } from "./exchange.ts";
 import { OldSse } from "./old-sse.ts";
 import { httpLimits, type Common, type HttpFrontOptions, type HttpLimits } from "./options.ts";
 import { Room } from "./sessions.ts";
 import { Streams, WayBack, type Denied } from "./way-back.ts";
-import { Work } from "./work.ts";
+import { shuttingDown, Work } from "./work.ts";
 
 type Act = (way: WayBack, identity: Identity | undefined) => Promise<void> | void;
 type Route = Readonly<Record<string, Act>>;
@@ -29,6 +29,7 @@ export class HttpFront {
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
   readonly #report: Report;
+  readonly #work: Work;
   readonly #streams: Streams;
   readonly #endpoint: Endpoint;
   readonly #exchanges: Exchanges;
@@ -44,7 +45,7 @@ export class HttpFront {
       rounds,
       graceMs = GRACE_MS,
       limits: _limits,
-      onError = onStderr,
+      onError,
       ...connection
     } = options;
     // Programs without types may give anything, and a guard that guards nothing must not pass for one.
@@ -53,14 +54,15 @@ export class HttpFront {
     }
     if (!path.startsWith("/")) throw new TypeError(`The path of an endpoint begins with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
-    const common: Common = { limits, work: new Work(limits.requests), room: new Room(limits.sessions) };
+    this.#work = new Work(limits.requests);
+    const common: Common = { limits, work: this.#work, room: new Room(limits.sessions) };
     const spoken = spokenRevisions(options.revisions);
     const sessions = spoken.filter(({ style }) => style === "session");
     const perSession = { ...connection, revisions: sessions.map(({ name }) => name), graceMs: 0 };
     const exchanges = spoken.filter(({ style }) => style === "exchange");
     this.#guard = guard;
     this.#auth = auth;
-    this.#report = onError;
+    this.#report = reporter(onError);
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
@@ -96,10 +98,10 @@ export class HttpFront {
     const way = new WayBack(visit, cors, this.#streams);
     const refusal = this.#guard.check(visit) ?? this.#misplaced(visit);
     const route = this.#routes.get(visit.path);
-    if (refusal !== undefined) refuse(way, refusal);
+    if (refusal !== undefined) refuse(way, refusal, this.#report);
     else if (visit.method === "OPTIONS") visit.answer(204, { allow: allowed(route), ...cors });
     else if (route === undefined) {
-      visit.answer(200, { "content-type": "application/json", ...cors }, JSON.stringify(this.#document(visit)));
+      visit.answer(200, { "content-type": "application/json", ...cors }, this.#document(visit));
     } else {
       const act = route[visit.method] as Act;
       if (this.#auth === undefined) this.#run(way, act, undefined);
@@ -113,6 +115,7 @@ export class HttpFront {
   }
 
   async #close(): Promise<void> {
+    this.#work.close();
     const parts = [this.#exchanges, this.#endpoint, this.#old];
     await Promise.all(parts.map((part) => part?.close(this.graceMs)));
     this.#streams.close();
@@ -123,7 +126,7 @@ export class HttpFront {
     const { path, method } = visit;
     const route = this.#routes.get(path);
     if (route !== undefined) {
-      if (this.#closing !== undefined) return closing();
+      if (this.#closing !== undefined) return shuttingDown();
       if (method === "OPTIONS" || Object.hasOwn(route, method)) return undefined;
       return new Refusal(405, `${method} is not for ${path}`, { allow: allowed(route) });
     }
@@ -156,10 +159,11 @@ export class HttpFront {
   }
 
   /** What anybody may read here. An authenticator that fails at it has nothing to show. */
-  #document({ path, origin }: Visit): object | undefined {
+  #document({ path, origin }: Visit): string | undefined {
     try {
-      return this.#auth?.document?.(path, `${origin}${this.path}`);
-    } catch {
+      return JSON.stringify(this.#auth?.document?.(path, `${origin}${this.path}`));
+    } catch (error) {
+      this.#report(error, `what stands at ${path} cannot be shown`);
       return undefined;
     }
   }
@@ -175,14 +179,10 @@ function denied(data: unknown, auth: Authenticator, identity: Identity, credenti
   } catch {
     // It is denied all the same.
   }
-  const { status = 403, challenge = 'Bearer error="insufficient_scope"' } = refusal ?? {};
-  return { status, headers: { "www-authenticate": challenge } };
+  const { challenge = 'Bearer error="insufficient_scope"' } = refusal ?? {};
+  return { status: 403, headers: challengeHeaders(challenge) };
 }
 
 function allowed(route: Route | undefined): string {
   return [...(route === undefined ? ["GET"] : Object.keys(route)), "OPTIONS"].join(", ");
-}
-
-function closing(): Refusal {
-  return new Refusal(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
 }

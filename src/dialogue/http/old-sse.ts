@@ -44,15 +44,21 @@ export class OldSse {
     const id = new URLSearchParams(way.visit.query).get("sessionId");
     if (id === null) throw new Refusal(400, "The address lacks its sessionId; post to the one that the stream named");
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw new Refusal(404, "There is no such session; open a stream first");
+    if (session === undefined) throw unknown();
     const taken = await readMessage(way, this.#common.limits);
     if (taken === undefined) return;
+    // It may have ended while its message came in.
+    if (session.isOver) throw unknown();
     session.post(taken, way, callerOf(way.visit, identity), this.#common.work.begin(taken));
   }
 
   close(graceMs: number): Promise<void> {
     return this.#sessions.close(graceMs);
   }
+}
+
+function unknown(): Refusal {
+  return new Refusal(404, "There is no such session; open a stream first");
 }
 
 class OldSseSession implements Transport {
@@ -68,6 +74,10 @@ class OldSseSession implements Transport {
   constructor(id: string, principal: string | undefined) {
     this.id = id;
     this.principal = principal;
+  }
+
+  get isOver(): boolean {
+    return this.#gone.signal.aborted;
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {

@@ -78,7 +78,7 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
 export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown"> {
   /** Where the endpoint is. "/mcp". */
   readonly path?: string;
-  /** Whether the transport of the first revision is served beside it, at `/sse`, `PATH/sse` and `/messages`. True. */
+  /** Whether the transport of the first revision is served beside it, at `/sse` with `/messages`, and the same below PATH. True. */
   readonly oldSse?: boolean;
   /** Asks callers who they are; without it anybody may call. */
   readonly auth?: Authenticator;

@@ -2,7 +2,7 @@
 // a stream of events, each with an id, that lives on when its connection breaks. What can reach nobody by this way
 // any more goes by the stream for what comes unasked, except answers, which have no place there.
 
-import { isResponse, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
+import { isResponse, type ErrorBody, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ReplayStream } from "../../transport/http/replay.ts";
 import { written, type WayBack } from "./way-back.ts";
@@ -51,6 +51,13 @@ export class PostWay {
     // Without an event that has an id nobody comes back for an answer that is not there.
     else if (!this.gone) this.#way.events(() => undefined).end();
     this.#done();
+  }
+
+  /** The session is over, and whoever works on the answer has not heeded that. */
+  abandon(error: ErrorBody): void {
+    const { id } = this.#way;
+    if (id === null) this.drop();
+    else this.reply({ jsonrpc: "2.0", id, error }, true);
   }
 
   /** In revisions in which a server may not end a stream before its time, nothing. */

@@ -4,8 +4,10 @@
 
 import { readEventId, ReplayStream, type ReplayStore } from "../../transport/http/replay.ts";
 
-/** Streams that have ended and are kept for callers who did not get their last events. */
+/** Streams that have ended and whose last events went out: kept for callers whom they may not have reached. */
 const MOST_FINISHED = 32;
+/** Streams that have ended while nobody was there: kept for callers who come back for their answers. */
+const MOST_MISSED = 512;
 /** Streams for what comes unasked, with a connection or waiting for one to come back. */
 const MOST_UNASKED = 8;
 
@@ -76,7 +78,9 @@ export class SessionStreams {
   #forgetFinished(): void {
     if (this.#streams.size <= MOST_FINISHED + MOST_UNASKED) return;
     const finished = [...this.#streams].filter(([, stream]) => stream.finished);
-    for (const [name, stream] of finished.slice(0, -MOST_FINISHED)) {
+    const delivered = finished.filter(([, stream]) => stream.delivered);
+    const missed = finished.filter(([, stream]) => !stream.delivered);
+    for (const [name, stream] of [...delivered.slice(0, -MOST_FINISHED), ...missed.slice(0, -MOST_MISSED)]) {
       stream.forget();
       this.#streams.delete(name);
     }

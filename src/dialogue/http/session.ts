@@ -7,6 +7,7 @@ import type { Caller } from "../../core/context.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
+import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { ReplayStore, ReplayStream } from "../../transport/http/replay.ts";
@@ -41,7 +42,9 @@ export class HttpSession implements Transport {
 
   /** Nobody waits for anything here. */
   get idle(): boolean {
-    return this.#posts.size === 0 && !this.#streams.attached;
+    // A handshake that nobody waits for any more will never be used.
+    const forsaken = this.#revision === undefined && [...this.#posts].every(({ gone }) => gone);
+    return (this.#posts.size === 0 || forsaken) && !this.#streams.attached;
   }
 
   /** Undefined until the handshake has been answered. */
@@ -59,7 +62,8 @@ export class HttpSession implements Transport {
   }
 
   async close(): Promise<void> {
-    for (const post of this.#posts) post.drop();
+    const error = McpError.of("unreachable", "The session was ended before the answer was there").toBody();
+    for (const post of this.#posts) post.abandon(error);
     this.#streams.close();
   }
 

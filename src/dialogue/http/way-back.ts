@@ -4,7 +4,7 @@
 // to come back to) is for the style that opened the stream.
 
 import { encode } from "../../jsonrpc/codec.ts";
-import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
+import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { EventStream } from "../../transport/http/event-stream.ts";
 import { Pulse } from "../../transport/http/pulse.ts";
 import type { Visit } from "../../transport/http/visit.ts";
@@ -127,11 +127,12 @@ export class WayBack {
   }
 }
 
-/** What cannot be written is replaced by what says so: nobody is left waiting. */
+/** An answer that cannot be written is replaced by one that says so: nobody is left waiting. Throws for all else. */
 export function written(message: Message | readonly Message[]): string {
   try {
     return encode(message);
   } catch (error) {
+    if (!Array.isArray(message) && !isResponse(message as Message)) throw error;
     if (Array.isArray(message)) return encode((message as ResponseMessage[]).map((one) => unsendable(one, error)));
     return encode(unsendable(message as ResponseMessage, error));
   }

@@ -2,13 +2,14 @@
 // work from ending must always get in (the answers to our questions, cancellations), and a listen has a bound of its
 // own, because it is no work.
 
-import type { RequestMessage } from "../../jsonrpc/message.ts";
+import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 import { wantsAnswer, type Taken } from "./taken.ts";
 
 export class Work {
   readonly #most: number;
   #count = 0;
+  #closed = false;
 
   constructor(most: number) {
     this.#most = most;
@@ -16,22 +17,36 @@ export class Work {
 
   /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
   begin(taken: Taken): () => void {
-    if (!isWork(taken)) return () => undefined;
-    if (this.#count >= this.#most) {
+    // Looked at here again: the body may have come in after the end had begun.
+    if (this.#closed) throw shuttingDown();
+    const size = sizeOf(taken);
+    if (size === 0) return () => undefined;
+    // A batch that is larger than all that may be there at once is let in where nothing else is.
+    if (this.#count > 0 && this.#count + size > this.#most) {
       throw new Refusal(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
     }
-    this.#count += 1;
+    this.#count += size;
     let isOver = false;
     return () => {
-      if (!isOver) this.#count -= 1;
+      if (!isOver) this.#count -= size;
       isOver = true;
     };
   }
+
+  /** Nothing more begins. */
+  close(): void {
+    this.#closed = true;
+  }
 }
 
-function isWork(taken: Taken): boolean {
-  if (!wantsAnswer(taken)) return false;
-  if (taken.kind === "batch") return true;
+export function shuttingDown(): Refusal {
+  return new Refusal(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
+}
+
+/** How many requests of it are work. */
+function sizeOf(taken: Taken): number {
+  if (!wantsAnswer(taken)) return 0;
+  if (taken.kind === "batch") return taken.items.filter((item) => "message" in item && isRequest(item.message)).length;
   const { method } = taken.message as RequestMessage;
-  return method !== "subscriptions/listen" && method !== "ping";
+  return method === "subscriptions/listen" || method === "ping" ? 0 : 1;
 }

@@ -51,8 +51,11 @@ export class NodeSink implements Sink {
 
 /** An answer that the system did not take at once is in our memory: it shall not stay there for good. */
 export function expectTaken(response: ServerResponse, socket: Socket): void {
-  // The server ends a connection whose time is up, and sets another time once the answer is out.
-  if (response.writableLength > 0) socket.setTimeout(STALLED_MS);
+  if (response.writableLength === 0) return;
+  // The server ends a connection whose time is up. Where the server is somebody else's, so is the time before and after.
+  const before = socket.timeout ?? 0;
+  socket.setTimeout(STALLED_MS);
+  response.once("close", () => socket.setTimeout(before));
 }
 
 /** Where a stream goes that nobody can read any more. */

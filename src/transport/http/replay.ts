@@ -73,6 +73,11 @@ export class ReplayStream {
     return this.#finished;
   }
 
+  /** Whether all of it went out by some connection, as far as can be known. */
+  get delivered(): boolean {
+    return this.#finished && this.#taken === this.#newest;
+  }
+
   get attached(): boolean {
     return this.#outlet !== undefined;
   }
