@@ -5,6 +5,7 @@
 import { onAbort } from "../core/abort.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { attempt } from "../core/promises.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
 import type { RequestParams, ResourceUpdatedParams, SubscriptionFilter } from "../protocol/model/index.ts";
 import { cancelled, LONGEST_MS, withMeta, type CallOptions } from "./calls.ts";
@@ -78,7 +79,7 @@ export class Listens {
     this.#open.add(listening);
     const params = withMeta({ notifications: filter }, options.meta);
     listening.follow(
-      this.#handler({ method: "subscriptions/listen", params }, { ...context, notify }).finally(() => {
+      attempt(() => this.#handler({ method: "subscriptions/listen", params }, { ...context, notify })).finally(() => {
         clearTimeout(timer);
         forget();
         this.#open.delete(listening);

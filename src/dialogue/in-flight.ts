@@ -26,7 +26,7 @@ export class Stop {
   }
 }
 
-/** One request in flight. `stop` is whatever work answers it now; cancelling silences the answer. */
+/** One request in flight. `stop` ends the work for it; cancelling silences the answer as well. */
 export interface Flight {
   readonly key: string;
   /** Its place in the order of arrival. */
@@ -35,12 +35,14 @@ export interface Flight {
   readonly background: boolean;
   /** The handshake cannot be taken back. */
   readonly cancellable: boolean;
-  stop: Stop;
+  readonly stop: Stop;
   cancelled: boolean;
   /** Its answer is on its way: nothing more may follow. */
   done: boolean;
   /** Told of a cancellation, whether or not the work heeds its signal. */
   onCancel?: () => void;
+  /** Made when its caller is asked something; aborted when it is answered, whatever came of the questions. */
+  asking?: AbortController;
 }
 
 /** A request that nobody can name: it comes alone on its way, and is cancelled by whoever holds that way. */
@@ -51,6 +53,7 @@ export function loneFlight(background: boolean): Flight {
 export class InFlight {
   readonly #flights = new Map<string, Flight>();
   #count = 0;
+  #over: { readonly reason: unknown } | undefined;
   /** Who waits for some of the flights to end. */
   readonly #watchers = new Set<(ended: Flight) => void>();
 
@@ -69,6 +72,7 @@ export class InFlight {
   #add(key: string, background: boolean, cancellable: boolean): Flight {
     const number = (this.#count += 1);
     const flight: Flight = { key, number, background, cancellable, stop: new Stop(), cancelled: false, done: false };
+    if (this.#over !== undefined) flight.stop.abort(this.#over.reason);
     this.#flights.set(key, flight);
     return flight;
   }
@@ -91,7 +95,9 @@ export class InFlight {
     this.end(flight);
   }
 
+  /** Also of whatever begins from now on. */
   abortAll(reason: unknown): void {
+    this.#over = { reason };
     for (const flight of this.#flights.values()) flight.stop.abort(reason);
   }
 

@@ -13,6 +13,9 @@ export interface Front {
   fault(error: unknown, message: RequestMessage): ErrorBody;
 }
 
+/** Why a question is taken back that its own call no longer waits for. */
+export const ANSWERED = "The call has been answered: nobody can be asked on its behalf any more";
+
 /** How long aborted work may take to say so before its wire is closed over it. */
 export const SETTLE_MS = 250;
 
@@ -29,5 +32,8 @@ export async function outcomeOf(
     return { jsonrpc: "2.0", id, result };
   } catch (error) {
     return { jsonrpc: "2.0", id, error: front.fault(error, message) };
+  } finally {
+    flight.done = true;
+    flight.asking?.abort(new Error(ANSWERED));
   }
 }

@@ -4,14 +4,17 @@
 // arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
 // A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
 
+import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
+import { attempt, forgettable } from "../core/promises.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
 import { unref } from "../core/unref.ts";
 import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Flight } from "./in-flight.ts";
+import { checkSayable } from "./questions.ts";
 import { Run } from "./run.ts";
 
 export interface RoundsOptions {
@@ -41,8 +44,15 @@ interface Parked {
   readonly principal: string;
   round: number;
   deadline: number;
-  /** What each answered round led to. */
-  readonly answered: Map<number, Promise<Result>>;
+  readonly answered: Map<number, Answered>;
+}
+
+/** What an answered round leads to, for all retries that bring its state. */
+interface Answered {
+  readonly next: Promise<Result>;
+  /** Retries that wait for it: the run goes on as long as there is one. */
+  readonly waiting: Set<Call>;
+  isOver: boolean;
 }
 
 interface Sealed {
@@ -106,18 +116,22 @@ export class Rounds {
       },
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
       notify: (notification) => run.notify(notification),
-      ask: async (question, options) => {
-        if (!ASKABLE.has(request.method)) {
-          throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {
-            method: question.method,
-          });
-        }
-        checkAsk(question, call.caller.capabilities);
-        return run.ask(question, options);
-      },
+      ask: (question, options) => forgettable(ask(question, options)),
+    };
+    const ask: Context["ask"] = async ({ method, params: given }, options) => {
+      if (!ASKABLE.has(request.method)) {
+        throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {
+          method,
+        });
+      }
+      // Whoever writes JavaScript may leave the params out.
+      const question = { method, params: given ?? {} };
+      checkAsk(question, call.caller.capabilities);
+      checkSayable(method, question.params);
+      return run.ask(question, options);
     };
     const next = run.next();
-    run.follow(handler(request, context));
+    run.follow(attempt(() => handler(request, context)));
     return next;
   }
 
@@ -149,20 +163,43 @@ export class Rounds {
     if (parked === undefined)
       throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
     const known = parked.answered.get(sealed.round);
-    if (known !== undefined) return known;
+    if (known !== undefined) return this.#wait(known, parked.run, call);
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
-    call.flight.stop = parked.run.stop;
+    call.flight.stop.signal.throwIfAborted();
     // Its caller is back: it is no longer waited for, however long it works.
     parked.deadline = Infinity;
-    const next = parked.run.resume(responses, (event) => call.notify(event));
-    parked.answered.set(sealed.round, next);
+    const waiting = new Set([call]);
+    const next = parked.run.resume(responses, (event) => {
+      const [first] = waiting;
+      first?.notify(event);
+    });
+    const answered: Answered = { next, waiting, isOver: false };
+    parked.answered.set(sealed.round, answered);
     // Kept for repetitions, for as long as a state lives; an error that nobody repeats must not look unhandled.
     const keep = (): void => {
+      answered.isOver = true;
+      waiting.clear();
       parked.deadline = performance.now() + this.#ttlMs;
     };
     next.then(keep, keep);
-    return next;
+    return this.#wait(answered, parked.run, call);
+  }
+
+  /** One that is cancelled leaves the others alone; the last takes the run with it. */
+  #wait(answered: Answered, run: Run, call: Call): Promise<Result> {
+    const { next, waiting } = answered;
+    if (answered.isOver) return next;
+    const { signal } = call.flight.stop;
+    waiting.add(call);
+    return new Promise<Result>((resolve, reject) => {
+      const forget = onAbort(signal, () => {
+        if (!waiting.delete(call)) return;
+        if (waiting.size === 0) run.stop.abort(signal.reason);
+        else reject(signal.reason as Error);
+      });
+      next.then(resolve, reject).finally(forget);
+    });
   }
 
   #checkRoom(principal: string): void {

@@ -7,6 +7,7 @@ import type { AskOptions } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { Json } from "../protocol/revision.ts";
 import type { Stop } from "./in-flight.ts";
+import { ANSWERED } from "./outcome.ts";
 
 /** Questions that are put within this time go out together, in one round. */
 const GATHER_MS = 3;
@@ -81,13 +82,13 @@ export class Run {
     while (this.#questions.has(key)) key = `${options?.key ?? ""}${this.#nextKey++}`;
     if (!this.#listening) {
       this.#listening = true;
-      onAbort(this.stop.signal, () => this.#dropQuestions());
+      onAbort(this.stop.signal, () => this.#dropQuestions(this.stop.signal.reason));
     }
     return new Promise<Result>((resolve, reject) => {
       const signal = options?.signal;
       const over = this.stop.aborted ? this.stop.signal : signal?.aborted === true ? signal : undefined;
       if (over !== undefined || this.#outcome !== undefined) {
-        reject(over === undefined ? new Error("The call has been answered already") : over.reason);
+        reject(over === undefined ? new Error(ANSWERED) : over.reason);
         return;
       }
       const forget = onAbort(signal, () => {
@@ -147,18 +148,18 @@ export class Run {
     if (this.#kept.length > KEPT_LOGS) this.#kept.shift();
   }
 
-  #dropQuestions(): void {
+  #dropQuestions(reason: unknown): void {
     clearTimeout(this.#gathering);
     for (const { forget, reject } of this.#questions.values()) {
       forget();
-      reject(this.stop.signal.reason);
+      reject(reason);
     }
     this.#questions.clear();
   }
 
   #end(outcome: { result: Result } | { error: unknown }): void {
     this.#outcome = outcome;
-    clearTimeout(this.#gathering);
+    this.#dropQuestions(new Error(ANSWERED));
     this.#kept = [];
     if (this.#turn !== undefined) this.#settle();
   }

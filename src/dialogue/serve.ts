@@ -174,22 +174,41 @@ class Connection implements Served {
     // A ping asks whether we live: busy as we may be, it never waits for a slot.
     const slots = message.method === "ping" ? undefined : this.#slots;
     if (slots?.take() === false) await slots.wait();
+    if (flight.cancelled) {
+      slots?.give();
+      return;
+    }
+    const told = flight.onCancel;
+    flight.onCancel = () => {
+      slots?.cancel();
+      told?.();
+    };
     try {
-      if (flight.cancelled) return;
-      const response = await outcomeOf(front, message, inbound, flight);
-      flight.done = true;
+      const response = await this.#outcome(front, message, inbound, flight);
       if (!flight.cancelled) await this.#respond(response, inbound);
     } finally {
-      slots?.give();
+      if (flight.cancelled) slots?.endCancelled();
+      else slots?.give();
       this.#inFlight.end(flight);
     }
+  }
+
+  /** What waited for its turn until the connection was closed never begins. */
+  #outcome(
+    front: Front,
+    message: RequestMessage,
+    inbound: Inbound,
+    flight: Flight,
+  ): Promise<ResponseMessage> | ResponseMessage {
+    if (!flight.stop.aborted) return outcomeOf(front, message, inbound, flight);
+    const error = McpError.of("shutting_down", "The connection is closed", { method: message.method });
+    return { jsonrpc: "2.0", id: message.id, error: front.fault(error, message) };
   }
 
   async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
     const { id } = message;
     try {
-      const response = await outcomeOf(this.#exchange, message, inbound, flight);
-      flight.done = true;
+      const response = await this.#outcome(this.#exchange, message, inbound, flight);
       if (flight.cancelled) return;
       await this.#respond(response, inbound);
       if ("error" in response) return;

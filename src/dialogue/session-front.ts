@@ -3,9 +3,11 @@
 // self-contained requests of the newest revision, and what comes back into the caller's own revision.
 // It does not know which wire it is on: every message brings its own way back.
 
+import { onAbort } from "../core/abort.ts";
 import type { Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import { forgettable } from "../core/promises.ts";
 import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
@@ -16,6 +18,7 @@ import type { Inbound } from "../transport/transport.ts";
 import { goOn } from "./drive.ts";
 import { errorBody, unsupported } from "./faults.ts";
 import type { Flight, InFlight } from "./in-flight.ts";
+import { ANSWERED } from "./outcome.ts";
 import { progressUnder } from "./progress.ts";
 import { Questions, type Asked } from "./questions.ts";
 import { SessionListen } from "./session-listen.ts";
@@ -45,6 +48,7 @@ export class SessionFront {
   /** Toward the caller, outside any call. */
   readonly #push: (message: Message) => void;
   readonly #toCaller = (notification: Notification): void => this.#deliver(notification);
+  readonly #over = new AbortController();
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
@@ -140,7 +144,10 @@ export class SessionFront {
     return this.#questions.settle(message);
   }
 
+  /** From now on nothing begins here, whatever is still to come. */
   close(reason: Error): void {
+    this.#phase = "closing";
+    this.#over.abort(reason);
     this.#listen.close();
     this.#tasks.close();
     this.#questions.failAll(reason);
@@ -158,7 +165,7 @@ export class SessionFront {
     try {
       return await this.#starting;
     } catch (error) {
-      this.#phase = "new";
+      if (!this.#over.signal.aborted) this.#phase = "new";
       throw error;
     }
   }
@@ -172,7 +179,7 @@ export class SessionFront {
       ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
       capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),
     };
-    const discovered = await this.#handler({ method: "server/discover", params: {} }, this.#quiet());
+    const discovered = await this.#discover();
     this.#capabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#capabilities);
     this.#phase = "ready";
@@ -186,9 +193,26 @@ export class SessionFront {
     };
   }
 
+  /** Waited for no longer than the session lives. */
+  async #discover(): Promise<Result> {
+    const { signal } = this.#over;
+    let forget: (() => void) | undefined;
+    const over = new Promise<never>((_resolve, reject) => {
+      forget = onAbort(signal, () => reject(signal.reason as Error));
+    });
+    try {
+      return await Promise.race([
+        this.#handler({ method: "server/discover", params: {} }, { ...this.#quiet(), signal }),
+        over,
+      ]);
+    } finally {
+      forget?.();
+    }
+  }
+
   /** The caller has our answer to `initialize`: from now on we may speak first. */
   #ready(): void {
-    if (this.#listening) return;
+    if (this.#listening || this.#over.signal.aborted) return;
     this.#listening = true;
     this.#listen.start({ context: this.#quiet(), deliver: this.#toCaller }, this.#capabilities);
   }
@@ -201,7 +225,7 @@ export class SessionFront {
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (question, options) => this.#questions.ask(question, this.#asked(this.#push), options),
+      ask: (question, options) => forgettable(this.#questions.ask(question, this.#asked(this.#push), options)),
     };
   }
 
@@ -221,9 +245,11 @@ export class SessionFront {
         const event = notification.method === "notifications/progress" ? progress(notification) : notification;
         if (event !== undefined) this.#deliver(event, send);
       },
-      ask: async (question, options) => {
-        if (flight.done) throw new Error("The call has been answered: nobody can be asked on its behalf any more");
-        return this.#questions.ask(question, { ...this.#asked(send), signal: flight.stop.signal }, options);
+      ask: (question, options) => {
+        flight.asking ??= new AbortController();
+        if (flight.done) flight.asking.abort(new Error(ANSWERED));
+        const signals = [flight.stop.signal, flight.asking.signal];
+        return forgettable(this.#questions.ask(question, { ...this.#asked(send), signals }, options));
       },
     };
   }

@@ -7,6 +7,7 @@
 import { onAbort } from "../core/abort.ts";
 import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { attempt } from "../core/promises.ts";
 import { unref } from "../core/unref.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -155,7 +156,8 @@ class Listening {
         },
       };
       onAbort(signal, () => reject(signal.reason));
-      this.#handler({ method: "subscriptions/listen", params: { notifications: this.#notifications } }, context).then(
+      const request = { method: "subscriptions/listen", params: { notifications: this.#notifications } };
+      attempt(() => this.#handler(request, context)).then(
         () => resolve({}),
         (error: unknown) => {
           reject(error);

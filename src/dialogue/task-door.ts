@@ -13,6 +13,7 @@ export class TaskDoor {
   /** Whether both sides know tasks, each in its own form. */
   #isOpen = false;
   #tasks: SessionTasks | undefined;
+  #isClosed = false;
 
   constructor(host: TasksHost) {
     this.#host = host;
@@ -37,7 +38,9 @@ export class TaskDoor {
 
   async #load(): Promise<SessionTasks> {
     const { SessionTasks } = await import("./tasks.ts");
-    return (this.#tasks ??= new SessionTasks(this.#host));
+    const tasks = (this.#tasks ??= new SessionTasks(this.#host));
+    if (this.#isClosed) tasks.close();
+    return tasks;
   }
 
   /**
@@ -53,6 +56,7 @@ export class TaskDoor {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#tasks?.close();
   }
 }

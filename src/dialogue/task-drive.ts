@@ -4,6 +4,7 @@
 
 import type { AskOptions, Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
+import { attempt } from "../core/promises.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -29,7 +30,7 @@ export interface Waiter {
 type Trouble = { readonly unanswered: McpError } | { readonly untaken: unknown };
 
 interface Asked {
-  readonly gone: AbortSignal | undefined;
+  readonly waiter: Waiter;
   readonly stop: AbortController;
 }
 
@@ -47,16 +48,18 @@ export class TaskQuestions {
     }
   }
 
-  /** Takes back what nobody has answered. */
-  drop(): void {
-    for (const { stop } of this.#asked.values()) stop.abort(new Error("The task is over"));
+  /** Takes back what nobody has answered; with a waiter, what was put on its way: others may put it on theirs. */
+  drop(reason: string, by?: Waiter): void {
+    for (const { stop, waiter } of this.#asked.values()) {
+      if (by === undefined || waiter === by) stop.abort(new Error(reason));
+    }
   }
 
   /** One that went out on a way that is gone is put again on another. */
   #isNew(key: string): boolean {
     const asked = this.#asked.get(key);
     if (asked === undefined) return !this.#answered.has(key);
-    if (asked.gone?.aborted !== true) return false;
+    if (asked.waiter.gone?.aborted !== true) return false;
     asked.stop.abort(new Error("The question is put again"));
     return true;
   }
@@ -68,7 +71,7 @@ export class TaskQuestions {
     waiter: Waiter,
     trouble: (trouble: Trouble) => void,
   ): Promise<void> {
-    const asked: Asked = { gone: waiter.gone, stop: new AbortController() };
+    const asked: Asked = { waiter, stop: new AbortController() };
     this.#asked.set(key, asked);
     const { signal } = asked.stop;
     const { handler, context } = waiter;
@@ -106,16 +109,20 @@ async function answerTo(question: unknown, options: AskOptions, { ask, context }
 export async function untilOver(watch: TaskWatch, questions: TaskQuestions, waiter: Waiter): Promise<Json> {
   const { signal } = waiter.context;
   const troubles: Trouble[] = [];
-  await watch.refresh(waiter.context);
-  while (!watch.isOver) {
-    if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
-    await watch.changed(signal);
-    const [trouble] = troubles;
-    if (trouble === undefined) continue;
-    if ("untaken" in trouble) throw trouble.untaken;
-    await giveUp(watch, waiter, trouble.unanswered);
+  try {
+    await watch.refresh(waiter.context);
+    while (!watch.isOver) {
+      if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
+      await watch.changed(signal);
+      const [trouble] = troubles;
+      if (trouble === undefined) continue;
+      if ("untaken" in trouble) throw trouble.untaken;
+      await giveUp(watch, waiter, trouble.unanswered);
+    }
+  } finally {
+    if (watch.isOver) questions.drop("The task is over");
+    else questions.drop("The request that waited is over", waiter);
   }
-  questions.drop();
   return watch.state;
 }
 
@@ -150,7 +157,7 @@ export async function callToEnd(handler: Handler, request: Request, context: Con
 async function cancelTask(watch: TaskWatch, { handler, context }: Waiter): Promise<void> {
   const { signal } = new AbortController();
   const request: Request = { method: "tasks/cancel", params: { taskId: watch.id } };
-  await handler(request, { ...context, signal }).catch(() => undefined);
+  await attempt(() => handler(request, { ...context, signal })).catch(() => undefined);
 }
 
 /** An end cannot be told that a question failed: its task is cancelled, and over for us. */

@@ -24,6 +24,7 @@ export interface TaskEntry extends PageItem {
 export class TaskTable {
   readonly #entries = new Map<string, TaskEntry>();
   #count = 0;
+  #isClosed = false;
 
   add(watch: TaskWatch, tool: unknown, { principal }: Caller): TaskEntry {
     const { ttlMs } = watch.state as { ttlMs?: unknown };
@@ -34,7 +35,8 @@ export class TaskTable {
     const order = (this.#count += 1);
     const questions = new TaskQuestions();
     const entry: TaskEntry = { order, key: watch.id, watch, questions, tool, principal, isLocal, expires };
-    this.#entries.set(watch.id, entry);
+    if (this.#isClosed) watch.close();
+    else this.#entries.set(watch.id, entry);
     return entry;
   }
 
@@ -57,7 +59,9 @@ export class TaskTable {
     this.#entries.delete(entry.key);
   }
 
+  /** What is added from now on is neither kept nor watched. */
   close(): void {
+    this.#isClosed = true;
     for (const entry of this.#entries.values()) this.drop(entry);
   }
 

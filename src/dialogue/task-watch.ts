@@ -6,6 +6,7 @@
 import { onAbort } from "../core/abort.ts";
 import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { attempt } from "../core/promises.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -81,7 +82,7 @@ export class TaskWatch {
       this.#isHeard = false;
       this.wake();
     };
-    this.#handler({ method: "subscriptions/listen", params }, context).then(unheard, unheard);
+    attempt(() => this.#handler({ method: "subscriptions/listen", params }, context)).then(unheard, unheard);
   }
 
   /** Resolves when it may stand otherwise than before; rejects when the signal is aborted. */

@@ -162,7 +162,7 @@ describe("verify", () => {
 
   it("may throw, which refuses the token without a word of why", async () => {
     const wrong = new Error("secret detail");
-    const odd: unknown = "text";
+    const odd: readonly unknown[] = ["text", null, { code: "ECONNREFUSED" }, { name: "TimeoutError" }];
     const throws = [
       () => Promise.reject(wrong),
       () => {
@@ -170,7 +170,7 @@ describe("verify", () => {
       },
       () => Promise.reject(Object.assign(new Error("expired"), { code: "ERR_JWT_EXPIRED" })),
       () => Promise.reject(new TypeError("key is undefined")),
-      () => Promise.reject(odd),
+      ...odd.map((thrown) => () => Promise.reject(thrown)),
     ];
     for (const verify of throws) {
       const { status, challenge, message } = await refused(door(verify), "Bearer x");

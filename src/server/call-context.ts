@@ -5,6 +5,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import type { Notification, Params, Request, Result } from "../core/handler.ts";
+import { attempt, forgettable } from "../core/promises.ts";
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -177,17 +178,26 @@ export class CallContext implements ToolContext {
   }
 
   get ask(): Ask {
-    const ask = async (request: Request, options?: AskOptions): Promise<Result> => {
+    const put = async ({ method, params }: Request, options?: AskOptions): Promise<Result> => {
       // Most calls ask nothing, and most programs never do.
       const { checkAnswer, checkAsk } = await (asks ??= import("../protocol/asks.ts"));
+      // Whoever writes JavaScript may leave the params out.
+      const request = { method, params: params ?? {} };
       checkAsk(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
-      checkAnswer(request.method, answer);
+      checkAnswer(method, answer);
       return answer;
     };
+    // A tool may stop waiting for its question.
+    const ask = (request: Request, options?: AskOptions): Promise<Result> => forgettable(put(request, options));
     return Object.assign(ask, {
-      elicit: async (params: ElicitQuestion, options?: AskOptions) =>
-        ask({ method: "elicitation/create", params: sayable(params) }, options) as Promise<Result & ElicitResult>,
+      elicit: (params: ElicitQuestion, options?: AskOptions) =>
+        forgettable(
+          attempt(
+            () =>
+              ask({ method: "elicitation/create", params: sayable(params) }, options) as Promise<Result & ElicitResult>,
+          ),
+        ),
       sample: (params: CreateMessageParams, options?: AskOptions) =>
         ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
       roots: (options?: AskOptions) =>

@@ -19,6 +19,7 @@ import { HttpSession } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 import type { Taken } from "./taken.ts";
 import type { WayBack } from "./way-back.ts";
+import type { Over } from "./work.ts";
 
 export class Endpoint {
   readonly #handler: Handler;
@@ -66,7 +67,11 @@ export class Endpoint {
       way.whole({ jsonrpc: "2.0", id, error }, 400);
     } else {
       const over = this.#common.work.begin(taken);
-      await this.#exchanges.take(taken.message, way, callerOf(visit, identity)).finally(over);
+      try {
+        await this.#exchanges.take(taken.message, way, callerOf(visit, identity), over);
+      } finally {
+        over();
+      }
     }
   }
 
@@ -109,7 +114,7 @@ export class Endpoint {
       const name = session.revision?.name ?? "of this session";
       throw new Refusal(400, `Revision ${name} has no batches: send one message at a time`);
     }
-    let over: (() => void) | undefined;
+    let over: Over | undefined;
     try {
       over = this.#common.work.begin(taken);
       await session.post(taken, way, callerOf(way.visit, identity));

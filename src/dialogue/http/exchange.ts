@@ -25,6 +25,7 @@ import { checkHeaders } from "./headers.ts";
 import { refusalBody, statusOf } from "./status.ts";
 import { NEVER_GONE } from "./taken.ts";
 import { written, type WayBack } from "./way-back.ts";
+import type { Over } from "./work.ts";
 
 export class Exchanges {
   readonly #front: ExchangeFront;
@@ -41,15 +42,15 @@ export class Exchanges {
   }
 
   /** Resolves when the answer is out, or nobody waits for it any more. */
-  async take(message: Message, way: WayBack, caller: Partial<Caller>): Promise<void> {
+  async take(message: Message, way: WayBack, caller: Partial<Caller>, over: Over): Promise<void> {
     if (isResponse(message)) {
       const refusal = "A response cannot be posted in this revision: answers travel in a retry, as inputResponses";
       way.whole(refusalBody(400, refusal), 400);
     } else if (isNotification(message)) way.empty(202);
-    else await this.#answer(message, way, caller);
+    else await this.#answer(message, way, caller, over);
   }
 
-  async #answer(message: RequestMessage, way: WayBack, caller: Partial<Caller>): Promise<void> {
+  async #answer(message: RequestMessage, way: WayBack, caller: Partial<Caller>, over: Over): Promise<void> {
     const { id, method } = message;
     try {
       const { name } = envelope(message.params ?? {});
@@ -64,13 +65,21 @@ export class Exchanges {
     }
     const flight = loneFlight(listens);
     const inbound = new ExchangeInbound(message, way, { origin: flight, ...caller });
-    way.visit.onGone(() => this.#cancel(flight));
-    inbound.onCut = () => this.#cancel(flight);
+    let running: Promise<ResponseMessage> | undefined;
+    const cancel = (): void => {
+      this.#cancel(flight);
+      over(running);
+    };
+    way.visit.onGone(cancel);
+    // Who is gone already wants nothing done.
+    if (flight.cancelled) return;
+    inbound.onCut = cancel;
     way.hold(() => inbound.open());
     this.#flights.set(flight, inbound);
     if (listens) this.#listens += 1;
+    running = outcomeOf(this.#front, message, inbound, flight);
     try {
-      const response = await outcomeOf(this.#front, message, inbound, flight);
+      const response = await running;
       flight.done = true;
       if (!flight.cancelled) inbound.finish(response);
     } finally {

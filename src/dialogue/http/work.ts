@@ -6,9 +6,13 @@ import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
 import { Refusal } from "../../transport/http/visit.ts";
 import { wantsAnswer, type Taken } from "./taken.ts";
 
+/** To be called when the work is over, or is wanted by nobody any more and still runs. Only the first call counts. */
+export type Over = (running?: Promise<unknown>) => void;
+
 export class Work {
   readonly #most: number;
   #count = 0;
+  #disowned = 0;
   #closed = false;
 
   constructor(most: number) {
@@ -16,7 +20,7 @@ export class Work {
   }
 
   /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
-  begin(taken: Taken): () => void {
+  begin(taken: Taken): Over {
     // Looked at here again: the body may have come in after the end had begun.
     if (this.#closed) throw shuttingDown();
     const size = sizeOf(taken);
@@ -27,10 +31,29 @@ export class Work {
     }
     this.#count += size;
     let isOver = false;
-    return () => {
-      if (!isOver) this.#count -= size;
+    return (running) => {
+      if (isOver) return;
       isOver = true;
+      const give = (): void => {
+        this.#count -= size;
+      };
+      if (running === undefined) give();
+      else this.#disown(size, running, give);
     };
+  }
+
+  /** Nobody waits for it any more, but it goes on: up to a bound of their own, such give up their room at once. */
+  #disown(size: number, running: Promise<unknown>, give: () => void): void {
+    const fits = this.#disowned + size <= this.#most;
+    if (fits) {
+      give();
+      this.#disowned += size;
+    }
+    const ended = (): void => {
+      if (fits) this.#disowned -= size;
+      else give();
+    };
+    running.then(ended, ended);
   }
 
   /** Nothing more begins. */
