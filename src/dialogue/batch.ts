@@ -33,8 +33,8 @@ export async function takeBatch(
       else await inbound.reply(sent, how);
     };
     // One of them may be cancelled alone; the others still have their answers to come.
-    const { drop: _drop, hangUp: _hangUp, ...way } = inbound;
-    await take(message, { ...way, kind: "message", message, reply });
+    const { caller, gone } = inbound;
+    await take(message, { kind: "message", message, ...(caller && { caller }), gone, reply });
   });
   await Promise.all(work);
   const ordered = [...answers].toSorted(([a], [b]) => a - b).map(([, answer]) => answer);

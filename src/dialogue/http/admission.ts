@@ -59,6 +59,8 @@ export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Tak
 /** Told of what no caller is shown. */
 export type Report = (error: unknown, doing: string) => void;
 
+// Every runtime has this one, and it never is stdout.
+// oxlint-disable-next-line no-console
 const onStderr: Report = (error, doing) => console.error(`catenary: ${doing}: ${textOf(error)}`);
 
 /** A report that fails is itself not worth an answer that is never given. */

@@ -65,10 +65,11 @@ export class Exchanges {
     }
     const flight = loneFlight(listens);
     const inbound = new ExchangeInbound(message, way, { origin: flight, ...caller });
-    let running: Promise<ResponseMessage> | undefined;
+    // Filled once it runs: the caller may be found gone before that.
+    const work: { running?: Promise<ResponseMessage> } = {};
     const cancel = (): void => {
       this.#cancel(flight);
-      over(running);
+      over(work.running);
     };
     way.visit.onGone(cancel);
     // Who is gone already wants nothing done.
@@ -77,9 +78,9 @@ export class Exchanges {
     way.hold(() => inbound.open());
     this.#flights.set(flight, inbound);
     if (listens) this.#listens += 1;
-    running = outcomeOf(this.#front, message, inbound, flight);
+    work.running = outcomeOf(this.#front, message, inbound, flight);
     try {
-      const response = await running;
+      const response = await work.running;
       flight.done = true;
       if (!flight.cancelled) inbound.finish(response);
     } finally {
@@ -154,7 +155,7 @@ class ExchangeInbound implements Inbound {
   }
 
   async reply(message: Message | readonly Message[], _options?: ReplyOptions): Promise<void> {
-    if (!this.#ended) this.open().send(eventText({ event: "message", data: encode(message as Message) }));
+    if (!this.#ended) this.open().send(eventText({ event: "message", data: encode(message) }));
   }
 
   /** The last thing that is said. */

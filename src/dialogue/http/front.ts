@@ -116,8 +116,8 @@ export class HttpFront {
 
   async #close(): Promise<void> {
     this.#work.close();
-    const parts = [this.#exchanges, this.#endpoint, this.#old];
-    await Promise.all(parts.map((part) => part?.close(this.graceMs)));
+    const parts = [this.#exchanges, this.#endpoint, ...(this.#old === undefined ? [] : [this.#old])];
+    await Promise.all(parts.map((part) => part.close(this.graceMs)));
     this.#streams.close();
   }
 

@@ -3,7 +3,6 @@
 // (specification, basic/transports/streamable-http, server validation). Headers that mirror a tool's arguments are
 // checked by the server, which alone knows the tool's schema.
 
-import type { Params } from "../../core/handler.ts";
 import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { decodeHeaderValue } from "../../protocol/header-value.ts";
@@ -28,7 +27,7 @@ export function checkHeaders({ method, params }: RequestMessage, revision: strin
   compare("Mcp-Method", headers["mcp-method"], method);
   const field = NAMED.get(method);
   if (field === undefined) return;
-  const name = (params as Params | undefined)?.[field];
+  const name = params?.[field];
   // What is no text will be refused for that, by the guard of the method's params.
   if (typeof name !== "string") return;
   const given = headers["mcp-name"];
