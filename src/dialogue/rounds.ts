@@ -42,6 +42,8 @@ const MOST_ROUNDS = 100;
 interface Parked {
   readonly run: Run;
   readonly principal: string;
+  /** What its caller was allowed to do when it began. */
+  readonly scopes: readonly string[];
   round: number;
   deadline: number;
   readonly answered: Map<number, Answered>;
@@ -140,7 +142,7 @@ export class Rounds {
     let parked = this.#parked.get(id);
     if (parked === undefined) {
       this.#checkRoom(principal);
-      parked = { run, principal, round: 0, deadline: 0, answered: new Map() };
+      parked = { run, principal, scopes: call.caller.scopes ?? [], round: 0, deadline: 0, answered: new Map() };
       this.#parked.set(id, parked);
       this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
     }
@@ -162,6 +164,11 @@ export class Rounds {
     const parked = this.#parked.get(sealed.run);
     if (parked === undefined)
       throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
+    const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
+    if (requiredScopes.length > 0) {
+      // Nobody here knows which of them the call needs; a token that has lost some of them may not go on with it.
+      throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
+    }
     const known = parked.answered.get(sealed.round);
     if (known !== undefined) return this.#wait(known, parked.run, call);
     const responses = request.params["inputResponses"] ?? {};

@@ -24,6 +24,7 @@ const FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "The signature of the token does not fit"],
   ["ERR_JWT_CLAIM_VALIDATION_FAILED", "The token has a claim that does not count here"],
   ["ERR_JWT_EXPIRED", "The token has expired"],
+  ["ERR_JWT_INVALID", "The token is malformed"],
 ]);
 
 /** By the claims that an error may name. */

@@ -26,7 +26,8 @@ const LOADERS = {
 
 type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 
-const COMMON = { strict: false, allErrors: true, logger: false } as const satisfies Options;
+// Only what a value has itself counts: every object would have a `constructor`.
+const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: true } as const satisfies Options;
 
 /** Up to this length every fault of a value is named, so that a model can mend all at once; beyond it, the first. */
 const THOROUGH_LENGTH = 64 * 1024;

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { gate, get, idOf, KNOWS, knowing, QUESTION, type Run, serverOf, when } from "../../test/support/task-desk.ts";
 import type { Result } from "../core/handler.ts";
+import { McpError } from "../protocol/errors.ts";
 import { inputRequired } from "./index.ts";
 
 describe("a task that asks", () => {
@@ -153,5 +154,32 @@ describe("a task that is cancelled", () => {
     const state = await when(caller, id, "completed");
     expect(await caller.call("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
     expect(await get(caller, id)).toEqual(state);
+  });
+});
+
+describe("a task whose tool gives what cannot be shown", () => {
+  class Biting extends McpError {
+    override toBody(): never {
+      throw new Error("bite");
+    }
+  }
+  const runs: readonly (readonly [name: string, run: Run])[] = [
+    ["a result with a BigInt in it", () => ({ content: [{ type: "text", text: "x", _meta: { n: 1n } }] })],
+    ["an error that bites", () => Promise.reject(new Biting(-1, "x"))],
+    ["an error with a BigInt in it", () => Promise.reject(new McpError(-1, "x", { n: 1n }))],
+  ];
+
+  it.each(runs)("has failed: %s", async (_name, run) => {
+    const caller = knowing(serverOf(run));
+    const state = await when(caller, await idOf(caller), "failed");
+    expect(JSON.parse(JSON.stringify(state))).toMatchObject({ status: "failed", error: { code: -32603 } });
+  });
+
+  it("cannot ask what has no JSON, and goes on", async () => {
+    const question = { method: "roots/list", params: { _meta: { n: 1n } } };
+    const caller = knowing(serverOf(async (_args, { ask }) => ask(question).catch(() => "not asked")));
+    expect(await when(caller, await idOf(caller), "completed")).toMatchObject({
+      result: { content: [{ text: "not asked" }] },
+    });
   });
 });

@@ -83,6 +83,8 @@ export class Task {
   ask(request: Request, options: AskOptions = {}): Promise<Result> {
     const { key, signal } = options;
     return new Promise<Result>((resolve, reject) => {
+      // Throws, and so rejects, where it has no JSON: it would keep the task from being shown at all.
+      JSON.stringify(request);
       const over = [this.#stop.signal, signal].find((one) => one?.aborted === true);
       if (over !== undefined || this.isOver) {
         reject(
@@ -117,13 +119,27 @@ export class Task {
     if (met.length > 0) this.#move(this.#questions.size === 0 ? "working" : "input_required");
   }
 
+  /** What has no JSON could never be shown to anybody who asks. */
   complete(result: Result): void {
+    try {
+      JSON.stringify(result);
+    } catch (error) {
+      this.fail(McpError.of("internal_error", `The result has no JSON: ${textOf(error)}`));
+      return;
+    }
     this.#end("completed", { result });
   }
 
+  /** Never throws: what was thrown is a tool's own, and may bite. */
   fail(error: unknown): void {
-    const known = error instanceof McpError ? error : McpError.of("internal_error", textOf(error));
-    this.#end("failed", { error: known.toBody() }, known.message);
+    let body: ReturnType<McpError["toBody"]>;
+    try {
+      body = (error instanceof McpError ? error : McpError.of("internal_error", textOf(error))).toBody();
+      JSON.stringify(body);
+    } catch {
+      body = McpError.of("internal_error", "The tool threw something that cannot be read").toBody();
+    }
+    this.#end("failed", { error: body }, body.message);
   }
 
   cancel(reason: string): void {

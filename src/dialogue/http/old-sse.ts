@@ -33,6 +33,7 @@ export class OldSse {
 
   open(way: WayBack, identity: Identity | undefined, address: string): void {
     checkAccept(way.visit, "text/event-stream");
+    this.#common.work.check();
     const session = this.#sessions.add(
       (id) => new OldSseSession(id, identity?.principal),
       (made) => serveTransport(this.#handler, made, this.#connection),

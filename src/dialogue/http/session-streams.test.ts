@@ -61,6 +61,29 @@ describe("what comes unasked", () => {
     expect(back.data).toEqual(["one"]);
   });
 
+  it("that waits on a stream which nobody reads comes to the one that is taken up again", () => {
+    const session = streams();
+    const first = listen(session);
+    session.sendUnasked("one");
+    const second = listen(session);
+    second.stream.detach(second.connection);
+    first.stream.detach(first.connection);
+    session.sendUnasked("two");
+    const back = new Connection();
+    first.stream.attach(back, 1);
+    session.gather(first.stream);
+    session.sendUnasked("three");
+    expect([back.data, second.connection.data]).toEqual([["two", "three"], []]);
+    // A stream of a POST is none of them.
+    const post = session.open();
+    post.attach(new Connection());
+    back.end();
+    first.stream.detach(back);
+    session.sendUnasked("four");
+    session.gather(post);
+    expect(session.find("2-0")?.stream.reaches(1)).toBe(false);
+  });
+
   it("has so many streams and no more: the one that nobody listens on is given up first", () => {
     const session = streams();
     const all = Array.from({ length: 8 }, () => listen(session));

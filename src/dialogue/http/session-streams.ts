@@ -49,7 +49,7 @@ export class SessionStreams {
     const last = this.#unasked.at(-1);
     if (last?.begun === false) return last;
     const stream = this.open();
-    for (const old of this.#unasked) if (!old.attached) for (const data of old.handOver()) stream.send(data);
+    this.#collect(stream);
     if (this.#unasked.length >= MOST_UNASKED) {
       const given = Math.max(
         0,
@@ -61,11 +61,23 @@ export class SessionStreams {
     return stream;
   }
 
+  /** What waits on streams that nobody reads comes to this one, where it is one for what comes unasked. */
+  gather(stream: ReplayStream): void {
+    if (this.#unasked.includes(stream)) this.#collect(stream);
+  }
+
   /** The stream that an event id names, and the place in it; undefined where what follows is not kept any more. */
   find(eventId: string): { readonly stream: ReplayStream; readonly after: number } | undefined {
     const place = readEventId(eventId);
     const stream = place && this.#streams.get(place.stream);
     return stream?.reaches(place?.number ?? -1) === true && place ? { stream, after: place.number } : undefined;
+  }
+
+  #collect(stream: ReplayStream): void {
+    for (const old of this.#unasked) {
+      if (old === stream || old.attached) continue;
+      for (const data of old.handOver()) stream.send(data);
+    }
   }
 
   close(): void {

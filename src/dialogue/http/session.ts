@@ -116,7 +116,10 @@ export class HttpSession implements Transport {
     }
     // By the standard of event streams this, and nothing else, keeps a caller from coming back once more.
     if (found.stream.endsAt(found.after)) way.empty(204);
-    else this.attach(found.stream, way, found.after);
+    else {
+      this.attach(found.stream, way, found.after);
+      this.#streams.gather(found.stream);
+    }
   }
 
   newStream(): ReplayStream {

@@ -22,7 +22,7 @@ export class Work {
   /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
   begin(taken: Taken): Over {
     // Looked at here again: the body may have come in after the end had begun.
-    if (this.#closed) throw shuttingDown();
+    this.check();
     const size = sizeOf(taken);
     if (size === 0) return () => undefined;
     // A batch that is larger than all that may be there at once is let in where nothing else is.
@@ -54,6 +54,11 @@ export class Work {
       else give();
     };
     running.then(ended, ended);
+  }
+
+  /** Throws a Refusal where nothing begins any more. */
+  check(): void {
+    if (this.#closed) throw shuttingDown();
   }
 
   /** Nothing more begins. */

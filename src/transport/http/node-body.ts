@@ -60,7 +60,9 @@ class Reading {
 
   begin(): void {
     this.#watch.add(this);
-    this.#request.on("data", (chunk: Buffer) => this.#take(chunk)).on("end", () => this.#end());
+    // Somebody before us may have asked for text.
+    const bytes = (chunk: Buffer | string): Buffer => (typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+    this.#request.on("data", (chunk: Buffer | string) => this.#take(bytes(chunk))).on("end", () => this.#end());
   }
 
   /** Most bodies are whole long before this is called for the first time. */
@@ -118,7 +120,7 @@ function utf8(bytes: Buffer | null, maxBytes: number): string | Refusal {
 /** What a framework that has read the stream has left of it. */
 function parsedBefore(body: unknown, maxBytes: number): string | Refusal {
   if (body === undefined) return takenBefore();
-  if (Buffer.isBuffer(body)) return utf8(body, maxBytes);
+  if (body instanceof Uint8Array) return utf8(Buffer.from(body.buffer, body.byteOffset, body.byteLength), maxBytes);
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return Buffer.byteLength(text) > maxBytes ? tooLong(maxBytes) : text;
 }

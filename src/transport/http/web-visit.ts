@@ -19,7 +19,6 @@ export class WebVisit implements Visit {
   #isWhole = false;
   #isGone = false;
   #gone: (() => void) | undefined;
-  #hears = false;
 
   constructor(request: Request) {
     this.#request = request;
@@ -35,6 +34,9 @@ export class WebVisit implements Visit {
     this.response = new Promise((resolve) => {
       this.#respond = resolve;
     });
+    // Whoever waits for the response is told even where nobody here asks whether the caller is still there.
+    if (request.signal.aborted) queueMicrotask(() => this.#leave());
+    else request.signal.addEventListener("abort", () => this.#leave(), { once: true });
   }
 
   get ambiguous(): boolean {
@@ -50,9 +52,6 @@ export class WebVisit implements Visit {
     if (this.#isWhole) return;
     if (this.isGone) return act();
     this.#gone = act;
-    if (this.#hears) return;
-    this.#hears = true;
-    this.#request.signal.addEventListener("abort", () => this.#leave(), { once: true });
   }
 
   async body(maxBytes: number, maxMs: number): Promise<string> {
