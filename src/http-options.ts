@@ -4,6 +4,7 @@
 
 import { textOf } from "./core/text.ts";
 import type { HttpFrontOptions } from "./dialogue/http/options.ts";
+import type { ConnectionOptions } from "./dialogue/serve.ts";
 
 /** A front that somebody else's server calls. */
 export interface MountOptions extends HttpFrontOptions {
@@ -24,6 +25,16 @@ export interface HttpOptions extends MountOptions {
 }
 
 // By the types, so that an option which is added there must be added here.
+/** Those of every wire. */
+export const CONNECTION_NAMES = {
+  ordering: true,
+  profile: true,
+  revisions: true,
+  rounds: true,
+  maxInFlight: true,
+  graceMs: true,
+} as const satisfies Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>;
+
 const MOUNT = {
   path: true,
   oldSse: true,
@@ -32,12 +43,7 @@ const MOUNT = {
   auth: true,
   limits: true,
   onError: true,
-  ordering: true,
-  profile: true,
-  revisions: true,
-  rounds: true,
-  maxInFlight: true,
-  graceMs: true,
+  ...CONNECTION_NAMES,
 } as const satisfies Record<keyof MountOptions, true>;
 
 const HTTP = { host: true, port: true, ...MOUNT } as const satisfies Record<keyof HttpOptions, true>;

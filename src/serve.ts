@@ -7,7 +7,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
 import { within } from "./core/within.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
-import { checkHttpOptions, checkNames, type HttpOptions } from "./http-options.ts";
+import { checkHttpOptions, checkNames, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
@@ -44,13 +44,8 @@ const OPTIONS = {
   http: true,
   stdio: true,
   limits: true,
-  ordering: true,
-  profile: true,
-  revisions: true,
-  rounds: true,
-  maxInFlight: true,
-  graceMs: true,
   mayShutDown: true,
+  ...CONNECTION_NAMES,
 } as const satisfies Record<keyof ServeOptions, true>;
 
 /** Known to all copies of this package that a process may have, since it has one stdin. */

@@ -48,7 +48,7 @@ export interface Inbound {
   reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
   /** Nothing will be replied after all: the request was cancelled. For wires that hold the way back open. */
   drop?(): void;
-  /** Ends the way back for now: the caller comes again for the rest. Only where the wire can do that. */
+  /** Ends the way back before the answer: the caller comes again for the rest. Only where the wire can do that. */
   hangUp?(retryMs: number): void;
 }
 
