@@ -26,14 +26,14 @@ export interface HttpOptions extends MountOptions {
 
 // By the types, so that an option which is added there must be added here.
 /** Those of every wire. */
-export const CONNECTION_NAMES = {
+export const CONNECTION_NAMES: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
   ordering: true,
   profile: true,
   revisions: true,
   rounds: true,
   maxInFlight: true,
   graceMs: true,
-} as const satisfies Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>;
+};
 
 const MOUNT = {
   path: true,
