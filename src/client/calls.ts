@@ -9,8 +9,10 @@ import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
 import { drive } from "../dialogue/drive.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { McpError } from "../protocol/errors.ts";
+import { declaringTasks, saysTasksUndeclared } from "../protocol/tasks.ts";
 import type { Contexts, Progress } from "./contexts.ts";
 
 export interface CallOptions {
@@ -72,40 +74,82 @@ export class Calls {
     for (const stop of this.#live) stop.abort(reason);
   }
 
+  /**
+   * A call of a tool. Where the end makes a task of it, it is driven to its end, and cancelled with the call. A task
+   * tells neither progress nor logs: who wants them gets a call without one, where the end can give that.
+   */
+  async tool(params: Params, options: CallOptions = {}): Promise<Result> {
+    const request = this.asking("tools/call", params, options);
+    return this.work(request.method, options, async (context, stop) => {
+      const declared = declaringTasks(context);
+      const isPlain = this.#wantsProgress(options) || context.logLevel !== undefined;
+      const first = await drive(this.#handler, request, isPlain ? context : declared).catch((error: unknown) => {
+        // The end has surely not begun with it.
+        if (isPlain && saysTasksUndeclared(error)) return drive(this.#handler, request, declared);
+        throw error;
+      });
+      if (first.resultType !== "task") return first;
+      const { toEnd } = await import("./tasks.ts");
+      // No single request takes that long any more, but the call as a whole still may not.
+      const limit = (options.maxTimeout ?? this.#maxTimeout) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
+      const timer = limit > 0 ? setTimeout(() => stop.abort(tooLong(request.method, limit)), limit) : undefined;
+      return toEnd(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
+    });
+  }
+
+  /** A request with all that its options put into it. */
+  asking(method: string, params: Params, options: CallOptions): Request {
+    return this.#withToken({ method, params: withMeta(params, options.meta) }, options);
+  }
+
   async #run({ method, params }: Request, options: CallOptions): Promise<{ result: Result; rounds: number }> {
+    let rounds = 0;
+    const counted: Handler = (request, context) => {
+      rounds += 1;
+      return this.#handler(request, context);
+    };
+    return this.work(method, options, async (context) => {
+      const asked = method.startsWith("tasks/") ? declaringTasks(context) : context;
+      const result = await drive(counted, this.#withToken({ method, params }, options), asked);
+      return { result, rounds };
+    });
+  }
+
+  /** What belongs to one call: it is over as soon as its caller, its time or the connection says so. */
+  async work<T>(
+    what: string,
+    options: CallOptions,
+    run: (context: Context, stop: AbortController) => Promise<T>,
+  ): Promise<T> {
     const { signal } = options;
-    if (signal?.aborted === true) throw cancelled(method, signal.reason);
+    if (signal?.aborted === true) throw cancelled(what, signal.reason);
     const stop = new AbortController();
     const forget = onAbort(signal, () => stop.abort(signal?.reason));
     const cap = options.maxTimeout ?? this.#maxTimeout;
     const timer =
       cap === undefined || cap === 0
         ? undefined
-        : setTimeout(() => stop.abort(tooLong(method, cap)), Math.min(cap, LONGEST_MS));
+        : setTimeout(() => stop.abort(tooLong(what, cap)), Math.min(cap, LONGEST_MS));
     this.#live.add(stop);
-    const context = this.#contexts.call(stop.signal, options, timeoutsOf(options.timeout, cap));
-    const wantsProgress = options.onProgress !== undefined || this.#contexts.wantsProgress;
-    let rounds = 0;
-    const counted: Handler = (request, context) => {
-      rounds += 1;
-      return this.#handler(request, context);
-    };
     try {
-      const result = await drive(
-        counted,
-        { method, params: wantsProgress ? withMeta(params, TOKEN) : params },
-        context,
-      );
-      return { result, rounds };
+      return await run(this.#contexts.call(stop.signal, options, timeoutsOf(options.timeout, cap)), stop);
     } catch (error) {
       if (!stop.signal.aborted) throw error;
       const reason: unknown = stop.signal.reason;
-      throw reason instanceof LinkError ? reason : cancelled(method, reason);
+      throw reason instanceof LinkError ? reason : cancelled(what, reason);
     } finally {
       clearTimeout(timer);
       forget();
       this.#live.delete(stop);
     }
+  }
+
+  #wantsProgress({ onProgress }: CallOptions): boolean {
+    return onProgress !== undefined || this.#contexts.wantsProgress;
+  }
+
+  #withToken(request: Request, options: CallOptions): Request {
+    return this.#wantsProgress(options) ? { ...request, params: withMeta(request.params, TOKEN) } : request;
   }
 }
 

@@ -26,11 +26,14 @@ import {
   type SubscriptionFilter,
   type Tool,
 } from "../protocol/model/index.ts";
+import { hasTasks, TASKS } from "../protocol/tasks.ts";
 import { Calls, type CallOptions } from "./calls.ts";
 import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
 import { Listens, type ChangeEvent, type ListenOptions, type Subscription } from "./listen.ts";
 import { pagesOf } from "./pages.ts";
+import type { TaskHandle } from "./task-handle.ts";
+import type { Tasks } from "./tasks.ts";
 
 /** With a cursor: that one page, as the end gave it. Without: all pages. */
 export interface ListOptions extends CallOptions {
@@ -49,12 +52,6 @@ type Arguments = { readonly [name: string]: unknown };
 export class Client {
   /** The connected end as the bare arrow. */
   readonly handler: Handler;
-  /** The revision that is spoken with the end, by its date. */
-  readonly revision: string;
-  /** What the end says it is; never proof of anything. */
-  readonly server: Implementation | undefined;
-  readonly capabilities: ServerCapabilities;
-  readonly instructions: string | undefined;
   /** The program behind the connection, where there is one: its noise and the last of its stderr. */
   readonly program: Program | undefined;
   /** Resolves when the connection is over: with the reason, where it was not our own wish. */
@@ -63,23 +60,39 @@ export class Client {
   readonly #contexts: Contexts;
   readonly #calls: Calls;
   readonly #listens: Listens;
+  #tasks: Promise<Tasks> | undefined;
   #closing: Promise<void> | undefined;
 
   /** `connect` makes clients. */
   constructor({ opened, program, contexts, timeouts }: ClientOptions) {
-    const { discovered, handler } = opened;
+    const { handler } = opened;
     this.handler = handler;
     this.program = program;
-    this.revision = opened.revision.name;
-    // Some ends of the newest revision still write it into the body.
-    this.server = (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
-    this.capabilities = (discovered["capabilities"] as ServerCapabilities | undefined) ?? {};
-    this.instructions = discovered["instructions"] as string | undefined;
     this.#opened = opened;
     this.#contexts = contexts;
     this.#calls = new Calls(handler, contexts, timeouts.totalMs);
     this.#listens = new Listens(handler, contexts, timeouts.idleMs);
     this.closed = this.#untilOver();
+  }
+
+  /** The revision that is spoken with the end, by its date. */
+  get revision(): string {
+    return this.#opened.revision.name;
+  }
+
+  /** What the end says it is; never proof of anything. */
+  get server(): Implementation | undefined {
+    const { discovered } = this.#opened;
+    // Some ends of the newest revision still write it into the body.
+    return (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
+  }
+
+  get capabilities(): ServerCapabilities {
+    return (this.#opened.discovered["capabilities"] as ServerCapabilities | undefined) ?? {};
+  }
+
+  get instructions(): string | undefined {
+    return this.#opened.discovered["instructions"] as string | undefined;
   }
 
   /** Anything else that can be asked, and anything that has a verb, in the newest shape. */
@@ -93,8 +106,24 @@ export class Client {
     return this.#calls.cached(method, params, options);
   }
 
-  callTool(name: string, args: Arguments = {}, options?: CallOptions): Promise<CallToolResult> {
-    return this.#verb("tools/call", { name, arguments: args }, options);
+  /** What the end runs as a task is waited for, and answered while it asks; aborting the call cancels the task. */
+  async callTool(name: string, args: Arguments = {}, options?: CallOptions): Promise<CallToolResult> {
+    this.#check("tools/call");
+    return (await this.#calls.tool({ name, arguments: args }, options)) as CallToolResult;
+  }
+
+  /** As a task, where the end can run it as one; otherwise the handle is over when there is one. */
+  async startTool(name: string, args: Arguments = {}, options?: CallOptions): Promise<TaskHandle> {
+    this.#check("tools/call");
+    return (await this.#taskDesk()).start(name, args, options);
+  }
+
+  /** The handle of a task whose id was kept from elsewhere. Throws where the end does not know it. */
+  async task(id: string, options?: CallOptions): Promise<TaskHandle> {
+    if (this.#opened.discovered["capabilities"] !== undefined && !hasTasks(this.capabilities)) {
+      throw new LinkError("refused", `The end has not declared the extension ${TASKS}: it knows no tasks`);
+    }
+    return (await this.#taskDesk()).find(id, options);
   }
 
   readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
@@ -194,6 +223,12 @@ export class Client {
   async #verb(method: string, params: Params, options?: CallOptions): Promise<Result> {
     this.#check(method);
     return this.request(method, params, options);
+  }
+
+  #taskDesk(): Promise<Tasks> {
+    return (this.#tasks ??= import("./tasks.ts").then(
+      ({ Tasks }) => new Tasks({ handler: this.handler, calls: this.#calls, home: this.#contexts.home }),
+    ));
   }
 
   #lacks(method: string): string | undefined {

@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
 import { stage } from "../../test/support/stage.ts";
+import type { LinkError } from "../core/errors.ts";
 import { serveTransport } from "../dialogue/serve.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
@@ -29,13 +30,16 @@ const asks = (method: string) => (message: { readonly [key: string]: unknown }) 
 const HELLO = { capabilities: { tools: {} }, serverInfo: { name: "old", version: "1" } };
 
 describe("targets", () => {
-  it("says that ends over HTTP are not there yet", async () => {
-    for (const target of ["http://127.0.0.1:3000/mcp", new URL("http://127.0.0.1:3000/mcp")]) {
-      await expect(connect(target)).rejects.toMatchObject({
+  it("says what is wrong with an address", async () => {
+    const wrong = ["nowhere", "ftp://files.example/", "http://me:secret@end.example/mcp"];
+    for (const target of wrong) {
+      const error = await connect(target).catch((failure: unknown) => failure as LinkError);
+      expect(error).toMatchObject({
         name: "LinkError",
         kind: "refused",
-        message: expect.stringContaining("HTTP"),
+        message: expect.stringContaining("Cannot connect"),
       });
+      expect((error as LinkError).message).not.toContain("secret");
     }
   });
 

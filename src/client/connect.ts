@@ -1,4 +1,4 @@
-// `connect`: from whatever names an end (a command, a handler, a transport) to a client that speaks with it.
+// `connect`: from whatever names an end (a URL, a command, a handler, a transport) to a client that speaks with it.
 // Here it is decided what carries the messages and what we declare of ourselves; which revision the end
 // speaks is found out by the dialogue.
 
@@ -17,12 +17,13 @@ import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
 import { Contexts, type Listeners } from "./contexts.ts";
+import type { HttpOptions } from "./http.ts";
 import { openHandler } from "./local.ts";
 
-/** A program to start, a handler in this process, or a transport that is not started yet. */
+/** An address over HTTP, a program to start, a handler in this process, or a transport that is not started yet. */
 export type Target = string | URL | Command | Handler | Transport;
 
-export interface ConnectOptions extends AskHandlers, Listeners, CommandOptions {
+export interface ConnectOptions extends AskHandlers, Listeners, CommandOptions, HttpOptions {
   /** What we say we are. */
   readonly info?: Implementation;
   /** Speaks this revision and no other, and does not probe for one. */
@@ -86,9 +87,9 @@ async function openTarget(
   how: OpenOptions,
 ): Promise<{ opened: Opened; program?: Program }> {
   if (typeof target === "string" || target instanceof URL) {
-    const advice = "connect to a command ({ command, args }), a handler or a transport instead";
-    const why = URL.canParse(String(target)) ? "ends over HTTP are not built yet" : "it is no URL";
-    throw new LinkError("refused", `Cannot connect to ${String(target)}: ${why}; ${advice}`);
+    // Loaded here: who connects to no address needs no HTTP.
+    const { openAddress } = await import("./http.ts");
+    return { opened: await openAddress(target, options, how) };
   }
   if (typeof target === "function") {
     if (how.revision !== undefined && how.revision !== NEWEST.name) {
@@ -118,7 +119,7 @@ async function openTarget(
   return { opened: await open(given, how) };
 }
 
-const TARGETS = "connect() takes a command ({ command, args }), a handler or a transport";
+const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
 
 function closeWith(client: Client, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;

@@ -7,7 +7,13 @@ import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { attempt } from "../core/promises.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
-import type { RequestParams, ResourceUpdatedParams, SubscriptionFilter } from "../protocol/model/index.ts";
+import type {
+  RequestParams,
+  ResourceUpdatedParams,
+  SubscriptionFilter,
+  TaskNotificationParams,
+} from "../protocol/model/index.ts";
+import { declaringTasks } from "../protocol/tasks.ts";
 import { cancelled, LONGEST_MS, withMeta, type CallOptions } from "./calls.ts";
 import { tell, type Contexts } from "./contexts.ts";
 
@@ -15,7 +21,8 @@ export type ChangeEvent =
   | { readonly method: "notifications/tools/list_changed"; readonly params?: RequestParams }
   | { readonly method: "notifications/prompts/list_changed"; readonly params?: RequestParams }
   | { readonly method: "notifications/resources/list_changed"; readonly params?: RequestParams }
-  | { readonly method: "notifications/resources/updated"; readonly params: ResourceUpdatedParams };
+  | { readonly method: "notifications/resources/updated"; readonly params: ResourceUpdatedParams }
+  | { readonly method: "notifications/tasks"; readonly params: TaskNotificationParams };
 
 /** `timeout` is how long the acknowledgement may take. */
 export type ListenOptions = Pick<CallOptions, "signal" | "timeout" | "meta">;
@@ -39,6 +46,7 @@ const CHANGES: ReadonlySet<string> = new Set<ChangeEvent["method"]>([
   "notifications/prompts/list_changed",
   "notifications/resources/list_changed",
   "notifications/resources/updated",
+  "notifications/tasks",
 ]);
 
 export class Listens {
@@ -66,7 +74,8 @@ export class Listens {
     const forget = onAbort(signal, () => stop.abort(signal?.reason));
     const timer =
       timeout > 0 ? setTimeout(() => stop.abort(unacknowledged(timeout)), Math.min(timeout, LONGEST_MS)) : undefined;
-    const context = this.#contexts.call(stop.signal, {});
+    const plain = this.#contexts.call(stop.signal, {});
+    const context = filter.taskIds === undefined ? plain : declaringTasks(plain);
     const notify = (notification: Notification): void => {
       if (notification.method === ACKNOWLEDGED) {
         clearTimeout(timer);

@@ -1,5 +1,6 @@
 // The local error: what went wrong between us and the other side of a wire. It never crosses a wire
-// itself (McpError does). Its `kind` is a closed list, so that callers can switch over it.
+// itself (McpError does). Its `kind` is a closed list, so that callers can switch over it; `mayHaveRun` says
+// whether the request that failed so can be sent again without running twice.
 
 export type LinkErrorKind =
   | "closed"
@@ -11,11 +12,25 @@ export type LinkErrorKind =
   | "unauthorized"
   | "protocol";
 
+export interface LinkErrorOptions {
+  readonly cause?: unknown;
+  /** False where the end has surely not begun with it. */
+  readonly mayHaveRun?: boolean;
+  /** The status of the HTTP answer, where one came. */
+  readonly status?: number;
+}
+
 export class LinkError extends Error {
   readonly kind: LinkErrorKind;
-  constructor(kind: LinkErrorKind, message: string, options?: { cause?: unknown }) {
+  /** Whether the end may have begun with the request; true unless the contrary is certain. */
+  readonly mayHaveRun: boolean;
+  readonly status: number | undefined;
+
+  constructor(kind: LinkErrorKind, message: string, options?: LinkErrorOptions) {
     super(message, options);
     this.name = "LinkError";
     this.kind = kind;
+    this.mayHaveRun = options?.mayHaveRun ?? true;
+    this.status = options?.status;
   }
 }

@@ -33,8 +33,15 @@ export interface NotFound {
 
 export type Probe = Found | NotFound;
 
-export async function probe(wire: Wire, options: ProbeOptions, revision: Revision, patienceMs: number): Promise<Probe> {
+/** Without a patience of ours, that of the request itself counts. */
+export async function probe(
+  wire: Wire,
+  options: ProbeOptions,
+  revision: Revision,
+  patienceMs?: number,
+): Promise<Probe> {
   const asking = ask(wire, options, revision);
+  if (patienceMs === undefined) return asking;
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<NotFound>((resolve) => {
     timer = setTimeout(() => {
@@ -64,8 +71,9 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
   } catch (error) {
     problem = error as Error;
     names = supportedBy(error, revision);
-    // An end that is gone cannot be spoken to in any style.
-    if (error instanceof LinkError) return { back: undefined, error, final: true };
+    // An end that is gone cannot be spoken to in any style; one that answers, however strangely, may know another.
+    if (error instanceof LinkError)
+      return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
   const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && names?.includes(name) === true);
   // Also the one that was refused: some ends refuse the first request whatever it says.

@@ -41,7 +41,7 @@ export interface Opened {
 }
 
 const PROBE_MS = 1_000;
-const START_MS = 10_000;
+export const START_MS = 10_000;
 
 /** `connect` makes the transport; where the first one failed us, it is called once more with the reason. */
 export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
@@ -52,7 +52,7 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
   try {
     if (wanted?.style === "session") return await openSession(wire, options, wanted);
     const found = await probe(wire, options, wanted ?? NEWEST, wanted === undefined ? probeMs : startMs);
-    if (found.back !== undefined) return opened(wire, found.back, found.discovered);
+    if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
     if (wanted !== undefined) throw lacks(wanted, found.error);
     if (found.final) throw found.error;
     return await openSession(wire, options, undefined, found.late);
@@ -71,20 +71,21 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
   }
 }
 
-async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
+export async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
   const wire = new Wire(transport, options.timeouts);
   await wire.start();
   return wire;
 }
 
 /** An end that was given no choice and answered with an error; what it said would not tell what we wanted of it. */
-function lacks(revision: Revision, error: Error): Error {
+export function lacks(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The end does not speak ${revision.name}: ${error.message} (${error.code})`;
   return new LinkError("protocol", message, { cause: error });
 }
 
-async function openSession(
+/** Shakes hands over a wire that has been started. */
+export async function openSession(
   wire: Wire,
   options: OpenOptions,
   wanted: Revision | undefined,
@@ -99,15 +100,15 @@ async function openSession(
     const found = "handler" in first ? await overtaking(wire, late) : first;
     if (found !== undefined) {
       overtaken.abort(new Error("The end speaks exchanges"));
-      return opened(wire, found.back, found.discovered);
+      return opened(wire, found.back, () => found.discovered);
     }
     const back = await session;
-    return opened(wire, back, back.discovered);
+    return opened(wire, back, () => back.discovered);
   } catch (error) {
     if (!(error instanceof McpError)) throw error;
     // A slow end that speaks exchanges only may refuse the handshake before it has answered the probe.
     const found = late && (await Promise.race([onceFound(late), after(options.probeMs ?? PROBE_MS)]));
-    if (found !== undefined) return opened(wire, found.back, found.discovered);
+    if (found !== undefined) return opened(wire, found.back, () => found.discovered);
     throw new LinkError("protocol", `The end refused initialize: ${error.message} (${error.code})`, { cause: error });
   }
 }
@@ -158,17 +159,22 @@ async function after(ms: number): Promise<undefined> {
   });
 }
 
-function opened(
+/** The end as it is known now: a session that is begun anew may be on other terms. */
+export function opened(
   wire: Wire,
   back: Role & { readonly handler: Handler; readonly revision: Revision },
-  discovered: Result,
+  discovered: () => Result,
 ): Opened {
-  const { handler, revision } = back;
+  const { handler } = back;
   wire.role = back;
   return {
     handler,
-    revision,
-    discovered,
+    get revision() {
+      return back.revision;
+    },
+    get discovered() {
+      return discovered();
+    },
     ended: (signal) => wire.untilEnd(signal),
     close: (budgetMs) => wire.close(budgetMs),
   };

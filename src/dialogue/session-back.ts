@@ -1,107 +1,130 @@
 // Our side toward a session-style end: the handshake, and the session's state seen from the newest
 // revision. Requests are written in the end's revision; what the end asks in mid-call goes to the caller
 // of the call it belongs to; `server/discover` is answered from the handshake, and `subscriptions/listen`
-// becomes subscribe, unsubscribe and a share in the end's change events (see session-changes).
+// becomes subscribe, unsubscribe and a share in the end's change events (see session-changes). A session that the end
+// has forgotten is begun anew (see session-renewal). What is about tasks goes through a door (see task-back-door).
 
 import type { Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { idKey, isId, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
-import { isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
-import { revisionNamed } from "../protocol/revisions/index.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { cancellation, errorBody } from "./faults.ts";
+import { shakeHands, type HandshakeOptions, type Terms } from "./handshake.ts";
 import { Origins } from "./origins.ts";
 import { SessionChanges } from "./session-changes.ts";
+import { SessionRenewal } from "./session-renewal.ts";
+import { TaskBackDoor, type Sending } from "./task-back-door.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
-export interface SessionBackOptions {
-  readonly info: Json;
-  /** Client capabilities, in the newest shape. */
-  readonly capabilities: Json;
-  /** The revision to offer; the end may answer with any that `accepts` holds. */
-  readonly offers: Revision;
-  readonly accepts: readonly Revision[];
-  /** Who is asked, and told, where no call of ours stands behind it. */
-  readonly home: Context;
-}
-
 export class SessionBack implements Role {
-  readonly revision: Revision;
   readonly handler: Handler;
-  /** The end's answer to the handshake, as an answer to `server/discover`. */
-  readonly discovered: Result;
   readonly #wire: Wire;
   readonly #home: Context;
-  readonly #capabilities: Json;
   readonly #changes: SessionChanges;
+  readonly #renewal: SessionRenewal;
+  readonly #tasks: TaskBackDoor;
   /** Questions of the end that are being answered. */
   readonly #asked = new Map<string, AbortController>();
   readonly #origins = new Origins();
+  #terms: Terms;
   #level: LogLevel | undefined;
 
-  private constructor(wire: Wire, options: SessionBackOptions, revision: Revision, answer: Result) {
+  private constructor(wire: Wire, options: HandshakeOptions, terms: Terms, timeoutMs: number) {
     this.#wire = wire;
     this.#home = options.home;
-    this.revision = revision;
-    this.#capabilities = revision.lift.serverCapabilities((answer["capabilities"] as Json | undefined) ?? {});
-    this.#changes = new SessionChanges(wire, this.#capabilities, options.home);
-    const serverInfo = isObject(answer["serverInfo"]) ? revision.lift.implementation(answer["serverInfo"]) : undefined;
-    this.discovered = {
-      resultType: "complete",
-      capabilities: this.#capabilities,
-      ...(answer["instructions"] === undefined ? undefined : { instructions: answer["instructions"] }),
-      ttlMs: 0,
-      cacheScope: "private",
-      ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
+    this.#terms = terms;
+    this.#changes = new SessionChanges(wire, () => this.#capabilities, options.home);
+    const begin = async (): Promise<void> => {
+      this.#terms = await shakeHands(wire, options, options.home, timeoutMs);
+      await this.#resume();
     };
+    this.#renewal = new SessionRenewal(begin, options.home.signal);
     this.handler = (request, context) => this.#handle(request, context);
+    this.#tasks = new TaskBackDoor({
+      home: options.home,
+      handler: this.handler,
+      revision: () => this.revision,
+      capabilities: () => this.#capabilities,
+      plain: (request, context) => this.#plain(request, context),
+      send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how)),
+      enter: (caller) => this.#origins.enter(caller),
+    });
   }
 
   static async initialize(
     wire: Wire,
-    options: SessionBackOptions,
+    options: HandshakeOptions,
     starting: Context,
     timeoutMs: number,
   ): Promise<SessionBack> {
-    const { offers } = options;
-    const context: Context = { ...starting, timeouts: { idleMs: timeoutMs, totalMs: timeoutMs } };
-    const params = {
-      protocolVersion: offers.name,
-      capabilities: offers.lower.clientCapabilities(options.capabilities),
-      clientInfo: offers.lower.implementation(options.info),
-    };
-    const answer: Result = await wire.call("initialize", () => params, context);
-    const name = answer["protocolVersion"];
-    const revision = typeof name === "string" ? revisionNamed(name) : undefined;
-    if (revision === undefined || !options.accepts.includes(revision)) {
-      const known = options.accepts.map((accepted) => accepted.name).join(", ");
-      throw new LinkError("protocol", `The end answered initialize with revision ${String(name)}; we speak ${known}`);
-    }
-    const back = new SessionBack(wire, options, revision, answer);
+    const back = new SessionBack(wire, options, await shakeHands(wire, options, starting, timeoutMs), timeoutMs);
     wire.role = back;
     wire.notify("notifications/initialized");
     return back;
+  }
+
+  get revision(): Revision {
+    return this.#terms.revision;
+  }
+
+  get discovered(): Result {
+    return this.#terms.discovered;
+  }
+
+  get #capabilities(): Json {
+    return this.#terms.capabilities;
+  }
+
+  lost(): void {
+    this.#renewal.lost();
+  }
+
+  /** What the end had been told in the session before. */
+  async #resume(): Promise<void> {
+    this.#wire.notify("notifications/initialized");
+    this.#tasks.renewed();
+    const level = this.#level;
+    this.#level = undefined;
+    this.#wantLogs(level);
+    await this.#changes.renew();
   }
 
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (method === "server/discover") return this.discovered;
     if (method === "subscriptions/listen") return this.#listen(request, context);
+    if (this.#tasks.takes(method)) return this.#tasks.answer(request, context);
+    return this.#plain(request, context);
+  }
+
+  async #plain(request: Request, context: Context): Promise<Result> {
+    const { method } = request;
+    const answer = await this.#renewal.within(() => this.#send(request, context));
+    return this.#tasks.noted(method, this.revision.lift.result(method, answer));
+  }
+
+  /** The end's own answer. */
+  async #send({ method, params: given }: Request, context: Context, how: Sending = {}): Promise<Result> {
     if (!this.revision.requests.has(method)) throw methodNotFound(method);
     this.#wantLogs(context.logLevel);
-    const lowered = this.revision.lower.request(method, bare(request.params));
-    const wantsProgress = request.params._meta?.["progressToken"] !== undefined;
-    const params = (id: number): Params =>
-      wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
+    const plain = this.revision.lower.request(method, bare(given));
+    const lowered: Params = how.more === undefined ? plain : { ...plain, ...how.more };
+    const wantsProgress = given._meta?.["progressToken"] !== undefined;
+    const params = (id: number): Params => {
+      how.sent?.(id);
+      return wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
+    };
     const leave = this.#origins.enter(context.caller);
     try {
-      return this.revision.lift.result(method, await this.#wire.call(method, params, context));
+      const answer = await this.#wire.call(method, params, context);
+      // Said by a caller itself: a session that comes after this one is to be told the same.
+      if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
+      return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
@@ -113,7 +136,8 @@ export class SessionBack implements Role {
   async #listen(request: Request, context: Context): Promise<Result> {
     const leave = this.#origins.enter(context.caller);
     try {
-      return await this.#changes.listen(request, context);
+      const besides = this.#tasks.isListened(request) ? await this.#tasks.listening(request, context) : undefined;
+      return await this.#changes.listen(request, context, besides);
     } finally {
       leave();
     }
@@ -148,12 +172,13 @@ export class SessionBack implements Role {
     const question: Request = { method, params: message.params ?? {} };
     const stop = new AbortController();
     this.#asked.set(idKey(id), stop);
-    const call = this.#askedFor(inbound);
+    const task = this.#tasks.asker(question.params);
+    const call = task === undefined ? this.#askedFor(inbound) : undefined;
     if (call !== undefined) this.#wire.hold(call);
     try {
       if (!this.revision.asks.has(method)) throw methodNotFound(method);
       const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
-      const context = call?.context ?? this.#outsideCalls();
+      const context = (await task) ?? call?.context ?? this.#outsideCalls();
       const answer = this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
       if (!stop.signal.aborted) await inbound.reply({ jsonrpc: "2.0", id, result: answer });
     } catch (error) {
@@ -177,6 +202,7 @@ export class SessionBack implements Role {
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {
+    if (this.#tasks.hears(message)) return;
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;

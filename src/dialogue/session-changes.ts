@@ -3,6 +3,7 @@
 // honours. What belongs to no call at all (a log message, a question right after the handshake) comes
 // here too, because a listen is the only caller that is always there.
 
+import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -14,6 +15,13 @@ interface Listener {
   readonly uris: Set<string>;
   /** Events that came before the acknowledgement; undefined once it is out. */
   early: Notification[] | undefined;
+}
+
+/** What a listen carries besides changes of lists and resources. */
+export interface Besides {
+  readonly granted: Json;
+  /** Begins to tell; calls `end` when nothing more can come. Returns how to stop it. */
+  begin(end: () => void): () => void;
 }
 
 /** The one subscription to a resource: how many listens want it, and whether the end grants it. */
@@ -30,12 +38,12 @@ const FLAG_OF: Readonly<Record<string, string>> = {
 
 export class SessionChanges {
   readonly #wire: Wire;
-  readonly #capabilities: Json;
+  readonly #capabilities: () => Json;
   readonly #home: Context;
   readonly #listeners = new Set<Listener>();
   readonly #subscribed = new Map<string, Shared>();
 
-  constructor(wire: Wire, capabilities: Json, home: Context) {
+  constructor(wire: Wire, capabilities: () => Json, home: Context) {
     this.#wire = wire;
     this.#capabilities = capabilities;
     this.#home = home;
@@ -47,27 +55,48 @@ export class SessionChanges {
   }
 
   /** Lives until the caller ends it; throws when the wire ends first. */
-  async listen(request: Request, context: Context): Promise<Result> {
+  async listen(request: Request, context: Context, besides?: Besides): Promise<Result> {
     const wanted = request.params["notifications"] as Json;
     const flags = Object.values(FLAG_OF).filter((flag) => wanted[flag] === true && this.#canChange(flag));
+    const uris = (wanted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
     const listener: Listener = { context, flags: new Set(flags), uris: new Set(), early: [] };
-    this.#listeners.add(listener);
+    // One that wants nothing of ours is not there for what belongs to no call.
+    const isElsewhere = besides !== undefined && flags.length === 0 && uris.length === 0;
+    if (!isElsewhere) this.#listeners.add(listener);
+    const over = new AbortController();
+    const forget = onAbort(context.signal, () => over.abort());
+    if (context.signal.aborted) over.abort();
+    let stop = (): void => undefined;
     try {
-      await this.#subscribe(listener, (wanted["resourceSubscriptions"] as readonly string[] | undefined) ?? []);
+      await this.#subscribe(listener, uris);
       const honoured = {
         ...Object.fromEntries(flags.map((flag) => [flag, true])),
         ...(listener.uris.size > 0 ? { resourceSubscriptions: [...listener.uris] } : undefined),
+        ...besides?.granted,
       };
       context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: honoured } });
       const early = listener.early ?? [];
       listener.early = undefined;
       for (const event of early) context.notify(event);
-      await this.#wire.untilEnd(context.signal);
+      stop = besides?.begin(() => (isElsewhere ? over.abort() : undefined)) ?? stop;
+      await this.#wire.untilEnd(over.signal);
       return { resultType: "complete" };
     } finally {
+      stop();
+      forget();
       this.#listeners.delete(listener);
       for (const uri of listener.uris) this.#release(uri);
     }
+  }
+
+  /** In a new session the end knows of no subscription, and of what happened between the two nobody was told. */
+  async renew(): Promise<void> {
+    const uris = [...this.#subscribed.keys()];
+    await Promise.all(
+      uris.map((uri) => this.#wire.call("resources/subscribe", () => ({ uri }), this.#home).catch(() => undefined)),
+    );
+    for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
+    for (const uri of uris) this.deliver({ method: "notifications/resources/updated", params: { uri } });
   }
 
   deliver(event: Notification): void {
@@ -91,13 +120,13 @@ export class SessionChanges {
   }
 
   #canChange(flag: string): boolean {
-    const family = this.#capabilities[flag.replace("ListChanged", "")] as Json | undefined;
+    const family = this.#capabilities()[flag.replace("ListChanged", "")] as Json | undefined;
     return family?.["listChanged"] === true;
   }
 
   /** What the end refuses is simply not honoured. */
   async #subscribe(listener: Listener, uris: readonly string[]): Promise<void> {
-    if ((this.#capabilities["resources"] as Json | undefined)?.["subscribe"] !== true) return;
+    if ((this.#capabilities()["resources"] as Json | undefined)?.["subscribe"] !== true) return;
     const wanted = [...new Set(uris)];
     // Wanted at once: an update may come in one breath with the answer.
     for (const uri of wanted) listener.uris.add(uri);

@@ -44,15 +44,25 @@ export class TaskDoor {
   }
 
   /**
-   * What comes instead of an error, in the newest shape; throws what is none of our business. A caller that knows
-   * tasks must ask for one; for all others a tool that is always a task is waited for.
+   * What comes instead of an error, in the newest shape; throws what is none of our business. A caller that was told
+   * of a tool that it is always a task must ask for one; for all others such a tool is waited for.
    */
   async instead(error: unknown, request: Request, context: Context): Promise<Result> {
     if (request.method !== "tools/call" || !saysTasksUndeclared(error)) throw error;
     const { name } = request.params;
-    if (this.#isOpen) throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
+    if (this.#isOpen && (await this.#isToldRequired(name, context))) {
+      throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
+    }
     const { callToEnd } = await import("./task-drive.ts");
     return callToEnd(this.#host.handler, request, context);
+  }
+
+  /** A handler behind a wire cannot say it: its tools are shown as if they might be called either way. */
+  async #isToldRequired(name: unknown, context: Context): Promise<boolean> {
+    const { TaskSupports } = await import("./task-support.ts");
+    const list = (cursor?: string): Promise<Result> =>
+      this.#host.handler({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, context);
+    return (await new TaskSupports().of(name, list)) === "required";
   }
 
   close(): void {

@@ -6,9 +6,9 @@ import { facing } from "../../test/support/connection.ts";
 import { stamp, type RawPeer } from "../../test/support/raw-peer.ts";
 import { taskEnd, type TaskEnd, type TaskEndOptions } from "../../test/support/task-end.ts";
 import type { Context } from "../core/context.ts";
-import type { Request, Result } from "../core/handler.ts";
+import type { Handler, Request, Result } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
-import { hasTasks, TASKS, tasksUndeclared } from "../protocol/tasks.ts";
+import { hasTasks, TASK_SUPPORT, TASKS, tasksUndeclared } from "../protocol/tasks.ts";
 import { TaskQuestions, untilOver, type Waiter } from "./task-drive.ts";
 import { TaskWatch } from "./task-watch.ts";
 
@@ -95,14 +95,32 @@ describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
 });
 
 describe("a tool that is always a task", () => {
-  it("must be called as one where the revision has them", async () => {
+  it("must be called as one where the revision has them, and its callers are told", async () => {
     const end = insisting();
-    const peer = await facing(end.handler);
+    const handler: Handler = async (request, context) => {
+      const result = await end.handler(request, context);
+      if (request.method !== "tools/list") return result;
+      return { ...result, tools: [{ name: "job", inputSchema: { type: "object" }, [TASK_SUPPORT]: "required" }] };
+    };
+    const peer = await facing(handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
       error: { code: -32601, message: "Tool job must be called as a task" },
     });
     expect(end.count("tools/call")).toBe(1);
+  });
+
+  it("is waited for where they were told that it may be one", async () => {
+    const end = insisting();
+    const peer = await facing(end.handler);
+    await peer.handshake(NEWEST_SESSION.name);
+    expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
+      result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
+    });
+    peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
+    await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
+    end.move("task-1", DONE);
+    expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
   });
 
   it("is refused to an exchange that has not declared tasks, be it only the last round of it", async () => {

@@ -2,6 +2,7 @@
 // comes up, each question once, and the answers go back by `tasks/update`. For requests that wait for the end of a
 // task; a task that nobody waits for is left alone.
 
+import { onAbort } from "../core/abort.ts";
 import type { AskOptions, Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { attempt } from "../core/promises.ts";
@@ -12,7 +13,7 @@ import type { Json } from "../protocol/revision.ts";
 import { declaringTasks } from "../protocol/tasks.ts";
 import { drive, unanswered } from "./drive.ts";
 import { toMcpError } from "./faults.ts";
-import { TaskWatch } from "./task-watch.ts";
+import { seedOf, TaskWatch } from "./task-watch.ts";
 
 /** A request that waits for the end of a task. */
 export interface Waiter {
@@ -110,12 +111,12 @@ export async function untilOver(watch: TaskWatch, questions: TaskQuestions, wait
   const { signal } = waiter.context;
   const troubles: Trouble[] = [];
   try {
-    await watch.refresh(waiter.context);
+    await watch.poll(waiter.context);
     while (!watch.isOver) {
       if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
       await watch.changed(signal);
       const [trouble] = troubles;
-      if (trouble === undefined) continue;
+      if (trouble === undefined || watch.isOver) continue;
       if ("untaken" in trouble) throw trouble.untaken;
       await giveUp(watch, waiter, trouble.unanswered);
     }
@@ -139,16 +140,27 @@ export async function callToEnd(handler: Handler, request: Request, context: Con
   const declared = declaringTasks(context);
   const first = await drive(handler, request, declared);
   if (first.resultType !== "task") return first;
-  const watch = new TaskWatch(handler, declared, first);
+  return outcomeOf(await taskToEnd(handler, first, request, declared));
+}
+
+/** From the handle that a call was answered with to the end of its task, which is cancelled with the call. */
+export async function taskToEnd(handler: Handler, made: Result, request: Request, context: Context): Promise<Json> {
+  const watch = new TaskWatch(handler, context, seedOf(made));
   const ask: Waiter["ask"] = (question, options) => context.ask(question, options);
-  const waiter: Waiter = { handler, context: declared, tool: request.params["name"], ask };
+  const waiter: Waiter = { handler, context, tool: request.params["name"], ask };
+  const { signal } = context;
+  // At once: who no longer wants the task may be about to close the way to it.
+  const cancel = (): void => void cancelTask(watch, waiter);
+  const forget = onAbort(signal, cancel);
+  if (signal.aborted) cancel();
   watch.listen();
   try {
-    return outcomeOf(await untilOver(watch, new TaskQuestions(), waiter));
+    return await untilOver(watch, new TaskQuestions(), waiter);
   } catch (error) {
-    if (!watch.isOver) await cancelTask(watch, waiter);
+    if (!watch.isOver && !signal.aborted) cancel();
     throw error;
   } finally {
+    forget();
     watch.close();
   }
 }

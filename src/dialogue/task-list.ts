@@ -11,8 +11,8 @@ import type { PageItem } from "../protocol/pages.ts";
 import type { Json } from "../protocol/revision.ts";
 import { type Listing, TASKS_LISTED } from "../protocol/tasks.ts";
 import { kindOf } from "./faults.ts";
+import { isProved } from "./task-rights.ts";
 import type { TaskEntry, TaskTable } from "./task-table.ts";
-import { isProved } from "./task-watch.ts";
 
 const INVALID_PARAMS = -32602;
 

@@ -3,10 +3,10 @@
 // handler in the newest form, so it works for any handler that knows the extension. What is kept for a session are
 // the tasks that it has heard of; whose a task is, who may see it, and how long it lives, the handler knows.
 
-import type { Caller, Context } from "../core/context.ts";
+import type { Context } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
-import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { invalidParams, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { page } from "../protocol/pages.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
@@ -16,7 +16,8 @@ import { progressUnder } from "./progress.ts";
 import { outcomeOf, untilOver, type Waiter } from "./task-drive.ts";
 import { allTasks } from "./task-list.ts";
 import { type TaskEntry, TaskTable } from "./task-table.ts";
-import { TaskWatch } from "./task-watch.ts";
+import { checkAllowed } from "./task-rights.ts";
+import { seedOf, TaskWatch } from "./task-watch.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call is kept that was answered at once. */
@@ -93,7 +94,8 @@ export class SessionTasks {
     const call = this.#callContext(params, context);
     const wanting: Params & Wanting = { ...params, [TASK_WANTED]: true };
     const result = await drive(this.#host.handler, { method, params: wanting }, call.context);
-    const watch = result.resultType === "task" ? this.#watch(result, call.context) : this.#finished(result, context);
+    const watch =
+      result.resultType === "task" ? this.#watch(seedOf(result), call.context) : this.#finished(result, context);
     call.made(watch);
     this.#table.add(watch, tool, context.caller);
     // Listened to when its caller has heard of it.
@@ -191,13 +193,6 @@ export class SessionTasks {
   #shown(state: Json): Result {
     return this.#host.revision().lower.result("tasks/get", { ...state, resultType: "complete" });
   }
-}
-
-/** What the tool needed is not known here: whoever was allowed as much as its caller is allowed to see what came of it. */
-function checkAllowed(now: Caller, then: Caller): void {
-  const { scopes = [] } = then;
-  if (scopes.every((scope) => now.scopes?.includes(scope))) return;
-  throw McpError.of("access_denied", "The task needs the scopes of the call that made it", { requiredScopes: scopes });
 }
 
 function related(fields: Params | undefined, taskId: string): Params {

@@ -33,6 +33,8 @@ export interface Outgoing {
 export interface Role {
   request(message: RequestMessage, inbound: Inbound): void;
   notification(message: NotificationMessage, inbound: Inbound): void;
+  /** The end has forgotten the session. */
+  lost?(): void;
 }
 
 /** Before it is known what the end speaks: it may ask whether we live, and nothing else. */
@@ -76,7 +78,7 @@ export class Wire {
     params: (id: number) => Params,
     context: Context,
   ): Promise<{ readonly [key: string]: unknown }> {
-    if (this.#end !== undefined) throw this.#end;
+    if (this.#end !== undefined) throw unsent(this.#end);
     const { signal } = context;
     if (signal.aborted) throw cancelled(signal);
     const longLived = method === "subscriptions/listen";
@@ -90,9 +92,13 @@ export class Wire {
     this.calls.set(id, { id, method, context });
     const forget = onAbort(signal, abort);
     try {
-      this.#transport.send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal }).catch((error: unknown) => {
-        this.#pending.fail(id, error as Error);
-      });
+      // Whoever else is waited for, it is not the end that is late.
+      const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
+      this.#transport
+        .send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal, onWait })
+        .catch((error: unknown) => {
+          this.#pending.fail(id, error as Error);
+        });
       return await answer;
     } finally {
       forget();
@@ -159,6 +165,7 @@ export class Wire {
       );
       return;
     }
+    if (inbound.kind === "lost") this.role.lost?.();
     const { fault } = inbound;
     if (fault?.id !== undefined && fault.id !== null) this.#break(fault.id, fault.error.data);
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
@@ -191,6 +198,11 @@ export class Wire {
     this.#pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }
+}
+
+/** The same reason, for a request that came too late for it. */
+function unsent({ kind, message, cause }: LinkError): LinkError {
+  return new LinkError(kind, message, { cause, mayHaveRun: false });
 }
 
 function reasonOf({ reason }: AbortSignal): string {

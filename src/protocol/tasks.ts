@@ -13,13 +13,13 @@ export type TaskSupport = "optional" | "required" | "forbidden";
 
 /** On a tool in a list: how it stands to tasks, where its server says so. */
 export const TASK_SUPPORT: unique symbol = Symbol("catenary.taskSupport");
-/** On the params of a call: its caller wants a task, and nothing else. */
+/** On the params of a call: its caller wants a task and nothing else, or a task where the tool can be one. */
 export const TASK_WANTED: unique symbol = Symbol("catenary.taskWanted");
 /** On the params of `tasks/list`: asked for by a front, whose caller's revision has such a list. */
 export const TASKS_LISTED: unique symbol = Symbol("catenary.tasksListed");
 
 export type Supporting = { readonly [TASK_SUPPORT]?: TaskSupport };
-export type Wanting = { readonly [TASK_WANTED]?: true };
+export type Wanting = { readonly [TASK_WANTED]?: true | "if-it-can" };
 export type Listing = { readonly [TASKS_LISTED]?: true };
 
 /** Whether capabilities, of a caller or of an end, name the extension. */

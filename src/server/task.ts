@@ -2,23 +2,13 @@
 // asks, how it ended, and who wants to hear of that. Its status moves between working and input_required until it
 // is over, and then never again, whatever the tool does. Whose task it is and how long it is kept is for the store.
 
-import { onAbort } from "../core/abort.ts";
 import type { AskOptions } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
-import { checkAnswer } from "../protocol/asks.ts";
-import { isObject } from "../protocol/check.ts";
-import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { DetailedTask, InputRequests, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { DetailedTask, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import { OpenQuestions } from "../protocol/open-questions.ts";
 import { isOver } from "../protocol/tasks.ts";
-
-interface Question {
-  readonly request: Request;
-  readonly resolve: (answer: Result) => void;
-  readonly reject: (reason: unknown) => void;
-  /** Its own signal is no longer waited for. */
-  readonly forget: () => void;
-}
 
 type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
 
@@ -30,9 +20,7 @@ export class Task {
   readonly #pollIntervalMs: number;
   /** Ends the tool's work. */
   readonly #stop: AbortController;
-  readonly #questions = new Map<string, Question>();
-  /** A key is never used again: an answer that comes late must not meet another question. */
-  readonly #keys = new Set<string>();
+  readonly #questions = new OpenQuestions(() => this.#move(this.#questions.size === 0 ? "working" : "input_required"));
   readonly #watchers = new Set<Watcher>();
   readonly #createdAt = new Date().toISOString();
   #updatedAt = this.#createdAt;
@@ -65,10 +53,10 @@ export class Task {
   }
 
   detailed(): DetailedTask {
-    const asked = [...this.#questions].map(([key, { request }]) => [key, request]);
+    const inputRequests = this.#questions.requests;
     return {
       ...this.fields(),
-      ...(asked.length > 0 ? { inputRequests: Object.fromEntries(asked) as InputRequests } : undefined),
+      ...(inputRequests === undefined ? undefined : { inputRequests }),
       ...this.#outcome,
     } as DetailedTask;
   }
@@ -80,43 +68,15 @@ export class Task {
     this.#updatedAt = new Date().toISOString();
   }
 
-  ask(request: Request, options: AskOptions = {}): Promise<Result> {
-    const { key, signal } = options;
-    return new Promise<Result>((resolve, reject) => {
-      // Throws, and so rejects, where it has no JSON: it would keep the task from being shown at all.
-      JSON.stringify(request);
-      const over = [this.#stop.signal, signal].find((one) => one?.aborted === true);
-      if (over !== undefined || this.isOver) {
-        reject(
-          over === undefined ? new Error("The task is over: nobody can be asked on its behalf any more") : over.reason,
-        );
-        return;
-      }
-      const name = this.#newKey(key);
-      const forget = onAbort(signal, () => {
-        if (this.#questions.delete(name)) reject(signal?.reason);
-        this.#move(this.#questions.size === 0 ? "working" : "input_required");
-      });
-      this.#questions.set(name, { request, resolve, reject, forget });
-      this.#move("input_required");
-    });
+  async ask(request: Request, options: AskOptions = {}): Promise<Result> {
+    this.#stop.signal.throwIfAborted();
+    if (this.isOver) throw new Error("The task is over: nobody can be asked on its behalf any more");
+    return this.#questions.ask(request, options);
   }
 
-  /** Answers, by the keys of the questions; others are no longer, or were never, asked. Throws where one is none. */
+  /** Answers, by the keys of the questions. Throws where one is none. */
   update(responses: { readonly [key: string]: unknown }): void {
-    const met = [...this.#questions].filter(([key]) => Object.hasOwn(responses, key));
-    // All are looked at before one is taken: what was refused can be sent again as a whole.
-    for (const [key, { request }] of met) {
-      const answer = responses[key];
-      if (!isObject(answer)) throw invalidParams(`inputResponses: the answer to ${key} must be an object`, { key });
-      checkAnswer(request.method, answer);
-    }
-    for (const [key, { resolve, forget }] of met) {
-      this.#questions.delete(key);
-      forget();
-      resolve(responses[key] as Result);
-    }
-    if (met.length > 0) this.#move(this.#questions.size === 0 ? "working" : "input_required");
+    this.#questions.answer(responses);
   }
 
   /** What has no JSON could never be shown to anybody who asks. */
@@ -161,25 +121,12 @@ export class Task {
     return () => this.#watchers.delete(watcher);
   }
 
-  #newKey(wanted: string | undefined): string {
-    let count = this.#keys.size + 1;
-    let key = wanted ?? String(count);
-    while (this.#keys.has(key)) key = `${wanted ?? ""}${++count}`;
-    this.#keys.add(key);
-    return key;
-  }
-
   #end(status: TaskStatus, outcome: Outcome | undefined, message?: string): void {
     if (this.isOver) return;
     this.#outcome = outcome;
     this.#message = message;
-    const asked = [...this.#questions.values()];
-    this.#questions.clear();
+    this.#questions.drop(new Error("The task is over"));
     this.#move(status);
-    for (const { reject, forget } of asked) {
-      forget();
-      reject(new Error("The task is over"));
-    }
   }
 
   #move(status: TaskStatus): void {

@@ -185,7 +185,7 @@ export class Tools {
     if (tool.mirrored !== undefined && headers !== undefined) {
       (await import("./tool-headers.ts")).checkMirrored(tool.mirrored, request, headers);
     }
-    if (tool.task === undefined && (request.params as Wanting)[TASK_WANTED]) throw neverTask(name);
+    if (tool.task === undefined && (request.params as Wanting)[TASK_WANTED] === true) throw neverTask(name);
     const brought = this.#rounds.brought(request, context);
     // Awaited only where there is something to wait for: this is the path of every call.
     const had = brought instanceof Promise ? await brought : brought;

@@ -3,6 +3,7 @@
 // that whoever answers need not know which wire it came by.
 
 import type { Caller } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 
 export interface Transport {
@@ -17,6 +18,8 @@ export interface Transport {
 export interface SendOptions {
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Called with true while somebody else than the end is waited for (a person who signs in), with false afterwards. */
+  readonly onWait?: (isWaiting: boolean) => void;
 }
 
 export interface ReplyOptions {
@@ -30,9 +33,10 @@ export interface ReplyOptions {
 export interface Inbound {
   /**
    * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
+   * "lost": the other side has forgotten the session that this wire carried, and a new one can be begun.
    * "end": the other side will send nothing more.
    */
-  readonly kind: "message" | "batch" | "fault" | "end";
+  readonly kind: "message" | "batch" | "fault" | "lost" | "end";
   readonly message?: Message;
   /** The items of a batch; one that is no message is the answer that it gets. */
   readonly batch?: readonly BatchItem[];
@@ -53,3 +57,10 @@ export interface Inbound {
 }
 
 export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
+
+/** The end knows the session of this wire no more. It has not begun with the request, which can be sent in a new one. */
+export class SessionLost extends LinkError {
+  constructor(message: string, options?: { readonly cause?: unknown; readonly status?: number }) {
+    super("closed", message, { ...options, mayHaveRun: false });
+  }
+}

@@ -12,7 +12,7 @@ export const REVISION_HEADER = "mcp-protocol-version";
 export const SESSION_HEADER = "mcp-session-id";
 
 /** The methods that name something, and the field that does. */
-const NAMED: ReadonlyMap<string, string> = new Map([
+export const NAMED: ReadonlyMap<string, string> = new Map([
   ["tools/call", "name"],
   ["prompts/get", "name"],
   ["resources/read", "uri"],

@@ -95,6 +95,8 @@ export const delta: Delta = {
   codes: { url_elicitation_required: -32603 },
   up: {
     request: { "elicitation/create": set({ mode: "form" }) },
+    // Not defined here: whoever names them says nothing.
+    serverCapabilities: drop("tasks"),
   },
   down: {
     request: {

@@ -1,7 +1,8 @@
 // The newest session-style revision, as a delta to its successor, which gave up the handshake and the session, and
 // made tasks an extension of another form. Fields that the successor has no name for (`execution`, `task`,
 // `elicitationId`) go up as the unknown fields that they are there and so come back; capabilities do not, because
-// declaring one is a promise. What tasks are here is more than shapes can say: dialogue/tasks knows.
+// declaring one is a promise, but for what the extension says of tasks. What they are here is more than shapes can
+// say: dialogue/tasks and dialogue/session-task-back know.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../cacheable.ts";
@@ -77,6 +78,17 @@ const taskDown: Edit = all(
   rename("pollIntervalMs", "pollInterval"),
 );
 
+/** That calls of tools can be tasks is what the extension says, and all that it says. */
+const offeredUp: Edit = object((capabilities) => {
+  const rest = all(drop("tasks"), dropAt("extensions", TASKS))(capabilities);
+  const { tasks } = capabilities;
+  const requests = isObject(tasks) ? tasks.requests : undefined;
+  const tools = isObject(requests) ? requests.tools : undefined;
+  if (!isObject(tools) || !isObject(tools.call)) return rest;
+  const { extensions } = rest;
+  return { ...rest, extensions: { ...(isObject(extensions) ? extensions : undefined), [TASKS]: {} } };
+});
+
 const offeredDown: Edit = object((capabilities) => {
   const rest = drop("extensions")(capabilities);
   return hasTasks(capabilities)
@@ -121,7 +133,7 @@ export const delta: Delta = {
     },
     // The extension is not defined here: whoever names it says nothing.
     clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS), at("roots", drop("listChanged"))),
-    serverCapabilities: drop("tasks"),
+    serverCapabilities: offeredUp,
     error: errorUp,
   },
   down: {

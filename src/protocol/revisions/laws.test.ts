@@ -169,10 +169,14 @@ describe("the laws of the deltas", () => {
   }
 });
 
+/** An end of ours that can make calls into tasks can list and cancel them too, whoever stands behind it. */
+const ALL_TASKS: Json = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+
 describe("capabilities and names", () => {
   for (const revision of OLDER) {
     itWithSpec(`of ${revision.name} come back from the newest as they were, but for what it has no word for`, () => {
       const { lift, lower, name } = revision;
+      const hasTasks = revision.requests.has("tasks/result");
       const all = fc.tuple(
         valuesOf(name, "ClientCapabilities", false),
         valuesOf(name, "ServerCapabilities", false),
@@ -184,8 +188,10 @@ describe("capabilities and names", () => {
           const { listChanged: __, ...restOfRoots } = roots ?? {};
           const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: restOfRoots };
           same(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
-          const { tasks: ___, ...keptServer } = freeze(server);
-          same(lower.serverCapabilities(lift.serverCapabilities(server)), keptServer);
+          const { tasks, ...keptServer } = freeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
+          const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;
+          const back = offered ? { ...keptServer, tasks: ALL_TASKS } : keptServer;
+          same(lower.serverCapabilities(lift.serverCapabilities(server)), back);
           expect(lower.implementation(lift.implementation(freeze(implementation)))).toBe(implementation);
         }),
         { numRuns: 1000 },

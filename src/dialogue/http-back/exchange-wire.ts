@@ -1,0 +1,99 @@
+// An exchange-style end over HTTP, as a transport: every request is a POST of its own, and its answer, with what
+// belongs to it, comes back on the same. Nothing is kept between two requests. To end the reading is to cancel
+// (specification, basic/transports/streamable-http, cancellation), so the word for it is never sent.
+
+import { onAbort } from "../../core/abort.ts";
+import { LinkError } from "../../core/errors.ts";
+import { encode } from "../../jsonrpc/codec.ts";
+import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
+import type { HttpAnswer } from "../../transport/http/requester.ts";
+import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
+import { failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream } from "./answer.ts";
+import type { HttpLink } from "./http-link.ts";
+import { Inbounds } from "./inbounds.ts";
+import { exchangeHeaders, POSTED } from "./request-headers.ts";
+import type { ToolBook } from "./tool-book.ts";
+
+export class ExchangeWire implements Transport {
+  readonly #link: HttpLink;
+  readonly #tools: ToolBook;
+  readonly #life = new AbortController();
+  readonly #inbounds = new Inbounds((message) => this.send(message), this.#life.signal);
+  /** What ends each request that is under way. */
+  readonly #live = new Map<Id, AbortController>();
+
+  constructor(link: HttpLink, tools: ToolBook) {
+    this.#link = link;
+    this.#tools = tools;
+  }
+
+  async start(receive: (inbound: Inbound) => void): Promise<void> {
+    this.#inbounds.start(receive);
+  }
+
+  async send(message: Message | readonly Message[], { signal, onWait }: SendOptions = {}): Promise<void> {
+    if (this.#life.signal.aborted) throw new LinkError("closed", "The connection was closed", { mayHaveRun: false });
+    if (Array.isArray(message)) throw new LinkError("protocol", "There are no batches in this style");
+    const one = message as Message;
+    if (isRequest(one)) await this.#call(one, signal, onWait);
+    else if (isNotification(one)) await this.#tell(one);
+    // An answer could only be to a question that no end of this style may ask.
+  }
+
+  async close(): Promise<void> {
+    const reason = new LinkError("closed", "The connection was closed");
+    this.#life.abort(reason);
+    for (const stop of this.#live.values()) stop.abort(reason);
+    this.#link.close();
+  }
+
+  async #call(message: RequestMessage, signal: AbortSignal | undefined, onWait: SendOptions["onWait"]): Promise<void> {
+    const { id, method } = message;
+    const stop = new AbortController();
+    const forget = onAbort(signal, () => stop.abort(signal?.reason));
+    this.#live.set(id, stop);
+    try {
+      const answer = await this.#link.ask({
+        method: "POST",
+        headers: { ...exchangeHeaders(message), ...this.#tools.headersFor(message) },
+        body: encode(message),
+        signal: stop.signal,
+        onWait,
+      });
+      await this.#take(answer, id, method);
+    } finally {
+      forget();
+      this.#live.delete(id);
+    }
+  }
+
+  async #take(answer: HttpAnswer, id: Id, method: string): Promise<void> {
+    if (!isFine(answer)) {
+      const failure = await failureOf(answer, method);
+      if ("error" in failure) throw failure.error;
+      this.#inbounds.fail(id, failure.body);
+    } else if (isJson(answer)) this.#inbounds.handOnly(await readJson(answer, this.#link.limits), id, method);
+    else if (isEvents(answer)) {
+      const cursor = { lastId: undefined, retryMs: undefined };
+      const hand = (decoded: Parameters<Inbounds["hand"]>[0]): boolean => this.#inbounds.hand(decoded, id);
+      if (await readStream(answer, this.#link.limits, cursor, hand)) return;
+      throw new LinkError("closed", `The end closed the stream of ${method} before it had answered; it may have run`);
+    } else throw noMessages(answer, method);
+  }
+
+  async #tell(message: Message): Promise<void> {
+    const params = "params" in message ? message.params : undefined;
+    if ("method" in message && message.method === "notifications/cancelled") {
+      const given = params?.["requestId"] as Id;
+      this.#live.get(given instanceof Exact ? given.value : given)?.abort(new LinkError("cancelled", "Cancelled"));
+      return;
+    }
+    const answer = await this.#link.ask({
+      method: "POST",
+      headers: POSTED,
+      body: encode(message),
+      signal: this.#life.signal,
+    });
+    answer.discard();
+  }
+}

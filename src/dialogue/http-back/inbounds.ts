@@ -1,0 +1,73 @@
+// Messages that came out of an HTTP answer, as what a wire hands on: with the request on whose answer they came, and
+// a way back. Also tells a wire whether the answer that it waits for was among them.
+
+import { LinkError } from "../../core/errors.ts";
+import type { Decoded } from "../../jsonrpc/codec.ts";
+import { Exact, isResponse, type ErrorBody, type Id, type Message } from "../../jsonrpc/message.ts";
+import type { Inbound, Transport } from "../../transport/transport.ts";
+
+export class Inbounds {
+  readonly #send: Transport["send"];
+  readonly #gone: AbortSignal;
+  #receive: (inbound: Inbound) => void = () => undefined;
+
+  constructor(send: Transport["send"], gone: AbortSignal) {
+    this.#send = send;
+    this.#gone = gone;
+  }
+
+  start(receive: (inbound: Inbound) => void): void {
+    this.#receive = receive;
+  }
+
+  /** Hands it on; whether it holds the answer to `about`. What is no message is passed over. */
+  hand(decoded: Decoded, about?: Id): boolean {
+    if (decoded.kind === "fault") {
+      this.#pass({ kind: "fault", fault: decoded.fault }, about);
+      return about !== undefined && decoded.fault.id !== null && sameId(decoded.fault.id, about);
+    }
+    if (decoded.kind === "message") {
+      this.#pass({ kind: "message", message: decoded.message }, about);
+      return answers(decoded.message, about);
+    }
+    const batch = decoded.items.map((item) => ("message" in item ? item : { fault: item.fault }));
+    this.#pass({ kind: "batch", batch }, about);
+    return batch.some((item) => "message" in item && answers(item.message, about));
+  }
+
+  /** The whole body of an answer to one request: that answer, or what is wrong with it. */
+  handOnly(decoded: Decoded, about: Id, what: string): void {
+    if (decoded.kind === "message" && "error" in decoded.message && decoded.message.id === null) {
+      this.fail(about, decoded.message.error);
+      return;
+    }
+    if (this.hand(decoded, about)) return;
+    const why =
+      decoded.kind === "fault" ? `with what is no message: ${decoded.fault.error.message}` : "with something else";
+    throw new LinkError("protocol", `The end answered ${what} ${why}`);
+  }
+
+  fail(id: Id, error: ErrorBody): void {
+    this.#pass({ kind: "message", message: { jsonrpc: "2.0", id, error } }, id);
+  }
+
+  /** The session is gone, but the end is not. */
+  lose(): void {
+    this.#pass({ kind: "lost" }, undefined);
+  }
+
+  #pass(what: Pick<Inbound, "kind" | "message" | "batch" | "fault">, about: Id | undefined): void {
+    if (this.#gone.aborted) return;
+    const reply: Inbound["reply"] = (message) => this.#send(message);
+    this.#receive({ ...what, ...(about === undefined ? undefined : { about }), gone: this.#gone, reply });
+  }
+}
+
+function answers(message: Message, id: Id | undefined): boolean {
+  return id !== undefined && isResponse(message) && message.id !== null && sameId(message.id, id);
+}
+
+/** 1.0 is our 1, written by another hand. */
+function sameId(given: Id, ours: Id): boolean {
+  return (given instanceof Exact ? given.value : given) === ours;
+}

@@ -1,0 +1,214 @@
+// Opens a dialogue with an end over HTTP. What it speaks is found out in the order that the specification gives: an
+// exchange; where the answer is not that of an end that knows exchanges, a handshake; where there is nothing to post
+// to, the stream of the first revision. What was found is remembered for the address, and forgotten when it is no
+// longer true. A refusal of who we are says nothing about the style, nor does an end that cannot be reached.
+
+import type { Authorizer } from "../../core/authorizer.ts";
+import { LinkError } from "../../core/errors.ts";
+import type { Handler } from "../../core/handler.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
+import type { Revision } from "../../protocol/revision.ts";
+import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
+import type { Requester } from "../../transport/http/requester.ts";
+import type { Transport } from "../../transport/transport.ts";
+import { probe } from "../negotiate.ts";
+import { lacks, opened, openSession, start, START_MS, type Opened, type OpenOptions } from "../open.ts";
+import { ExchangeWire } from "./exchange-wire.ts";
+import { HttpLink } from "./http-link.ts";
+import { listening } from "./listening.ts";
+import { OldSseWire } from "./old-sse-wire.ts";
+import { repeating } from "./repetition.ts";
+import { SessionWire } from "./session-wire.ts";
+import { ToolBook } from "./tool-book.ts";
+
+export interface HttpTarget {
+  readonly url: URL;
+  readonly requester: Requester;
+  readonly auth?: Authorizer | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+}
+
+type Style = "exchange" | "session" | "old-sse";
+
+/** An answer over HTTP may be a file: more than what a pipe takes for one message. */
+const ANSWER_BYTES = 64 * 1024 * 1024;
+const MOST_REMEMBERED = 1_000;
+/** By address, the style that its end spoke when it was last opened. */
+const remembered = new Map<string, Style>();
+
+export async function openHttp(target: HttpTarget, options: OpenOptions): Promise<Opened> {
+  const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
+  const opening = new Opening(target, options, wanted);
+  const { href } = target.url;
+  const known = wanted === undefined ? remembered.get(href) : undefined;
+  try {
+    const found = known === undefined ? undefined : await opening.try(known).catch(opening.notThat);
+    const { style, end } = found ?? (await opening.tryAll());
+    remembered.delete(href);
+    if (remembered.size >= MOST_REMEMBERED)
+      for (const oldest of remembered.keys()) if (remembered.delete(oldest)) break;
+    if (wanted === undefined) remembered.set(href, style);
+    return end;
+  } catch (error) {
+    remembered.delete(href);
+    target.requester.close();
+    throw error;
+  }
+}
+
+interface FoundEnd {
+  readonly style: Style;
+  readonly end: Opened;
+}
+
+class Opening {
+  readonly #target: HttpTarget;
+  readonly #options: OpenOptions;
+  readonly #wanted: Revision | undefined;
+  readonly #tried: string[] = [];
+
+  constructor(target: HttpTarget, options: OpenOptions, wanted: Revision | undefined) {
+    this.#target = target;
+    this.#options = options;
+    this.#wanted = wanted;
+  }
+
+  /** For an error that only says that the end does not speak what was tried: nothing. Any other is thrown. */
+  readonly notThat = (error: unknown): undefined => {
+    if (!isEvidence(error)) throw error;
+    this.#tried.push(error.message);
+    return undefined;
+  };
+
+  async tryAll(): Promise<FoundEnd> {
+    const style = this.#wanted?.style;
+    const exchange = style === "session" ? undefined : await this.try("exchange").catch(this.#orElse(style));
+    if (exchange !== undefined) return exchange;
+    try {
+      return await this.try("session");
+    } catch (error) {
+      if (!hasNoPost(error)) throw this.#nothing(error);
+      this.notThat(error);
+    }
+    return this.try("old-sse").catch((error: unknown) => {
+      throw this.#nothing(error);
+    });
+  }
+
+  try(style: Style): Promise<FoundEnd> {
+    const warn = (data: string): void =>
+      this.#options.home.notify({
+        method: "notifications/message",
+        params: { level: "warning", logger: "catenary", data },
+      });
+    const tools = new ToolBook(warn);
+    const { limits, ...target } = this.#target;
+    const whole = { ...DEFAULT_LIMITS, messageBytes: ANSWER_BYTES, ...limits };
+    const link = new HttpLink({ ...target, requester: kept(target.requester), limits: whole });
+    if (style === "exchange") return this.#exchange(new ExchangeWire(link, tools), tools);
+    return this.#session(style === "session" ? new SessionWire(link) : new OldSseWire(link), tools, style);
+  }
+
+  async #exchange(transport: Transport, tools: ToolBook): Promise<FoundEnd> {
+    const { startMs = START_MS, home } = this.#options;
+    const patient = { ...this.#options, home: { ...home, timeouts: { idleMs: startMs, totalMs: 0 } } };
+    return this.#over(transport, "exchange", tools, async (wire) => {
+      const found = await probe(wire, patient, this.#wanted ?? NEWEST);
+      if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
+      if (this.#wanted !== undefined) throw lacks(this.#wanted, found.error);
+      // Silence is no evidence here: every end over HTTP can say that it does not know a request.
+      if (found.error instanceof LinkError && found.error.kind === "timeout") throw slow(found.error, startMs);
+      if (found.final || found.error instanceof LinkError) throw found.error;
+      throw new LinkError("protocol", found.error.message, { cause: found.error });
+    });
+  }
+
+  #session(transport: Transport, tools: ToolBook, style: Style): Promise<FoundEnd> {
+    return this.#over(transport, style, tools, (wire) => openSession(wire, this.#options, this.#wanted));
+  }
+
+  async #over(
+    transport: Transport,
+    style: Style,
+    tools: ToolBook,
+    open: (wire: Awaited<ReturnType<typeof start>>) => Promise<Opened>,
+  ): Promise<FoundEnd> {
+    const wire = await start(transport, this.#options);
+    try {
+      const end = await open(wire);
+      tools.mirrors = style === "exchange";
+      const again = repeating(tools.over(end.handler, end.revision), tools);
+      const handler: Handler = style === "exchange" ? listening(again) : again;
+      const close: Opened["close"] = async (budgetMs) => {
+        await end.close(budgetMs);
+        this.#target.requester.close();
+      };
+      return {
+        style,
+        end: {
+          handler,
+          close,
+          ended: (signal) => end.ended(signal),
+          get revision() {
+            return end.revision;
+          },
+          get discovered() {
+            return end.discovered;
+          },
+        },
+      };
+    } catch (error) {
+      await wire.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** With a revision that only this style has, there is nothing else to try. */
+  #orElse(style: string | undefined): (error: unknown) => undefined {
+    return style === "exchange"
+      ? (error) => {
+          throw error;
+        }
+      : this.notThat;
+  }
+
+  /** Whatever was tried failed: the last failure alone would tell only a part of it. */
+  #nothing(error: unknown): unknown {
+    if (this.#tried.length === 0 || !(error instanceof LinkError)) return error;
+    const { kind, status } = error;
+    const { origin, pathname } = this.#target.url;
+    const tried = [...new Set([...this.#tried, error.message])].join("\n  ");
+    return new LinkError(kind, `No MCP end was found at ${origin}${pathname}:\n  ${tried}`, {
+      cause: error,
+      mayHaveRun: false,
+      ...(status === undefined ? undefined : { status }),
+    });
+  }
+}
+
+/** One requester for all that is tried; it is let go of when all are. */
+function kept(requester: Requester): Requester {
+  const keeping: Requester = (request) => requester(request);
+  keeping.close = () => undefined;
+  return keeping;
+}
+
+/** What a gateway says in the place of its end says nothing about the end. */
+function isEvidence(error: unknown): error is LinkError {
+  if (!(error instanceof LinkError)) return false;
+  return error.kind === "protocol" || (error.kind === "http" && !PASSING.has(error.status ?? 0));
+}
+
+const PASSING: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+
+function slow(cause: LinkError, startMs: number): LinkError {
+  const message = `The end did not answer server/discover in ${startMs} ms`;
+  return new LinkError("timeout", `${message}; one that starts slowly needs a longer \`startTimeout\``, { cause });
+}
+
+/** Statuses of an address that does not take what is posted to it. */
+function hasNoPost(error: unknown): boolean {
+  if (!(error instanceof LinkError) || error.kind !== "http" || error.status === undefined) return false;
+  return error.status >= 400 && error.status < 500 && !PASSING.has(error.status);
+}

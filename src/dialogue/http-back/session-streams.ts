@@ -1,0 +1,150 @@
+// The streams of a session that may break and be taken up again: that of a request, until its answer has come, and
+// the one that belongs to no request, for as long as the session lasts. A stream is taken up where it broke by the id
+// of its last event, after the time that the end asked for (last session-style specification, basic/transports, resumability).
+
+import { LinkError } from "../../core/errors.ts";
+import type { Decoded } from "../../jsonrpc/codec.ts";
+import type { Id } from "../../jsonrpc/message.ts";
+import type { HttpAnswer } from "../../transport/http/requester.ts";
+import { isEvents, readStream, type Cursor } from "./answer.ts";
+import type { HttpLink } from "./http-link.ts";
+import { backoffMs, pause } from "../pacing.ts";
+
+/** Tries in a row that fail before an answer is given up. */
+const MOST_FAILURES = 5;
+/** Between two tries, however little the end asks for. */
+const LEAST_MS = 50;
+/** Where the end asks for nothing. */
+const DEFAULT_MS = 1_000;
+
+/** Too many requests; or a stream before this one that the end still takes for open. */
+const PASSING: ReadonlySet<number> = new Set([409, 429]);
+
+const GET: Readonly<Record<string, string>> = { accept: "text/event-stream" };
+
+interface AnswerStream {
+  readonly id: Id;
+  readonly method: string;
+  readonly signal: AbortSignal;
+  readonly headers: () => Record<string, string>;
+  readonly hand: (decoded: Decoded, about: Id) => boolean;
+}
+
+/** Resolves when the answer has been handed on. */
+export async function readAnswerStream(link: HttpLink, first: HttpAnswer, stream: AnswerStream): Promise<void> {
+  const { id, method, signal, headers, hand } = stream;
+  const cursor: Cursor = { lastId: undefined, retryMs: undefined };
+  let answer: HttpAnswer | undefined = first;
+  let failures = 0;
+  for (;;) {
+    if (answer !== undefined) {
+      if (await readOn(link, answer, cursor, (decoded) => hand(decoded, id), signal)) return;
+      if (cursor.lastId === undefined) throw broken(method, "and gave its events no ids to go on from");
+    }
+    await pause(waitMs(cursor, failures), signal);
+    const resumed = await reach(link, { ...headers(), "last-event-id": cursor.lastId ?? "" }, signal);
+    if (resumed instanceof LinkError) {
+      failures += 1;
+      if (failures >= MOST_FAILURES) throw broken(method, `and could not be reached again: ${resumed.message}`);
+      answer = undefined;
+    } else if (isOpen(resumed)) {
+      failures = 0;
+      answer = resumed;
+    } else {
+      resumed.discard();
+      throw broken(method, `and does not take it up again (HTTP ${resumed.status})`);
+    }
+  }
+}
+
+interface Listening {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly hand: (decoded: Decoded) => boolean;
+  /** The stream is open, or there is none for now. */
+  readonly onHead: () => void;
+}
+
+/** Until the session is over or the end offers no such stream; true: the end has forgotten the session. */
+export async function keepListening(link: HttpLink, { headers, signal, hand, onHead }: Listening): Promise<boolean> {
+  const cursor: Cursor = { lastId: undefined, retryMs: undefined };
+  let opened = false;
+  let failures = 0;
+  const onEach = (decoded: Decoded): boolean => {
+    hand(decoded);
+    return false;
+  };
+  try {
+    for (;;) {
+      const resume = cursor.lastId === undefined ? undefined : { "last-event-id": cursor.lastId };
+      const answer = await reach(link, { ...headers, ...resume }, signal);
+      onHead();
+      if (answer instanceof LinkError) failures += 1;
+      else if (isOpen(answer)) {
+        opened = true;
+        failures = 0;
+        await readOn(link, answer, cursor, onEach, signal);
+      } else {
+        answer.discard();
+        const { status } = answer;
+        if (opened ? status === 404 : !PASSING.has(status)) return opened;
+        failures += 1;
+      }
+      await pause(failures === 0 ? waitMs(cursor, 0) : backoffMs(failures - 1), signal);
+    }
+  } catch {
+    // The session is over, or who we are is no longer accepted: the next call says so.
+    return false;
+  } finally {
+    onHead();
+  }
+}
+
+/** A connection that broke is as good as a stream that ended: what counts is from where to go on. */
+async function readOn(
+  link: HttpLink,
+  answer: HttpAnswer,
+  cursor: Cursor,
+  take: (decoded: Decoded) => boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return await readStream(answer, link.limits, cursor, take);
+  } catch (error) {
+    if (signal.aborted || !(error instanceof LinkError) || error.kind !== "closed") throw error;
+    return false;
+  }
+}
+
+/** An end that cannot be reached, or that has trouble of its own, may be there again later. */
+async function reach(
+  link: HttpLink,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<HttpAnswer | LinkError> {
+  try {
+    const answer = await link.ask({ method: "GET", headers: { ...GET, ...headers }, signal });
+    if (answer.status < 500 || answer.status === 501) return answer;
+    answer.discard();
+    return new LinkError("http", `The end answered GET with HTTP ${answer.status}`, { status: answer.status });
+  } catch (error) {
+    if (signal.aborted || !(error instanceof LinkError) || error.kind === "unauthorized") throw error;
+    return error;
+  }
+}
+
+function isOpen(answer: HttpAnswer): boolean {
+  return answer.status === 200 && isEvents(answer);
+}
+
+function waitMs({ retryMs }: Cursor, failures: number): number {
+  if (failures > 0) return Math.max(backoffMs(failures - 1), retryMs ?? 0);
+  return Math.max(retryMs ?? DEFAULT_MS, LEAST_MS);
+}
+
+function broken(method: string, why: string): LinkError {
+  return new LinkError(
+    "closed",
+    `The end broke off the stream of ${method} before it had answered, ${why}; it may have run`,
+  );
+}

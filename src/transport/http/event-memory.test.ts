@@ -1,0 +1,149 @@
+// What long events and long bodies cost: measured in processes of their own, because memory is a matter of the whole
+// process, and by the system's own count of the most that it ever had. A chunk is garbage the moment it was read, and
+// V8 collects such garbage when it likes, so what the same chunks take that are read and thrown away is measured too,
+// in the same way, and is what must be allowed on top.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const MIB = 1024 * 1024;
+const BYTES = 10 * MIB;
+const CHUNK_BYTES = 16 * 1024;
+/** How much of the young generation of V8 is in use at the peak is chance; half of it was never seen. */
+const CHANCE = 8 * MIB;
+/** What may still be there when all is read and collected. */
+const KEPT = 4 * MIB;
+
+interface Measured {
+  count: number;
+  peak: number;
+  kept: number;
+}
+
+/** In a fresh process: `read` of the script is called to warm up, and then measured. It gives how many came whole. */
+async function measure(script: string): Promise<Measured> {
+  const measured = `
+    ${script}
+    await read(64 * 1024, 50);
+    gc();
+    const before = process.memoryUsage();
+    const count = await read(${BYTES}, 5);
+    const peak = process.resourceUsage().maxRSS * 1024 - before.rss;
+    // What stands outside of the heap is freed by a thread, which the next collection waits for.
+    gc();
+    await new Promise(setImmediate);
+    gc();
+    const after = process.memoryUsage();
+    const kept = after.heapUsed + after.external - before.heapUsed - before.external;
+    console.log(JSON.stringify({ count, peak, kept }));
+  `;
+  const child = spawn(process.execPath, ["--expose-gc", "--import", "tsx", "--input-type=module", "-e", measured], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const output: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+  const [code] = await once(child, "close");
+  expect(code).toBe(0);
+  return JSON.parse(Buffer.concat(output).toString()) as Measured;
+}
+
+async function compare(kept: string, thrownAway: string): Promise<void> {
+  const control = await measure(thrownAway);
+  const subject = await measure(kept);
+  expect(control.count).toBe(5);
+  expect(subject.count).toBe(5);
+  expect(subject.peak).toBeLessThanOrEqual(3 * BYTES + control.peak + CHANCE);
+  expect(subject.kept).toBeLessThanOrEqual(KEPT);
+}
+
+const READER = JSON.stringify(new URL("event-reader.ts", import.meta.url));
+const REQUESTER = JSON.stringify(new URL("node-requester.ts", import.meta.url));
+
+describe("events of 10 MiB, five in a row", () => {
+  const body = (unit: string): string => `
+    const { readEvents } = await import(${READER});
+    const unit = Buffer.from(${JSON.stringify(unit.repeat(CHUNK_BYTES / Buffer.byteLength(unit)))});
+    async function* body(bytes, count) {
+      for (let event = 0; event < count; event += 1) {
+        yield Buffer.from("id: 1\\ndata: ");
+        for (let sent = 0; sent < bytes; sent += unit.length) yield Buffer.from(unit);
+        yield Buffer.from("\\n\\n");
+        await new Promise(setImmediate);
+      }
+    }
+  `;
+  const kept = `
+    async function read(bytes, count) {
+      let whole = 0;
+      const onEvent = ({ data }) => (whole += data.length > bytes / 3 ? 1 : 0);
+      await readEvents(body(bytes, count), { maxBytes: bytes + ${CHUNK_BYTES}, onEvent });
+      return whole;
+    }
+  `;
+  const thrownAway = `
+    async function read(bytes, count) {
+      let whole = 0;
+      for await (const chunk of body(bytes, count)) if (chunk.length === 2) whole += 1;
+      return whole;
+    }
+  `;
+
+  it.each([
+    ["of one line", "abcdefgh"],
+    ["of many lines", `${"x".repeat(121)}\ndata: `],
+    ["in other scripts", "\u00e9\u20ac\u{1F600}\u044f\u4e2d\u{1F680}"],
+    ["with one character that makes the text twice as long", `${"a".repeat(CHUNK_BYTES - 4)}\u{1F600}`],
+  ])("%s take no more than 3 times their bytes", async (_what, unit) => {
+    await compare(body(unit) + kept, body(unit) + thrownAway);
+  });
+});
+
+describe("bodies of 10 MiB, five in a row", () => {
+  const server = createServer((request, response) => {
+    const unit = Buffer.alloc(CHUNK_BYTES, "x");
+    let left = Number(new URL(request.url ?? "/", "http://end").searchParams.get("bytes"));
+    const send = (): void => {
+      while (left > 0) {
+        left -= unit.length;
+        if (!response.write(unit)) return void response.once("drain", send);
+      }
+      response.end();
+    };
+    send();
+  });
+  beforeAll(async () => {
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  afterAll(async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  });
+
+  it("take no more than 3 times their bytes", async () => {
+    const { port } = server.address() as AddressInfo;
+    const reading = (lengthOf: string): string => `
+      const { nodeRequester } = await import(${REQUESTER});
+      const ask = nodeRequester();
+      async function read(bytes, count) {
+        let whole = 0;
+        for (let asked = 0; asked < count; asked += 1) {
+          const url = new URL("http://127.0.0.1:${port}/?bytes=" + bytes);
+          const answer = await ask({ method: "GET", url, headers: {} });
+          let length = 0;
+          ${lengthOf}
+          if (length === bytes) whole += 1;
+        }
+        return whole;
+      }
+    `;
+    await compare(
+      reading("length = (await answer.text(bytes)).length;"),
+      reading("for await (const chunk of answer.body) length += chunk.length;"),
+    );
+  });
+});

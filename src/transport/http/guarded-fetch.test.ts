@@ -1,0 +1,222 @@
+// The fetch for addresses that others told us: what it asks, what it does not, and what it makes of answers.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import * as oauth from "oauth4webapi";
+import { afterEach, describe, expect, it } from "vitest";
+import type { LinkError } from "../../core/errors.ts";
+import { fetchRequester } from "./fetch-requester.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
+import type { AllLookup } from "./network-guard.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const AFAR = new URL("https://mcp.example.com/mcp");
+
+async function server(listener: RequestListener): Promise<URL> {
+  const server = createServer(listener);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing.push(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+}
+
+async function failure(promise: Promise<unknown>): Promise<LinkError> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  expect(error).toMatchObject({ name: "LinkError" });
+  return error as LinkError;
+}
+
+/** Says back what it was asked. */
+const mirror: RequestListener = (request, response) => {
+  const { method, url, headers } = request;
+  const chunks: Buffer[] = [];
+  request
+    .on("data", (chunk: Buffer) => chunks.push(chunk))
+    .once("end", () => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString() }));
+    });
+};
+
+describe("a guarded fetch", () => {
+  it("asks and answers like a fetch", async () => {
+    const target = await server(mirror);
+    const fetch = guardedFetch({ target });
+    const response = await fetch(new URL("/a?b=c", target).href);
+    expect(response).toBeInstanceOf(Response);
+    expect([response.status, response.ok, response.headers.get("content-type")]).toEqual([
+      200,
+      true,
+      "application/json",
+    ]);
+    expect(await response.json()).toMatchObject({ method: "GET", url: "/a?b=c", body: "" });
+  });
+
+  it.each([
+    ["a record", { Accept: "application/json", "X-One": "1" }],
+    ["headers", new Headers({ accept: "application/json", "x-one": "1" })],
+    ["a list", [["accept", "application/json"] as [string, string], ["x-one", "1"] as [string, string]]],
+  ])("sends headers that are %s", async (_what, headers) => {
+    const target = await server(mirror);
+    const seen = await (await guardedFetch({ target })(target, { headers })).json();
+    expect(seen).toMatchObject({ headers: { accept: "application/json", "x-one": "1" } });
+  });
+
+  it("sends texts and forms, and nothing else", async () => {
+    const target = await server(mirror);
+    const fetch = guardedFetch({ target });
+    const form = await fetch(target, { method: "post", body: new URLSearchParams({ a: "b c" }) });
+    expect(await form.json()).toMatchObject({
+      method: "POST",
+      body: "a=b+c",
+      headers: { "content-type": "application/x-www-form-urlencoded;charset=UTF-8" },
+    });
+    const text = await fetch(target, { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
+    expect(await text.json()).toMatchObject({ body: "{}", headers: { "content-type": "application/json" } });
+    expect(await failure(fetch(target, { method: "POST", body: new Blob(["x"]) }))).toMatchObject({
+      mayHaveRun: false,
+    });
+    expect(await failure(fetch(target, { method: "TRACE" }))).toMatchObject({ mayHaveRun: false });
+  });
+
+  it("shows no header in an error", async () => {
+    const target = await server(mirror);
+    const error = await failure(guardedFetch({ target })(target, { headers: { authorization: "Basic c2Vj\ncmV0" } }));
+    expect(error).toMatchObject({ kind: "http", mayHaveRun: false });
+    expect(JSON.stringify([error.message, error.stack, String(error.cause)])).not.toMatch(/c2Vj|cmV0/);
+  });
+
+  it("follows no redirect, whatever it is told", async () => {
+    const target = await server((_request, response) => response.writeHead(302, { location: "/elsewhere" }).end("no"));
+    for (const redirect of ["follow", "error", "manual"] as const) {
+      const response = await guardedFetch({ target })(target, { redirect });
+      expect([response.status, response.headers.get("location")]).toEqual([302, "/elsewhere"]);
+    }
+  });
+
+  it.each([204, 304])("gives an answer with status %d, which has no body", async (status) => {
+    const target = await server((_request, response) => response.writeHead(status).end());
+    const response = await guardedFetch({ target })(target);
+    expect([response.status, response.body]).toEqual([status, null]);
+  });
+
+  it("names no type that the answer did not name", async () => {
+    const target = await server((_request, response) => response.end("{}"));
+    expect((await guardedFetch({ target })(target)).headers.get("content-type")).toBeNull();
+  });
+
+  it("reads no more than a mebibyte", async () => {
+    const target = await server((request, response) =>
+      response.end("x".repeat(1024 * 1024 + Number(request.url?.slice(1)))),
+    );
+    const fetch = guardedFetch({ target });
+    expect(await (await fetch(new URL("/0", target))).text()).toHaveLength(1024 * 1024);
+    expect(await failure(fetch(new URL("/1", target)))).toMatchObject({ kind: "http" });
+  });
+
+  it.each(["head", "body"])("waits no longer than it may for the %s", async (what) => {
+    const target = await server((_request, response) => {
+      if (what === "body") response.write("x");
+    });
+    const error = await failure(guardedFetch({ target, totalMs: 50 })(target));
+    expect(error).toMatchObject({ kind: "timeout" });
+    expect(error.message).toContain("did not answer within 50 ms");
+  });
+
+  it("obeys the signal", async () => {
+    const ending = new AbortController();
+    const target = await server(() => ending.abort(new Error("enough")));
+    const fetch = guardedFetch({ target });
+    const error = await failure(fetch(target, { signal: ending.signal }));
+    expect(error).toMatchObject({ kind: "cancelled", cause: { message: "enough" } });
+    expect(await failure(fetch(target, { signal: ending.signal }))).toMatchObject({
+      kind: "cancelled",
+      mayHaveRun: false,
+    });
+  });
+
+  it("is what oauth4webapi takes", async () => {
+    const target = await server((_request, response) => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ issuer: target.href, token_endpoint: `${target.href}token` }));
+    });
+    const fetch = guardedFetch({ target });
+    const response = await oauth.discoveryRequest(target, {
+      algorithm: "oauth2",
+      [oauth.customFetch]: (url, init) => fetch(url, init as object),
+      [oauth.allowInsecureRequests]: true,
+    });
+    const metadata = await oauth.processDiscoveryResponse(target, response);
+    expect(metadata.token_endpoint).toBe(`${target.href}token`);
+  });
+});
+
+describe("what a guarded fetch does not ask", () => {
+  it.each([
+    "http://127.0.0.1/",
+    "https://10.0.0.1/",
+    "https://169.254.169.254/latest",
+    "http://example.com/",
+    "no address",
+  ])("is %s, for an end elsewhere", async (url) => {
+    let isAsked = false;
+    const requester = fetchRequester(async () => {
+      isAsked = true;
+      return new Response();
+    });
+    expect(await failure(guardedFetch({ target: AFAR, requester })(url))).toMatchObject({
+      kind: "refused",
+      mayHaveRun: false,
+    });
+    expect(isAsked).toBe(false);
+  });
+
+  it("is a name that stands for an address inside", async () => {
+    const lookup: AllLookup = (_name, _options, callback) => callback(null, [{ address: "10.0.0.1", family: 4 }]);
+    const error = await failure(guardedFetch({ target: AFAR, lookup })("https://inside.test/"));
+    expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
+    expect(error.message).toContain("inside.test, which is 10.0.0.1: it is in a private network");
+  });
+
+  it("is a name that changes its mind: what was checked is what is connected to", async () => {
+    let isReached = false;
+    const inside = createServer();
+    inside.on("connection", (socket) => {
+      isReached = true;
+      socket.destroy();
+    });
+    inside.listen(0, "127.0.0.1");
+    await once(inside, "listening");
+    closing.push(() => inside.close());
+    const { port } = inside.address() as AddressInfo;
+    // The first look finds an address where nobody is, the second the one where somebody is, the third one inside.
+    const addresses = ["127.0.0.2", "127.0.0.1", "10.0.0.1"];
+    let looks = 0;
+    const lookup: AllLookup = (_name, _options, callback) => {
+      callback(null, [{ address: addresses[looks] ?? "", family: 4 }]);
+      looks += 1;
+    };
+    const fetch = guardedFetch({ target: new URL("http://localhost/mcp"), lookup });
+    const url = `https://rebinding.test:${port}/`;
+    await failure(fetch(url));
+    expect([looks, isReached]).toEqual([1, false]);
+    await failure(fetch(url));
+    expect([looks, isReached]).toEqual([2, true]);
+    const error = await failure(fetch(url));
+    expect(error.message).toContain("rebinding.test, which is 10.0.0.1: it is in a private network");
+    expect(looks).toBe(3);
+  });
+});

@@ -1,0 +1,181 @@
+// The answer to a request that went out by node:http: its head, and three ways to its body. The bytes are read no
+// faster than somebody takes them. Apart from the sending, because from here on nothing is in doubt any more: the
+// end has answered, and only the rest of what it says may be missing.
+
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { unref } from "../../core/unref.ts";
+import { decodeUtf8, GrowingBytes, withoutMark } from "./growing-bytes.ts";
+import { brokenBody, longBody } from "./request-faults.ts";
+import type { HttpAnswer } from "./requester.ts";
+
+/** So much of a body that nobody wants is read, for so long, to have its connection again; else it is ended. */
+const DISCARD_BYTES = 64 * 1024;
+const DISCARD_MS = 1_000;
+/** So much may wait for a reader that does not come. */
+const UNREAD_BYTES = 64 * 1024;
+
+export function nodeAnswer(url: URL, response: IncomingMessage): HttpAnswer {
+  return new NodeAnswer(url, response);
+}
+
+class NodeAnswer implements HttpAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly #url: URL;
+  readonly #response: IncomingMessage;
+
+  constructor(url: URL, response: IncomingMessage) {
+    this.status = response.statusCode ?? 0;
+    this.headers = joined(response.headers);
+    this.#url = url;
+    this.#response = response;
+  }
+
+  get body(): AsyncIterable<Uint8Array> {
+    return { [Symbol.asyncIterator]: () => new BodyReader(this.#url, this.#response) };
+  }
+
+  text(limit: number): Promise<string> {
+    const response = this.#response;
+    const url = this.#url;
+    return new Promise((resolve, reject) => {
+      const declared = Number(this.headers["content-length"] ?? 0);
+      if (declared > limit) {
+        reject(longBody(url, limit));
+        this.#response.destroy();
+        return;
+      }
+      let first: Buffer | undefined;
+      let rest: GrowingBytes | undefined;
+      const take = (chunk: Buffer): boolean => {
+        if (rest !== undefined) return rest.append(chunk);
+        if (first === undefined) {
+          first = chunk;
+          return chunk.length <= limit;
+        }
+        rest = new GrowingBytes(limit);
+        return rest.append(first) && rest.append(chunk);
+      };
+      const finish = (error?: Error): void => {
+        response.removeListener("data", onData);
+        if (error === undefined) resolve(withoutMark(decodeUtf8(rest?.bytes ?? first ?? Buffer.alloc(0))));
+        else reject(error);
+        rest?.release();
+        rest = undefined;
+        first = undefined;
+      };
+      const onData = (chunk: Buffer): void => {
+        if (take(chunk)) return;
+        finish(longBody(url, limit));
+        this.#response.destroy();
+      };
+      if (response.destroyed && !response.readableEnded) {
+        finish(brokenBody(url, response.errored));
+        return;
+      }
+      response
+        .on("data", onData)
+        .once("end", () => finish())
+        .once("error", (error) => finish(brokenBody(url, error)))
+        .once("close", () => finish(brokenBody(url, undefined)));
+    });
+  }
+
+  discard(): void {
+    const response = this.#response;
+    if (response.destroyed || response.readableEnded) return;
+    const left = Number(this.headers["content-length"] ?? 0);
+    const isEndless = /^text\/event-stream\b/i.test(this.headers["content-type"] ?? "");
+    if (!response.complete && (isEndless || left > DISCARD_BYTES)) {
+      this.#response.destroy();
+      return;
+    }
+    let count = 0;
+    const timer = unref(setTimeout(() => this.#response.destroy(), DISCARD_MS));
+    // An end that never comes to the end of it must not keep the process alive; who uses the connection next takes it up again.
+    response.socket.unref();
+    response
+      .once("close", () => clearTimeout(timer))
+      .on("data", (chunk: Buffer) => {
+        count += chunk.length;
+        if (count > DISCARD_BYTES) this.#response.destroy();
+      });
+  }
+}
+
+/** What came waits to be taken, and what is asked for waits to come; the end is held up where too much waits. */
+class BodyReader implements AsyncIterator<Uint8Array> {
+  readonly #response: IncomingMessage;
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+  #waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: unknown): void } | undefined;
+  #error: unknown;
+  #isOver: boolean;
+
+  constructor(url: URL, response: IncomingMessage) {
+    this.#response = response;
+    this.#isOver = response.readableEnded;
+    const fail = (error?: unknown): void => {
+      if (!this.#isOver) this.#error ??= brokenBody(url, error);
+      this.#settle();
+    };
+    if (response.destroyed) fail(response.errored);
+    response
+      .on("data", (chunk: Buffer) => this.#take(chunk))
+      .once("end", () => {
+        this.#isOver = true;
+        this.#settle();
+      })
+      .once("error", fail)
+      .once("close", fail);
+  }
+
+  next(): Promise<IteratorResult<Uint8Array>> {
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#settle();
+    });
+  }
+
+  /** Nobody wants more of it: then the connection is of no use either. */
+  return(): Promise<IteratorResult<Uint8Array>> {
+    this.#chunks.length = 0;
+    this.#isOver = true;
+    if (!this.#response.readableEnded) this.#response.destroy();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #take(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    this.#settle();
+    if (this.#bytes > UNREAD_BYTES) this.#response.pause();
+  }
+
+  /** What came before a break is given out before the break is told. */
+  #settle(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    const value = this.#chunks.shift();
+    if (value !== undefined) {
+      this.#bytes -= value.length;
+      if (this.#bytes === 0 && this.#response.isPaused()) this.#response.resume();
+      waiting.resolve({ done: false, value });
+    } else if (this.#isOver) {
+      waiting.resolve({ done: true, value: undefined });
+    } else if (this.#error !== undefined) {
+      waiting.reject(this.#error);
+    } else {
+      return;
+    }
+    this.#waiting = undefined;
+  }
+}
+
+function joined(headers: IncomingHttpHeaders): Record<string, string> {
+  const all: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) all[name] = typeof value === "string" ? value : value.join(", ");
+  }
+  return all;
+}
