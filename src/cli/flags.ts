@@ -3,19 +3,29 @@
 
 import { parseArgs } from "node:util";
 import { UsageError } from "./exit-codes.ts";
+import { nearest } from "./nearest.ts";
 
-export type Flags = Readonly<Record<string, { readonly type: "string" | "boolean"; readonly multiple?: boolean }>>;
+interface Flag {
+  readonly type: "string" | "boolean";
+  readonly multiple?: boolean;
+  /** `-` is a value of it, and means stdin. */
+  readonly dash?: boolean;
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
 
 export interface Line<F extends Flags> {
   readonly positionals: readonly string[];
-  readonly values: {
-    readonly [Name in keyof F]?: F[Name] extends { type: "boolean" }
-      ? true
-      : F[Name] extends { multiple: true }
-        ? readonly string[]
-        : string;
-  };
+  readonly values: Values<F>;
 }
+
+export type Values<F extends Flags> = {
+  readonly [Name in keyof F]?: F[Name] extends { type: "boolean" }
+    ? true
+    : F[Name] extends { multiple: true }
+      ? readonly string[]
+      : string;
+};
 
 /** Throws a UsageError. `needs` says what a flag without its value wants, by the flag. */
 export function parseFlags<const F extends Flags>(
@@ -38,29 +48,14 @@ export function parseFlags<const F extends Flags>(
     if (flag === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
     if (flag.type === "boolean" && value !== undefined) throw new UsageError(`${rawName} takes no value`);
     // A value that looks like a flag is one, unless it is joined by `=`.
-    const lacks = flag.type === "string" && (value === undefined || (!inlineValue && value.startsWith("-")));
+    const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
+    const lacks = flag.type === "string" && (value === undefined || isFlag);
     if (lacks || value === "") throw new UsageError(`${rawName} needs ${needs[name] ?? "a value"}`);
   }
   return { positionals, values };
 }
 
 function hint(command: string, name: string, flags: Flags): string {
-  const [nearest] = Object.keys(flags)
-    .map((flag) => ({ flag, distance: flag.startsWith(name) ? 0 : distance(name, flag) }))
-    .filter((candidate) => candidate.distance <= 2)
-    .toSorted((a, b) => a.distance - b.distance);
-  return nearest === undefined ? `catenary ${command} --help lists them` : `did you mean --${nearest.flag}?`;
-}
-
-/** Letters to put in, take out or change (Levenshtein). */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
+  const [flag] = nearest(name, Object.keys(flags));
+  return flag === undefined ? `catenary ${command} --help lists them` : `did you mean --${flag}?`;
 }

@@ -3,28 +3,71 @@
 // everything else to stderr; the exit code says what kind of failure it was (see exit-codes).
 
 import { readFile } from "node:fs/promises";
-import { serveCommand } from "./commands/serve.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { fail } from "./output.ts";
+import { nearest } from "./nearest.ts";
+import { fail, leave } from "./output.ts";
 
 export interface Command {
-  /** Its line in `catenary --help`. */
-  readonly summary: string;
   /** The whole text of `catenary NAME --help`. */
   readonly help: string;
   /** Resolves to the exit code, or to nothing while it goes on running. */
   run(args: readonly string[]): Promise<number | undefined>;
 }
 
-const COMMANDS: ReadonlyMap<string, Command> = new Map([["serve", serveCommand]]);
+interface Entry {
+  /** Its line in `catenary --help`. */
+  readonly summary: string;
+  /** Late: who asks what there is needs none of it. */
+  load(): Promise<Command>;
+}
+
+const COMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
+  [
+    "serve",
+    {
+      summary: "serve a module's server on stdio or over HTTP",
+      load: async () => (await import("./commands/serve.ts")).serveCommand,
+    },
+  ],
+  [
+    "tools",
+    {
+      summary: "list the tools of a server, or show one",
+      load: async () => (await import("./commands/tools.ts")).toolsCommand,
+    },
+  ],
+  [
+    "resources",
+    {
+      summary: "list what can be read at a server",
+      load: async () => (await import("./commands/resources.ts")).resourcesCommand,
+    },
+  ],
+  [
+    "prompts",
+    {
+      summary: "list the prompts of a server, or show one",
+      load: async () => (await import("./commands/prompts.ts")).promptsCommand,
+    },
+  ],
+  ["call", { summary: "call a tool", load: async () => (await import("./commands/call.ts")).callCommand }],
+  ["read", { summary: "read a resource", load: async () => (await import("./commands/read.ts")).readCommand }],
+  ["prompt", { summary: "get a prompt", load: async () => (await import("./commands/prompt.ts")).promptCommand }],
+]);
 
 function help(): string {
-  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
+  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`);
   return `Usage: catenary COMMAND [ARGUMENTS]\n\nCommands:\n${lines.join("\n")}\n\n  --help     this text, or that of a command\n  --version  the version of this program\n`;
 }
 
+function unknown(name: string): string {
+  const [near] = nearest(name, COMMANDS.keys());
+  return `There is no command ${name}; ${near === undefined ? "catenary --help lists them" : `did you mean ${near}?`}`;
+}
+
 async function main(args: readonly string[]): Promise<number | undefined> {
-  const [name, ...rest] = args;
+  // `catenary help call` is another way to say `catenary call --help`.
+  const [name, ...rest] = args[0] === "help" && args[1] !== undefined ? [args[1], "--help"] : args;
   if (name === undefined || ["--help", "-h", "help"].includes(name)) {
     (name === undefined ? process.stderr : process.stdout).write(help());
     return name === undefined ? EXIT.usage : EXIT.ok;
@@ -34,9 +77,13 @@ async function main(args: readonly string[]): Promise<number | undefined> {
     process.stdout.write(`${(JSON.parse(text) as { version: string }).version}\n`);
     return EXIT.ok;
   }
-  const command = COMMANDS.get(name);
-  if (command === undefined) throw new UsageError(`There is no command ${name}; catenary --help lists them`);
-  if (rest.includes("--help") || rest.includes("-h")) {
+  const entry = COMMANDS.get(name);
+  if (entry === undefined) throw new UsageError(unknown(name));
+  const command = await entry.load();
+  // What stands behind -- is somebody else's.
+  const end = rest.indexOf("--");
+  const own = end < 0 ? rest : rest.slice(0, end);
+  if (own.includes("--help") || own.includes("-h")) {
     process.stdout.write(command.help);
     return EXIT.ok;
   }
@@ -45,7 +92,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
 
 try {
   const code = await main(process.argv.slice(2));
-  if (code !== undefined) process.exitCode = code;
+  if (code !== undefined) leave(code);
 } catch (error) {
   fail(error);
 }

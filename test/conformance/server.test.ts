@@ -6,7 +6,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startEverything, type EverythingProcess } from "./everything-process.ts";
 import { installedSuite } from "./install.ts";
-import { isAt, Suite, type Check, type Results } from "./suite.ts";
+import { isAt, Suite, type Check, type Outcome, type Results } from "./suite.ts";
+import { faultsOf, met, tell } from "./verdict.ts";
 
 const NEWEST = "2026-07-28";
 /** For these the suite has a frozen set of what a server must do; the server speaks all revisions at once. */
@@ -32,32 +33,17 @@ const RUN_MS = 200_000;
 
 const installed = await installedSuite();
 
-/** What is not as it should be, in words that tell where to look. */
-function faultsOf(checks: readonly Check[]): string[] {
-  const bad = checks.filter(({ status, id }) => status !== "SUCCESS" && !(status === "INFO" && TOLD.has(id)));
-  return bad.map(({ status, id, name, description, errorMessage, details }) =>
-    [`${status} ${id} (${name}): ${description}`, errorMessage, JSON.stringify(details)?.slice(0, 2_000)].join("\n  "),
-  );
-}
+const isTold = ({ status, id }: Check): boolean => status === "INFO" && TOLD.has(id);
 
-const met = (checks: readonly Check[]): number => checks.filter(({ status }) => status === "SUCCESS").length;
-
-function judge(scenario: string, checks: readonly Check[] | undefined): void {
-  if (checks === undefined) expect.fail(`The suite did not run ${scenario}`);
+function judge(scenario: string, outcome: Outcome | undefined): void {
+  if (outcome === undefined) expect.fail(`The suite did not run ${scenario}`);
+  const { checks } = outcome;
   if (scenario === WITHOUT_CHECKS) {
     expect(checks.map(({ id, status }) => `${status} ${id}`)).toEqual([`SKIPPED ${WITHOUT_CHECKS}`]);
     return;
   }
-  expect(faultsOf(checks)).toEqual([]);
+  expect(faultsOf(checks, isTold)).toEqual([]);
   expect(met(checks)).toBeGreaterThan(0);
-}
-
-/** For the reader of a failure: which scenarios are in trouble, at one look. */
-function tell(revision: string, results: Results): void {
-  const troubled = [...results].filter(([name, checks]) => name !== WITHOUT_CHECKS && faultsOf(checks).length > 0);
-  if (troubled.length === 0) return;
-  const rows = troubled.map(([name, checks]) => `  ${name}: ${met(checks)} met, ${faultsOf(checks).length} not`);
-  console.log(`${revision}, ${troubled.length} of ${results.size} scenarios:\n${rows.join("\n")}`);
 }
 
 if (typeof installed === "string") {
@@ -65,7 +51,7 @@ if (typeof installed === "string") {
   console.warn(left);
   it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
 } else {
-  const suite = new Suite(installed);
+  const suite = new Suite(installed, "server");
   const known = await suite.scenarios();
 
   describe.each([...ALONE, ...WITH_SET])("the official suite at %s", (revision) => {
@@ -79,14 +65,18 @@ if (typeof installed === "string") {
       server = await startEverything(...(hasSet ? [] : ["--revisions", revision]));
       const { url } = server;
       const found = await (hasSet ? suite.runRequired(url, revision) : suite.runAll(url, revision));
-      for (const [name, checks] of found) results.set(name, checks);
+      for (const [name, outcome] of found) results.set(name, outcome);
       for (const name of held.filter((scenario) => !results.has(scenario))) {
-        for (const [, checks] of await suite.runScenario(url, name, revision)) results.set(name, checks);
+        for (const [, outcome] of await suite.runScenario(url, name, revision)) results.set(name, outcome);
       }
     }, RUN_MS);
 
     afterAll(async () => {
-      tell(revision, results);
+      const judged = [...results].filter(([name]) => name !== WITHOUT_CHECKS);
+      tell(
+        revision,
+        judged.map(([name, { checks }]) => ({ name, checks, isTold })),
+      );
       await server?.end();
     });
 

@@ -9,11 +9,14 @@ export interface Breakable {
   /** The server itself. */
   readonly direct: URL;
   break(): void;
+  /** Breaks, and leads to another server from then on; resolves when the break can be seen. */
+  turn(target: URL): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function breakable(target: string): Promise<Breakable> {
-  const { port, hostname, pathname } = new URL(target);
+  const { pathname } = new URL(target);
+  let { port, hostname } = new URL(target);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     const onward = connect(Number(port), hostname);
@@ -33,6 +36,11 @@ export async function breakable(target: string): Promise<Breakable> {
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}${pathname}`),
     direct: new URL(target),
     break: breakAll,
+    turn: async (other) => {
+      ({ port, hostname } = other);
+      breakAll();
+      for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    },
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       breakAll();

@@ -105,7 +105,6 @@ async function listen(handler: Closeable, { http, connection }: Wanted): Promise
 }
 
 export const serveCommand: Command = {
-  summary: "serve a module's server on stdio or over HTTP",
   help: HELP,
   async run(args) {
     const wanted = read(args);

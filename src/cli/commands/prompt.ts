@@ -1,0 +1,69 @@
+// `catenary prompt TARGET NAME key=value ...`: the messages of one prompt. A single message is printed bare, so that it
+// can be piped on; several have the role of each above it.
+
+import type { Prompt, PromptMessage } from "../../protocol/model/index.ts";
+import { isObject } from "../../protocol/check.ts";
+import { ARGUMENTS_HELP, readArguments } from "../arguments.ts";
+import { showContent, type Showing } from "../content.ts";
+import { errand } from "../errand.ts";
+import { EXIT, UsageError } from "../exit-codes.ts";
+import { reporting } from "../failure.ts";
+import { oneLine } from "../harmless.ts";
+import type { Command } from "../main.ts";
+import { notFound, sound } from "../names.ts";
+import { paint } from "../output.ts";
+import { printJson, printOwn } from "../print.ts";
+import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../saving.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+import { promptArguments } from "../tool-arguments.ts";
+
+const USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTIONS]
+       catenary prompt NAME [key=value ...] [OPTIONS] -- COMMAND ARGS...
+`;
+
+const HELP = `${USAGE}
+Gets a prompt, filled in with arguments, which are all texts. Its messages go to stdout: a single
+one bare, several with the role of each above it. With --json: the result.
+
+${ARGUMENTS_HELP}
+${SAVE_HELP}
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function run(args: readonly string[]): Promise<number> {
+  const wanted = readLine("prompt", args, { args: { type: "string", dash: true }, ...SAVE_FLAGS }, USAGE);
+  const { values, words } = wanted;
+  const [name, ...pairs] = words;
+  if (name === undefined) throw new UsageError(`prompt needs the NAME of a prompt\n\n${USAGE}`);
+  const saver = new Saver(await destination(values));
+  const given = await readArguments(pairs, values.args);
+  return errand(wanted, async ({ client, call, busy, note, done }) => {
+    busy("Listing prompts");
+    const prompts = sound<Prompt>((await client.listPrompts(call)).prompts, "name");
+    const prompt = prompts.find((one) => one.name === name);
+    if (prompt === undefined)
+      throw notFound(
+        "prompt",
+        name,
+        prompts.map((one) => one.name),
+      );
+    const args = promptArguments(prompt, given);
+    busy(`Getting ${name}`);
+    const result = await client.getPrompt(name, args, call);
+    done();
+    if (values.json === true) printJson(result);
+    else await show(result.messages, { saver, note });
+    return EXIT.ok;
+  });
+}
+
+async function show(messages: unknown, showing: Showing): Promise<void> {
+  const found = sound<PromptMessage>(messages, "role").filter(({ content }) => isObject(content));
+  for (const [at, { role, content }] of found.entries()) {
+    const heading = paint("bold", `${oneLine(role)}:`, process.stdout);
+    if (found.length > 1) printOwn(`${at === 0 ? "" : "\n"}${heading}\n`);
+    await showContent([content], showing);
+  }
+}
+
+export const promptCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };

@@ -1,0 +1,54 @@
+// `catenary resources TARGET`: what can be read at an end, and the templates of what else there may be.
+
+import { McpError } from "../../protocol/errors.ts";
+import type { Resource, ResourceTemplate } from "../../protocol/model/index.ts";
+import { errand } from "../errand.ts";
+import { EXIT } from "../exit-codes.ts";
+import { reporting } from "../failure.ts";
+import { resourceList } from "../lists.ts";
+import type { Command } from "../main.ts";
+import { sound, surplus } from "../names.ts";
+import { listStyle } from "../output.ts";
+import { printJson, printOwn } from "../print.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+
+const METHOD_NOT_FOUND = -32601;
+
+const USAGE = `Usage: catenary resources TARGET [OPTIONS]
+       catenary resources [OPTIONS] -- COMMAND ARGS...
+`;
+
+const HELP = `${USAGE}
+Lists what can be read at a server: addresses, and templates of addresses, each with what is said
+of it. \`catenary read\` reads one. With --json: {"resources": [...], "resourceTemplates": [...]}.
+
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function run(args: readonly string[]): Promise<number> {
+  const wanted = readLine("resources", args, {}, USAGE);
+  if (wanted.words.length > 0) throw surplus("resources", wanted.words, USAGE);
+  return errand(wanted, async ({ client, call, busy, note, done }) => {
+    busy("Listing resources");
+    const { resources } = await client.listResources(call);
+    const { resourceTemplates } = await client.listResourceTemplates(call).catch(noTemplates);
+    done();
+    if (wanted.values.json === true) {
+      printJson({ resources, resourceTemplates });
+      return EXIT.ok;
+    }
+    const found = sound<Resource>(resources, "uri");
+    const templates = sound<ResourceTemplate>(resourceTemplates, "uriTemplate");
+    if (found.length + templates.length === 0) note("The server has no resources");
+    else printOwn(resourceList(found, templates, listStyle()));
+    return EXIT.ok;
+  });
+}
+
+/** Ends that have resources need not know templates. */
+function noTemplates(error: unknown): { resourceTemplates: readonly ResourceTemplate[] } {
+  if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { resourceTemplates: [] };
+  throw error;
+}
+
+export const resourcesCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };

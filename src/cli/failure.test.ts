@@ -1,0 +1,62 @@
+// Every error of the engine has its exit code, and programs are told its kind.
+
+import { describe, expect, it } from "vitest";
+import { LinkError, type LinkErrorKind } from "../core/errors.ts";
+import { McpError, type ErrorKind } from "../protocol/errors.ts";
+import { NotFoundError, UnreachableError, UsageError } from "./exit-codes.ts";
+import { failureOf } from "./failure.ts";
+
+describe("an exit code", () => {
+  it.each<[LinkErrorKind, number, string]>([
+    ["closed", 4, "unreachable"],
+    ["timeout", 4, "unreachable"],
+    ["refused", 4, "unreachable"],
+    ["http", 4, "unreachable"],
+    ["protocol", 4, "unreachable"],
+    ["spawn", 4, "unreachable"],
+    ["unauthorized", 3, "auth"],
+    ["cancelled", 130, "interrupted"],
+  ])("of a link that is %s is %i", (reason, exit, kind) => {
+    expect(failureOf(new LinkError(reason, "why"))).toEqual({ exit, kind, reason, message: "why" });
+  });
+
+  it("of a command that is not there is 2", () => {
+    const cause = new Error("cannot start", { cause: Object.assign(new Error("spawn"), { code: "ENOENT" }) });
+    expect(failureOf(new LinkError("spawn", "why", { cause }))).toMatchObject({ exit: 2, kind: "not_found" });
+  });
+
+  it.each<[ErrorKind, number, string]>([
+    ["tool_not_found", 2, "not_found"],
+    ["resource_not_found", 2, "not_found"],
+    ["prompt_not_found", 2, "not_found"],
+    ["unauthorized", 3, "auth"],
+    ["access_denied", 3, "auth"],
+    ["internal_error", 5, "failed"],
+    ["invalid_params", 5, "failed"],
+  ])("of an answer that says %s is %i", (reason, exit, kind) => {
+    const error = McpError.of(reason, "why", { more: 1 });
+    const { code } = error;
+    expect(failureOf(error)).toEqual({ exit, kind, reason, code, data: { kind: reason, more: 1 }, message: "why" });
+  });
+
+  it("of an answer with a code of its own is 5", () => {
+    expect(failureOf(new McpError(7, "odd"))).toEqual({ exit: 5, kind: "failed", code: 7, message: "odd" });
+  });
+
+  it("that wants a page to be visited says which", () => {
+    const elicitations = [{ mode: "url", url: "https://a.example/x" }, { url: 3 }, null];
+    const error = McpError.of("url_elicitation_required", "Sign first", { elicitations });
+    expect(failureOf(error).message).toBe("Sign first\nVisit first: https://a.example/x");
+    expect(failureOf(McpError.of("url_elicitation_required", "Sign first")).message).toBe("Sign first");
+  });
+
+  it("of what a command throws is what it says", () => {
+    const errors = [new UsageError("a"), new NotFoundError("b"), new UnreachableError("c"), new Error("d")];
+    expect(errors.map((error) => failureOf(error))).toEqual([
+      { exit: 1, kind: "usage", message: "a" },
+      { exit: 2, kind: "not_found", message: "b" },
+      { exit: 4, kind: "unreachable", message: "c" },
+      { exit: 1, kind: "usage", message: "d" },
+    ]);
+  });
+});

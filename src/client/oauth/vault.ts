@@ -1,0 +1,99 @@
+// One end's part of a token store. Every key says for whom (the grant and the client), from whom (the issuer) and for
+// what (the end): what one authorization server gave is never found when another is asked, and two programs with one
+// store only share what is meant for both.
+
+import type { LinkError } from "../../core/errors.ts";
+import { textOf } from "../../core/text.ts";
+import { plain, unauthorized } from "./failures.ts";
+import { readRegistered, readTokens, readTrace, type Registered, type Tokens, type Trace } from "./records.ts";
+import type { TokenStore } from "./token-store.ts";
+
+export interface VaultOptions {
+  readonly store: TokenStore;
+  readonly end: URL;
+  /** For whom. */
+  readonly who: string;
+  /** Told where something could not be kept; the work goes on without. */
+  readonly onNotice: (text: string) => void;
+}
+
+type Place = Pick<Tokens, "issuer" | "resource">;
+
+export class Vault {
+  readonly #options: VaultOptions;
+
+  constructor(options: VaultOptions) {
+    this.#options = options;
+  }
+
+  /** What the last run left, found without asking anybody. */
+  async last(): Promise<Tokens | undefined> {
+    const trace = await this.trace();
+    return trace === undefined ? undefined : this.tokens(trace);
+  }
+
+  async trace(): Promise<Trace | undefined> {
+    return readTrace(await this.#get(this.#traceKey()));
+  }
+
+  async tokens(place: Place): Promise<Tokens | undefined> {
+    const found = readTokens(await this.#get(this.#key("tokens", place)));
+    // A store that mixes up its keys must not make us show a token to the wrong one.
+    return found?.issuer === place.issuer && found.resource === place.resource ? found : undefined;
+  }
+
+  async keep(tokens: Tokens): Promise<void> {
+    const { issuer, resource, client } = tokens;
+    await this.#set(this.#key("tokens", tokens), tokens);
+    await this.#set(this.#traceKey(), { issuer, resource, client } satisfies Trace);
+  }
+
+  async drop(place: Place): Promise<void> {
+    await this.#set(this.#key("tokens", place), undefined);
+  }
+
+  async registered(place: Place): Promise<Registered | undefined> {
+    return readRegistered(await this.#get(this.#key("client", place)));
+  }
+
+  async keepRegistered(place: Place, client: Registered | undefined): Promise<void> {
+    await this.#set(this.#key("client", place), client);
+  }
+
+  /** While it runs, nobody else with this store gets or renews the same tokens. */
+  exclusively<T>(place: Place, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#options.store.exclusively(this.#key("tokens", place), work, signal);
+  }
+
+  async #get(key: string): Promise<string | undefined> {
+    try {
+      return await this.#options.store.get(key);
+    } catch (error) {
+      throw unread(error);
+    }
+  }
+
+  async #set(key: string, value: object | undefined): Promise<void> {
+    try {
+      await this.#options.store.set(key, value === undefined ? undefined : JSON.stringify(value));
+    } catch (error) {
+      this.#options.onNotice(`The token store cannot keep what ${this.#options.end.origin} needs: ${said(error)}`);
+    }
+  }
+
+  #key(what: "tokens" | "client", { issuer, resource }: Place): string {
+    return `${what} ${this.#options.who} ${issuer} ${resource}`;
+  }
+
+  #traceKey(): string {
+    return `end ${this.#options.who} ${this.#options.end.href}`;
+  }
+}
+
+function unread(error: unknown): LinkError {
+  return unauthorized(`The token store cannot be read: ${said(error)}`);
+}
+
+function said(error: unknown): string {
+  return plain(textOf(error));
+}

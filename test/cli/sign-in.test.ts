@@ -1,0 +1,147 @@
+// Signing in from the command line: a server that wants a token, an authorization server, and a browser that comes back
+// at once. The person sees where they are sent and never a token; the next run needs nobody; without a person the
+// command says what to do.
+
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createServer, serve } from "../../src/index.ts";
+import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type AuthorizationServer, openAuthorizationServer } from "../support/authorization-server.ts";
+import { CTRL_C, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
+import { catenary, CLI, marking, nobodyLeft } from "./stage.ts";
+
+let folder = "";
+let browser = "";
+let issuer: AuthorizationServer;
+let front: Awaited<ReturnType<typeof serve>>;
+let terminal: Terminal | undefined;
+let state = "";
+const { mark, env: marked } = marking();
+
+/** Takes whatever the authorization server has issued. */
+const auth: Authenticator = {
+  authenticate: async ({ headers, endpoint }) => {
+    const token = headers["authorization"]?.replace("Bearer ", "") ?? "";
+    const issued = issuer.issued.get(token);
+    if (issued !== undefined) return { principal: issued.client, scopes: issued.scope.split(" ") };
+    const metadata = `${new URL(endpoint).origin}/.well-known/oauth-protected-resource/mcp`;
+    throw new AuthRefusal(401, "Who are you?", `Bearer resource_metadata="${metadata}"`);
+  },
+  document: (path, endpoint) =>
+    path === "/.well-known/oauth-protected-resource/mcp"
+      ? { resource: endpoint, authorization_servers: [issuer.url] }
+      : undefined,
+};
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-sign-in-"));
+  browser = join(folder, "browser.mjs");
+  writeFileSync(browser, "await (await fetch(process.argv[2])).text();");
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  state = mkdtempSync(join(folder, "state-"));
+  issuer = await openAuthorizationServer();
+  const server = createServer({ name: "vault", version: "1.0.0" }).tool(
+    "open",
+    { description: "Open it" },
+    () => "opened",
+  );
+  front = await serve(server, { http: { port: 0, auth } });
+});
+afterEach(async () => {
+  await terminal?.close();
+  terminal = undefined;
+  await Promise.all([front.close(), issuer.close()]);
+});
+
+const env = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
+  XDG_STATE_HOME: state,
+  BROWSER: `node ${browser}`,
+  ...more,
+});
+
+function person(args: readonly string[], more?: NodeJS.ProcessEnv): Terminal {
+  terminal = new Terminal([process.execPath, CLI, ...args], { columns: 1_000, env: { ...marked, ...env(more) } });
+  return terminal;
+}
+
+const left = "signing in from a real terminal is left out: there is no python3 here";
+if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
+
+describe.runIf(HAS_TERMINAL)("a person", () => {
+  it("is told, sent to the browser, and let in; the next time nobody is needed", async () => {
+    const url = String(front.url);
+    const shown = person(["call", url, "open", "--scope", "read write"]);
+    expect(await shown.exited).toBe(0);
+    const { host } = new URL(url);
+    expect(shown.screen).toContain(`${host} wants you to sign in, at ${new URL(issuer.url).host}. The browser opens;`);
+    expect(shown.screen).toContain(`${issuer.url}/authorize?`);
+    expect(shown.screen.split("\n").at(-1)).toBe("opened");
+    expect(issuer.at("/authorize")[0]?.query.get("scope")).toBe("read write");
+    const [token = ""] = issuer.issued.keys();
+    expect(token).toMatch(/^access-/);
+    expect(shown.bytes).not.toContain(token);
+    const file = join(state, "catenary", "tokens.json");
+    expect(readFileSync(file, "utf8")).toContain(token);
+    expect(statSync(file).mode & 0o077).toBe(0);
+    const asked = issuer.asked.length;
+    const again = await catenary(["call", url, "open", "--no-login"], "", { env: env() });
+    expect(again).toMatchObject({ code: 0, out: "opened\n", err: "" });
+    expect(issuer.asked).toHaveLength(asked);
+    await nobodyLeft(mark);
+  });
+
+  it("may bring a client that was registered beforehand, with its secret in the environment", async () => {
+    issuer.metadata = { ...issuer.metadata, token_endpoint_auth_methods_supported: ["client_secret_basic"] };
+    const flags = ["--client-id", "known", "--client-secret-env", "VAULT_SECRET"];
+    const shown = person(["call", String(front.url), "open", ...flags], { VAULT_SECRET: "hush-hush" });
+    expect(await shown.exited).toBe(0);
+    expect(issuer.at("/register")).toEqual([]);
+    expect([...issuer.issued.values()].map(({ client }) => client)).toEqual(["known"]);
+    expect(shown.bytes).not.toContain("hush-hush");
+  });
+
+  it("who never comes back can leave by Ctrl-C", async () => {
+    const shown = person(["tools", String(front.url)], { BROWSER: "true" });
+    await shown.shows("/authorize?");
+    shown.type(CTRL_C);
+    expect(await shown.exited).toBe(130);
+    await nobodyLeft(mark);
+  });
+
+  it("who said that nothing may open is not bothered", async () => {
+    const shown = person(["tools", String(front.url), "--no-login"]);
+    expect(await shown.exited).toBe(3);
+    expect(shown.screen).not.toContain("/authorize");
+    expect(shown.screen).toContain("without --no-login");
+    expect(issuer.at("/authorize")).toEqual([]);
+  });
+});
+
+describe("without a person", () => {
+  it("nothing opens, and it is said what to do", async () => {
+    const said = await catenary(["tools", String(front.url)], "", { env: env() });
+    expect(said).toMatchObject({ code: 3, out: "" });
+    expect(said.err).toContain(
+      "What you can do: sign in by running it in a terminal, without --no-login, or give a token in",
+    );
+    expect(issuer.at("/authorize")).toEqual([]);
+    expect(issuer.at("/register")).toEqual([]);
+  });
+
+  it.each([
+    [["--client-secret-env", "X"], "--client-secret-env goes with --client-id"],
+    [["--client-id", "a", "--client-secret-env", "NOT_SET_AT_ALL"], "there is no variable NOT_SET_AT_ALL"],
+    [["--client-metadata", "http://x/y"], "--client-metadata must be an https URL with a path"],
+  ])("%j is a mistake", async (flags, words) => {
+    const said = await catenary(["tools", String(front.url), ...flags], "", { env: env() });
+    expect(said.code).toBe(1);
+    expect(said.err).toContain(words);
+  });
+});
