@@ -97,9 +97,8 @@ describe("the pages", () => {
 });
 
 describe("the examples in TypeScript", () => {
-  const examples = ["README", "docs/guide", "docs/http"].flatMap((page) =>
-    examplesOf(basename(page), read(`${page}.md`)),
-  );
+  const pages = ["README", "docs/guide", "docs/http", "docs/client", "docs/oauth"];
+  const examples = pages.flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
   const runnable = examples.filter(({ prints }) => prints !== undefined);
   const stage = new Stage(ROOT, examples);
   afterAll(() => stage.close());
@@ -119,7 +118,7 @@ describe("the examples in TypeScript", () => {
 
   it("are served in both ways that the guide names", async () => {
     const files = examples.flatMap(({ file }) => file ?? []);
-    expect(files).toEqual(["notes.js", "served.js"]);
+    expect(files).toEqual(["notes.js", "served.js", "issuer.ts"]);
     const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
     const alive = { code: 0, stdout: '{"jsonrpc":"2.0","id":1,"result":{}}\n', stderr: "" };
     expect(await stage.run("notes.js", [], ping)).toEqual(alive);

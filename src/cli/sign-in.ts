@@ -9,7 +9,7 @@ import { UsageError } from "./exit-codes.ts";
 import { harmless } from "./harmless.ts";
 import type { TargetValues } from "./target.ts";
 
-export const TOKEN_VARIABLE = "CATENARY_TOKEN";
+const TOKEN_VARIABLE = "CATENARY_TOKEN";
 
 export interface SignIn {
   /** Whether there is a person who could sign in. */

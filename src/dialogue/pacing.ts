@@ -18,10 +18,14 @@ export function backoffMs(failures: number): number {
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      forget();
-      resolve();
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        forget();
+        resolve();
+        // setTimeout fires at once for longer delays.
+      },
+      Math.min(ms, 0x7fffffff),
+    );
     const forget = onAbort(signal, () => {
       clearTimeout(timer);
       reject(signal.reason as Error);

@@ -7,7 +7,7 @@
 import type { Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
-import { idKey, isId, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
+import { idKey, isId, type Message, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
@@ -38,12 +38,14 @@ export class SessionBack implements Role {
     this.#wire = wire;
     this.#home = options.home;
     this.#terms = terms;
-    this.#changes = new SessionChanges(wire, () => this.#capabilities, options.home);
     const begin = async (): Promise<void> => {
       this.#terms = await shakeHands(wire, options, options.home, timeoutMs);
       await this.#resume();
     };
-    this.#renewal = new SessionRenewal(begin, options.home.signal);
+    const renewal = new SessionRenewal(begin, options.home.signal);
+    this.#renewal = renewal;
+    const within: SessionRenewal["within"] = (work) => renewal.within(work);
+    this.#changes = new SessionChanges(wire, within, () => this.#capabilities, options.home);
     this.handler = (request, context) => this.#handle(request, context);
     this.#tasks = new TaskBackDoor({
       home: options.home,
@@ -175,20 +177,24 @@ export class SessionBack implements Role {
     const task = this.#tasks.asker(question.params);
     const call = task === undefined ? this.#askedFor(inbound) : undefined;
     if (call !== undefined) this.#wire.hold(call);
-    try {
+    const asking = async (): Promise<Result> => {
       if (!this.revision.asks.has(method)) throw methodNotFound(method);
       const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
       const context = (await task) ?? call?.context ?? this.#outsideCalls();
-      const answer = this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
-      if (!stop.signal.aborted) await inbound.reply({ jsonrpc: "2.0", id, result: answer });
-    } catch (error) {
-      if (stop.signal.aborted) return;
-      const body = errorBody(refusal(error, method), question, this.revision, "mcp");
-      await inbound.reply({ jsonrpc: "2.0", id, error: body }).catch(() => undefined);
-    } finally {
-      this.#asked.delete(idKey(id));
-      if (call !== undefined) this.#wire.release(call);
-    }
+      return this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
+    };
+    const answer = await asking().then(
+      (result): Message => ({ jsonrpc: "2.0", id, result }),
+      (error: unknown): Message => ({
+        jsonrpc: "2.0",
+        id,
+        error: errorBody(refusal(error, method), question, this.revision, "mcp"),
+      }),
+    );
+    this.#asked.delete(idKey(id));
+    if (call !== undefined) this.#wire.release(call);
+    // An answer that could not be delivered is not followed by another.
+    if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 
   /**

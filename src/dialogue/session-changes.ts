@@ -7,6 +7,7 @@ import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { Json } from "../protocol/revision.ts";
+import type { SessionRenewal } from "./session-renewal.ts";
 import type { Wire } from "./wire.ts";
 
 interface Listener {
@@ -38,13 +39,16 @@ const FLAG_OF: Readonly<Record<string, string>> = {
 
 export class SessionChanges {
   readonly #wire: Wire;
+  readonly #within: SessionRenewal["within"];
   readonly #capabilities: () => Json;
   readonly #home: Context;
   readonly #listeners = new Set<Listener>();
   readonly #subscribed = new Map<string, Shared>();
 
-  constructor(wire: Wire, capabilities: () => Json, home: Context) {
+  /** `within` does the work in a session, whether or not the end still knows the one that there was. */
+  constructor(wire: Wire, within: SessionRenewal["within"], capabilities: () => Json, home: Context) {
     this.#wire = wire;
+    this.#within = within;
     this.#capabilities = capabilities;
     this.#home = home;
   }
@@ -138,7 +142,7 @@ export class SessionChanges {
   async #share(uri: string): Promise<boolean> {
     let shared = this.#subscribed.get(uri);
     if (shared === undefined) {
-      const made = this.#wire.call("resources/subscribe", () => ({ uri }), this.#home);
+      const made = this.#within(() => this.#wire.call("resources/subscribe", () => ({ uri }), this.#home));
       shared = {
         count: 0,
         made: made.then(

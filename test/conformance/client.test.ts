@@ -69,7 +69,7 @@ function judge(scenario: string, revision: string, outcome: Outcome | undefined)
 
 /** As `node --import tsx test/conformance/everything-client.ts`; the suite adds the address. */
 const CLIENT = `node --import tsx ${relative(ROOT, fileURLToPath(new URL("everything-client.ts", import.meta.url)))}`;
-const RUN_MS = 200_000;
+const RUN_MS = 320_000;
 
 const installed = await installedSuite();
 

@@ -29,7 +29,7 @@ const TOLD = new Set([
   "server-sse-streams-functional",
 ]);
 
-const RUN_MS = 200_000;
+const RUN_MS = 320_000;
 
 const installed = await installedSuite();
 

@@ -15,7 +15,7 @@ const execute = promisify(execFile);
 /** Where the command of a client is run. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const LIST_MS = 30_000;
-const RUN_MS = 180_000;
+const RUN_MS = 300_000;
 /** What a client may take for a scenario: the suite starts those of a set all at once. */
 const CLIENT_MS = 120_000;
 /** The newest revision is where the suite runs what belongs to an extension. */

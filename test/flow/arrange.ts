@@ -3,7 +3,7 @@
 // its own.
 
 import { fileURLToPath } from "node:url";
-import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
+import { connect, type Client, type ConnectOptions, type Handler } from "../../src/client/index.ts";
 import { serveTransport } from "../../src/dialogue/serve.ts";
 import { recorded, type Recorded } from "../../src/testing.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
@@ -28,12 +28,21 @@ export interface Flow {
 
 export type Arrange = (callerRevision: string, endRevision: string, options: ConnectOptions) => Promise<Flow>;
 
-const inMemory: Arrange = async (callerRevision, endRevision, options) => {
+const inMemory: Arrange = (callerRevision, endRevision, options) =>
+  bridged(makeServer(), callerRevision, endRevision, options);
+
+/** All three in this process, with a server of one's own at the end. */
+export async function bridged(
+  server: Handler,
+  callerRevision: string,
+  endRevision: string,
+  options: ConnectOptions,
+): Promise<Flow & { readonly wires: readonly WireRecord[] }> {
   const [endBack, endFront] = memoryPair();
   const [callerBack, callerFront] = memoryPair();
   const behind = recorded(endBack);
   const before = recorded(callerBack);
-  const end = await serveTransport(makeServer(), endFront, { revisions: [endRevision] });
+  const end = await serveTransport(server, endFront, { revisions: [endRevision] });
   const inner = await connect(behind, { revision: endRevision, capabilities: ALL_CAPABILITIES });
   const bridge = await serveTransport(inner.handler, callerFront);
   const client = await connect(before, { ...options, revision: callerRevision });
@@ -50,7 +59,7 @@ const inMemory: Arrange = async (callerRevision, endRevision, options) => {
       await end.close();
     },
   };
-};
+}
 
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 

@@ -30,7 +30,7 @@ describe.runIf(process.platform === "linux")("a result of ten megabytes", () => 
     const end = await FaultyEnd.open();
     ({ peak: nothing } = await measure(end.url, "nobody"));
     await end.close();
-  });
+  }, 30_000);
 
   it.each([
     ["as JSON", STYLES["exchanges"]],

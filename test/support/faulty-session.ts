@@ -3,7 +3,7 @@
 // address for the messages). Everything here is as the specification wants it; what goes wrong is done from outside.
 
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { Desk } from "./faulty-desk.ts";
+import type { Desk } from "./faulty-desk.ts";
 import type { AnswerHeaders, Json, Visit } from "./raw-server.ts";
 
 export interface SessionOptions {
@@ -21,6 +21,10 @@ export interface SessionOptions {
   readonly accepted?: 200 | 202 | 204;
   /** Whether the id of the session is another one after each answer. */
   readonly changing?: boolean;
+  /** What the ids of events end with; nothing. */
+  readonly mark?: string;
+  /** Whether a stream that is taken up brings everything again, from its beginning. */
+  readonly replaysAll?: boolean;
 }
 
 /** Events under one name: they stay when the connection that carries them is gone. */
@@ -223,12 +227,14 @@ export class SessionStyle {
   }
 
   #resume(visit: Visit, session: Session, last: string): void {
-    const [name = "", number = ""] = last.split("/");
-    if (!session.streams.has(name)) return visit.answer(400, "No such stream");
-    this.#begin(visit);
+    // What is not ASCII comes as the bytes of UTF-8.
+    const wanted = Buffer.from(last, "latin1").toString();
+    const [name = ""] = wanted.split("/");
     const stream = session.stream(name);
-    const found = stream.events.findIndex(({ id }) => id === `${name}/${number}`);
-    stream.take(visit, found + 1);
+    const found = stream.events.findIndex(({ id }) => id === wanted);
+    if (found < 0) return visit.answer(400, "No such event");
+    this.#begin(visit);
+    stream.take(visit, this.#options.replaysAll === true ? 0 : found + 1);
   }
 
   /** The first event of a stream: it says nothing but where the stream can be taken up, and when. */
@@ -236,14 +242,18 @@ export class SessionStyle {
     const { eventIds = true, retryMs } = this.#options;
     const retry = retryMs === undefined ? "" : `retry: ${retryMs}\n`;
     const stream = session.stream(name);
-    const id = `${name}/${stream.events.length}`;
+    const id = this.#idIn(stream, name);
     if (eventIds) stream.say(`id: ${id}\n${retry}data: \n\n`, id);
     else if (retry !== "") stream.visit?.chunk(`${retry}\n`);
   }
 
+  #idIn(stream: Stream, name: string): string {
+    return `${name}/${stream.events.length}${this.#options.mark ?? ""}`;
+  }
+
   #say(session: Session, name: string, message: Json): void {
     const stream = session.stream(name);
-    const id = `${name}/${stream.events.length}`;
+    const id = this.#idIn(stream, name);
     const named = this.#options.eventIds === false ? "" : `id: ${id}\n`;
     stream.say(`event: message\n${named}data: ${JSON.stringify(message)}\n\n`, id);
   }

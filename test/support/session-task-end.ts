@@ -10,7 +10,7 @@ type Loose = { readonly [key: string]: unknown };
 type Outcome = { readonly result: Loose } | { readonly error: Loose };
 
 export const RELATED = "io.modelcontextprotocol/related-task";
-export const TASKS_OFFERED = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+const TASKS_OFFERED = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 const AT = "2026-01-01T00:00:00Z";
 
 export interface SessionTaskEndOptions {

@@ -66,7 +66,7 @@ export class Terminal {
 const CONTROL = /\u001b\[([0-9;?]*)([A-Za-z])/y;
 
 /** A screen of endless height and width. A sequence that it does not know is an error: nothing unknown may come. */
-export function screenOf(bytes: string): string {
+function screenOf(bytes: string): string {
   const lines: string[][] = [[]];
   let row = 0;
   let column = 0;

@@ -95,7 +95,7 @@ export interface Bound {
   readonly refresh?: string | undefined;
 }
 
-export function tokensOf(answer: oauth.TokenEndpointResponse, bound: Bound, now = Date.now()): Tokens {
+export function tokensOf(answer: oauth.TokenEndpointResponse, bound: Bound, now: number = Date.now()): Tokens {
   const { issuer, resource, client, asked, key, plain } = bound;
   const refresh = answer.refresh_token ?? bound.refresh;
   const life = answer.expires_in === undefined ? undefined : answer.expires_in * 1000;
@@ -114,10 +114,10 @@ export function tokensOf(answer: oauth.TokenEndpointResponse, bound: Bound, now 
   };
 }
 
-export function isDue({ renew = Infinity }: Tokens, now = Date.now()): boolean {
+export function isDue({ renew = Infinity }: Tokens, now: number = Date.now()): boolean {
   return now >= renew;
 }
 
-export function isExpired({ expires = Infinity }: Tokens, now = Date.now()): boolean {
+export function isExpired({ expires = Infinity }: Tokens, now: number = Date.now()): boolean {
   return now >= expires;
 }

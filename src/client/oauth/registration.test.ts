@@ -54,6 +54,15 @@ describe("a client that the server knows already", () => {
     expect(server.asked.map(({ path }) => path)).toEqual(["/.well-known/oauth-authorization-server"]);
   });
 
+  it("leads to its own server where the end lists several", async () => {
+    const other = await openAuthorizationServer();
+    end.metadata = { ...end.metadata, authorization_servers: [other.url, server.url] };
+    const client = { id: "known-one", issuer: server.url };
+    expect(await send(oauth({ redirect: consenting(), client }), end.url)).toBe(200);
+    await other.close();
+    expect(other.asked.map(({ path }) => path)).toEqual(["/.well-known/oauth-authorization-server"]);
+  });
+
   it("is not tried on a server that the end names later, though its own was never named", async () => {
     const client = { id: "known-one", secret: "hush" };
     const auth = oauth({ redirect: consenting(), client });

@@ -12,9 +12,31 @@ import type { HttpAnswer } from "../../transport/http/requester.ts";
 import { quote } from "./http-link.ts";
 
 /** What a stream of events has told of itself so far, for whoever wants to go on where it broke. */
-export interface Cursor {
+export class Cursor {
+  /** The last event's, as a header says it. */
   lastId: string | undefined;
   retryMs: number | undefined;
+  readonly #seen = new Set<string>();
+
+  see(id: string): void {
+    this.lastId = idInHeader(id);
+    this.#seen.add(id);
+    if (this.#seen.size > MOST_SEEN) for (const oldest of this.#seen) if (this.#seen.delete(oldest)) break;
+  }
+
+  /** What came before, for whoever goes on: some ends begin further back than they were asked to. */
+  past(): ReadonlySet<string> {
+    return new Set(this.#seen);
+  }
+}
+
+/** Ids of events that are known again. */
+const MOST_SEEN = 1_000;
+
+/** The bytes of its UTF-8, as the HTML standard sends it. One that no header can carry is as good as none. */
+function idInHeader(id: string): string | undefined {
+  const bytes = Buffer.from(id).toString("latin1");
+  return id === "" || /[\0-\x08\x0a-\x1f\x7f]/.test(bytes) ? undefined : bytes;
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
@@ -46,9 +68,11 @@ export function readTexts(
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let done = false;
+    const past = cursor.past();
     const see = (decoded: Decoded | undefined, event: ServerSentEvent): void => {
-      if (done) return;
-      if (event.id !== undefined) cursor.lastId = event.id === "" ? undefined : event.id;
+      const { id } = event;
+      if (done || (id !== undefined && past.has(id))) return;
+      if (id !== undefined) cursor.see(id);
       if (!take(decoded, event)) return;
       done = true;
       // An end may keep the stream open behind the last thing that it had to say.

@@ -8,7 +8,7 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
 import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
-import { failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream } from "./answer.ts";
+import { Cursor, failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream } from "./answer.ts";
 import type { HttpLink } from "./http-link.ts";
 import { Inbounds } from "./inbounds.ts";
 import { exchangeHeaders, POSTED } from "./request-headers.ts";
@@ -74,7 +74,7 @@ export class ExchangeWire implements Transport {
       this.#inbounds.fail(id, failure.body);
     } else if (isJson(answer)) this.#inbounds.handOnly(await readJson(answer, this.#link.limits), id, method);
     else if (isEvents(answer)) {
-      const cursor = { lastId: undefined, retryMs: undefined };
+      const cursor = new Cursor();
       const hand = (decoded: Parameters<Inbounds["hand"]>[0]): boolean => this.#inbounds.hand(decoded, id);
       if (await readStream(answer, this.#link.limits, cursor, hand)) return;
       throw new LinkError("closed", `The end closed the stream of ${method} before it had answered; it may have run`);

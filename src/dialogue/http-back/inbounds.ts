@@ -1,5 +1,6 @@
 // Messages that came out of an HTTP answer, as what a wire hands on: with the request on whose answer they came, and
-// a way back. Also tells a wire whether the answer that it waits for was among them.
+// a way back. Also tells a wire whether the answer that it waits for was among them, and gives our own answers a second
+// chance.
 
 import { LinkError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
@@ -70,4 +71,15 @@ function answers(message: Message, id: Id | undefined): boolean {
 /** 1.0 is our 1, written by another hand. */
 function sameId(given: Id, ours: Id): boolean {
   return (given instanceof Exact ? given.value : given) === ours;
+}
+
+/** The answer to a question of the end: to say it twice does no harm, and not to say it leaves the end waiting. */
+export async function saidTwice(say: () => Promise<void>, mayRepeat: boolean): Promise<void> {
+  try {
+    await say();
+  } catch (error) {
+    const isBroken = error instanceof LinkError && (error.kind === "closed" || error.kind === "refused");
+    if (!mayRepeat || !isBroken) throw error;
+    await say();
+  }
 }

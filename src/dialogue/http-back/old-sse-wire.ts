@@ -9,9 +9,9 @@ import { isRequest, isResponse, type Id, type Message } from "../../jsonrpc/mess
 import type { ServerSentEvent } from "../../transport/http/event-reader.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { failureOf, isEvents, isFine, noMessages, readTexts } from "./answer.ts";
+import { Cursor, failureOf, isEvents, isFine, noMessages, readTexts } from "./answer.ts";
 import type { HttpLink } from "./http-link.ts";
-import { Inbounds } from "./inbounds.ts";
+import { Inbounds, saidTwice } from "./inbounds.ts";
 
 interface Session {
   readonly address: URL;
@@ -42,7 +42,8 @@ export class OldSseWire implements Transport {
     if (Array.isArray(message)) throw new LinkError("protocol", "Batches are not sent");
     const one = message as Message;
     if (!isRequest(one)) {
-      await this.#post(one, this.#current());
+      const session = this.#current();
+      await saidTwice(() => this.#post(one, session), isResponse(one) && !session.over.signal.aborted);
       return;
     }
     const session = one.method === "initialize" ? await this.#begin(options) : this.#current();
@@ -155,7 +156,7 @@ export class OldSseWire implements Transport {
         if (session !== undefined) this.#lose(session);
         answer.discard();
       };
-      readTexts(answer, limits, { lastId: undefined, retryMs: undefined }, take).then(() => finish(undefined), finish);
+      readTexts(answer, limits, new Cursor(), take).then(() => finish(undefined), finish);
     });
   }
 

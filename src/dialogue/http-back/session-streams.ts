@@ -6,7 +6,7 @@ import { LinkError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
-import { isEvents, readStream, type Cursor } from "./answer.ts";
+import { isEvents, readStream, Cursor } from "./answer.ts";
 import type { HttpLink } from "./http-link.ts";
 import { backoffMs, pause } from "../pacing.ts";
 
@@ -33,7 +33,7 @@ interface AnswerStream {
 /** Resolves when the answer has been handed on. */
 export async function readAnswerStream(link: HttpLink, first: HttpAnswer, stream: AnswerStream): Promise<void> {
   const { id, method, signal, headers, hand } = stream;
-  const cursor: Cursor = { lastId: undefined, retryMs: undefined };
+  const cursor = new Cursor();
   let answer: HttpAnswer | undefined = first;
   let failures = 0;
   for (;;) {
@@ -67,7 +67,7 @@ interface Listening {
 
 /** Until the session is over or the end offers no such stream; true: the end has forgotten the session. */
 export async function keepListening(link: HttpLink, { headers, signal, hand, onHead }: Listening): Promise<boolean> {
-  const cursor: Cursor = { lastId: undefined, retryMs: undefined };
+  const cursor = new Cursor();
   let opened = false;
   let failures = 0;
   const onEach = (decoded: Decoded): boolean => {

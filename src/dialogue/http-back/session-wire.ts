@@ -15,7 +15,7 @@ import { isObject } from "../../protocol/check.ts";
 import { SESSION_HEADER } from "../http/headers.ts";
 import { failureOf, isEvents, isFine, isJson, noMessages, readJson } from "./answer.ts";
 import type { HttpLink } from "./http-link.ts";
-import { Inbounds } from "./inbounds.ts";
+import { Inbounds, saidTwice } from "./inbounds.ts";
 import { POSTED, sessionHeaders } from "./request-headers.ts";
 import { readAnswerStream, keepListening } from "./session-streams.ts";
 
@@ -93,7 +93,7 @@ export class SessionWire implements Transport {
     this.#session = session;
     await this.#following(message, signal, async (stop) => {
       const answer = await this.#post(message, session, stop, onWait);
-      session.name = answer.headers[SESSION_HEADER];
+      session.name = answer.headers[SESSION_HEADER] || undefined;
       await this.#take(answer, message, session, stop, (result) => {
         const { protocolVersion } = result;
         if (typeof protocolVersion === "string") session.revision = protocolVersion;
@@ -205,16 +205,9 @@ export class SessionWire implements Transport {
     }
   }
 
-  /** The answer to a question. To say it twice does no harm, and not to say it leaves the end waiting. */
   async #respond(message: Message): Promise<void> {
     const session = this.#current();
-    try {
-      await this.#deliver(message, session);
-    } catch (error) {
-      const isLost = error instanceof LinkError && (error.kind === "closed" || error.kind === "refused");
-      if (!isLost || session.over.signal.aborted) throw error;
-      await this.#deliver(message, session);
-    }
+    await saidTwice(() => this.#deliver(message, session), !session.over.signal.aborted);
   }
 
   async #deliver(message: Message, session: Session): Promise<void> {

@@ -110,7 +110,7 @@ export class EventReader {
       if (start === bytes.length) this.#afterReturn = true;
       else if (bytes[start] === NEWLINE) start += 1;
     }
-    if (this.#line !== undefined) this.#keepLine();
+    this.#keepLine();
     if (start === bytes.length || this.#skipping) return;
     const isComment = this.#begun && this.#kept.length === this.#dataEnd && bytes[start] === COLON;
     if (isComment) this.#skipping = true;
@@ -124,21 +124,14 @@ export class EventReader {
   }
 
   #endLine(bytes: Buffer, start: number, end: number): void {
-    if (this.#skipping) {
-      this.#skipping = false;
-      return;
+    if (this.#skipping) this.#skipping = false;
+    else if (this.#kept.length === this.#dataEnd) this.#take(bytes, start, end, false);
+    else if (!this.#keep(bytes, start, end)) this.#skipping = false;
+    else {
+      this.#take(this.#kept.bytes, this.#dataEnd, this.#kept.length, true);
+      // A data line has moved the end of the data to its own.
+      this.#kept.truncate(this.#dataEnd);
     }
-    if (this.#kept.length === this.#dataEnd) {
-      this.#take(bytes, start, end, false);
-      return;
-    }
-    if (!this.#keep(bytes, start, end)) {
-      this.#skipping = false;
-      return;
-    }
-    this.#take(this.#kept.bytes, this.#dataEnd, this.#kept.length, true);
-    // A data line has moved the end of the data to its own.
-    this.#kept.truncate(this.#dataEnd);
   }
 
   /** A line, without what ends it. */
@@ -183,7 +176,7 @@ export class EventReader {
       bytes.copyWithin(this.#dataEnd + 1, start, end);
       this.#dataEnd += 1 + end - start;
     } else {
-      if (this.#line !== undefined) this.#keepLine();
+      this.#keepLine();
       this.#kept.append(LINE_BREAK);
       this.#kept.append(bytes, start, end);
       this.#dataEnd = this.#kept.length;

@@ -1,57 +1,20 @@
 // Requests by a `fetch` that the program brings: Node's own against real servers, and ones of the test's for what
 // that one would not do.
 
-import { getEventListeners, once } from "node:events";
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { all, closeAll, failure, get, listen, post } from "../../../test/support/http-ends.ts";
 import { LinkError } from "../../core/errors.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import type { Fetch } from "./fetch-requester.ts";
 import { sameOrigin } from "./redirects.ts";
-import type { HttpRequest } from "./requester.ts";
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
+afterEach(closeAll);
 
-async function end(listener: RequestListener): Promise<URL> {
-  const server = createServer(listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closing.push(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
-}
-
+const end = (listener: RequestListener): Promise<URL> => listen(createServer(listener));
 const ANYWHERE = new URL("https://end.test/mcp?token=hidden");
-const get = (url: URL, rest: Partial<HttpRequest> = {}): HttpRequest => ({ method: "GET", url, headers: {}, ...rest });
-const post = (url: URL, rest: Partial<HttpRequest> = {}): HttpRequest => ({
-  ...get(url),
-  method: "POST",
-  body: "{}",
-  ...rest,
-});
-
-async function failure(promise: Promise<unknown>): Promise<LinkError> {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  expect(error).toBeInstanceOf(LinkError);
-  return error as LinkError;
-}
-
-async function all(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
 
 describe("a request by Node's own fetch", () => {
   it("goes out as it is given, and its answer comes as it is", async () => {
@@ -83,7 +46,7 @@ describe("a request by Node's own fetch", () => {
 
   it("has surely not run where nothing listens", async () => {
     const url = await end(() => {});
-    for (const close of closing.splice(0)) await close();
+    await closeAll();
     const error = await failure(fetchRequester(fetch)(post(url)));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
     expect(error.message).toContain(`Nothing listens at ${url.host}`);
@@ -160,6 +123,26 @@ describe("a fetch of another kind", () => {
     ending.abort();
     expect(await waiting).toMatchObject({ kind: "cancelled" });
     expect(getEventListeners(ending.signal, "abort")).toHaveLength(0);
+  });
+
+  it("has bodies that nobody may want any more, before they are read and in the middle", async () => {
+    let cancelled = 0;
+    const endless: Fetch = async () =>
+      new Response(
+        new ReadableStream<Uint8Array>({
+          start: (controller) => controller.enqueue(Buffer.from("abc")),
+          cancel: () => void (cancelled += 1),
+        }),
+      );
+    const requester = fetchRequester(endless);
+    (await requester(get(ANYWHERE))).discard();
+    expect(cancelled).toBe(1);
+    const answer = await requester(get(ANYWHERE));
+    const reading = all(answer.body);
+    await new Promise(setImmediate);
+    answer.discard();
+    expect(await reading).toBe("abc");
+    expect(cancelled).toBe(2);
   });
 
   it("is not called where the signal is aborted already", async () => {

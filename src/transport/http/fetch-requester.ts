@@ -44,6 +44,7 @@ class FetchAnswer implements HttpAnswer {
   readonly #url: URL;
   readonly #response: Response;
   readonly #signal: AbortSignal | undefined;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
   constructor(url: URL, response: Response, signal: AbortSignal | undefined) {
     this.status = response.status;
@@ -68,12 +69,14 @@ class FetchAnswer implements HttpAnswer {
   }
 
   discard(): void {
-    this.#response.body?.cancel().catch(() => undefined);
+    // Who reads just now comes to an end thereby.
+    (this.#reader ?? this.#response.body)?.cancel().catch(() => undefined);
   }
 
   async *#read(): AsyncGenerator<Uint8Array, void> {
     if (this.#response.body === null) return;
     const reader = this.#response.body.getReader();
+    this.#reader = reader;
     let isOver = false;
     try {
       for (;;) {

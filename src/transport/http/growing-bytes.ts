@@ -73,7 +73,8 @@ export class GrowingBytes {
 
 /** Bytes that are no UTF-8 become the character for that, as everywhere on the web. */
 export function decodeUtf8(bytes: Buffer): string {
-  return bytes.length < 65536 && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
+  // The shorter way would keep a long text outside of the heap, where V8 is in no hurry to collect it.
+  return bytes.length <= KEPT_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
 }
 
 /** The same bytes, with the methods of a buffer. */

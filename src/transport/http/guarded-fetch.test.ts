@@ -1,43 +1,19 @@
 // The fetch for addresses that others told us: what it asks, what it does not, and what it makes of answers.
 
-import { once } from "node:events";
 import { createServer } from "node:http";
 import type { RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import * as oauth from "oauth4webapi";
 import { afterEach, describe, expect, it } from "vitest";
-import type { LinkError } from "../../core/errors.ts";
+import { closeAll, failure, listen } from "../../../test/support/http-ends.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import type { AllLookup } from "./network-guard.ts";
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
+afterEach(closeAll);
 
 const AFAR = new URL("https://mcp.example.com/mcp");
 
-async function server(listener: RequestListener): Promise<URL> {
-  const server = createServer(listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closing.push(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-}
-
-async function failure(promise: Promise<unknown>): Promise<LinkError> {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  expect(error).toMatchObject({ name: "LinkError" });
-  return error as LinkError;
-}
+const server = async (listener: RequestListener): Promise<URL> => new URL("/", await listen(createServer(listener)));
 
 /** Says back what it was asked. */
 const mirror: RequestListener = (request, response) => {
@@ -198,10 +174,7 @@ describe("what a guarded fetch does not ask", () => {
       isReached = true;
       socket.destroy();
     });
-    inside.listen(0, "127.0.0.1");
-    await once(inside, "listening");
-    closing.push(() => inside.close());
-    const { port } = inside.address() as AddressInfo;
+    const { port } = await listen(inside);
     // The first look finds an address where nobody is, the second the one where somebody is, the third one inside.
     const addresses = ["127.0.0.2", "127.0.0.1", "10.0.0.1"];
     let looks = 0;

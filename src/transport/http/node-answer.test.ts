@@ -1,18 +1,15 @@
 // The body of an answer that came by node:http: read whole, read as it comes, or not wanted; and where it breaks.
 
-import { getEventListeners, once } from "node:events";
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import type { LinkError } from "../../core/errors.ts";
+import { all, closeAll, closed, failure, later, listen } from "../../../test/support/http-ends.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { HttpAnswer, HttpRequest } from "./requester.ts";
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
+afterEach(closeAll);
 
 interface Stage {
   ask(request?: Partial<HttpRequest>): Promise<HttpAnswer>;
@@ -23,17 +20,10 @@ interface Stage {
 async function stage(listener: RequestListener): Promise<Stage> {
   const server = createServer(listener);
   const sockets: Socket[] = [];
-  server.on("connection", (socket) => sockets.push(socket.on("error", () => {})));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  server.on("connection", (socket) => sockets.push(socket));
+  const url = await listen(server);
   const requester = nodeRequester();
-  closing.push(async () => {
-    requester.close();
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
+  later(() => requester.close());
   return { ask: (request = {}) => requester({ method: "GET", url, headers: {}, ...request }), sockets };
 }
 
@@ -43,32 +33,9 @@ const raw =
   ({ socket }: IncomingMessage) =>
     act(socket);
 
-/** However it ended. */
-function closed(socket: Socket | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (socket === undefined || socket.closed) resolve();
-    else socket.once("close", () => resolve());
-  });
-}
-
-async function failure(promise: Promise<unknown>): Promise<LinkError> {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  expect(error).toMatchObject({ name: "LinkError" });
-  return error as LinkError;
-}
-
 /** What has come is dealt with. */
 async function turns(): Promise<void> {
   for (let count = 0; count < 5; count += 1) await new Promise(setImmediate);
-}
-
-async function all(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }
 
 const WAYS: readonly [string, (answer: HttpAnswer) => Promise<string>][] = [
@@ -275,6 +242,19 @@ describe("a body that is not wanted", () => {
     const over = closed(sockets[0]);
     before.discard();
     await over;
+  });
+
+  it("may be one that is just being read", async () => {
+    const { ask, sockets } = await stage((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(":\n\n");
+    });
+    const answer = await ask();
+    const reader = answer.body[Symbol.asyncIterator]();
+    await reader.next();
+    const waiting = failure(reader.next());
+    answer.discard();
+    expect(await waiting).toMatchObject({ kind: "closed" });
+    await closed(sockets[0]);
   });
 
   it("may be broken off without harm", async () => {

@@ -36,69 +36,70 @@ class NodeAnswer implements HttpAnswer {
   }
 
   text(limit: number): Promise<string> {
-    const response = this.#response;
-    const url = this.#url;
     return new Promise((resolve, reject) => {
-      const declared = Number(this.headers["content-length"] ?? 0);
-      if (declared > limit) {
-        reject(longBody(url, limit));
-        this.#response.destroy();
-        return;
-      }
+      const response = this.#response;
+      // A text that came in one piece, as most do, is not gathered.
       let first: Buffer | undefined;
       let rest: GrowingBytes | undefined;
-      const take = (chunk: Buffer): boolean => {
-        if (rest !== undefined) return rest.append(chunk);
-        if (first === undefined) {
-          first = chunk;
-          return chunk.length <= limit;
-        }
-        rest = new GrowingBytes(limit);
-        return rest.append(first) && rest.append(chunk);
-      };
+      let isOver = false;
       const finish = (error?: Error): void => {
-        response.removeListener("data", onData);
+        isOver = true;
         if (error === undefined) resolve(withoutMark(decodeUtf8(rest?.bytes ?? first ?? Buffer.alloc(0))));
         else reject(error);
         rest?.release();
-        rest = undefined;
-        first = undefined;
+        response.removeListener("data", take);
       };
-      const onData = (chunk: Buffer): void => {
-        if (take(chunk)) return;
-        finish(longBody(url, limit));
-        this.#response.destroy();
+      const fail = (error?: unknown): void => {
+        if (!isOver) finish(brokenBody(this.#url, error));
       };
-      if (response.destroyed && !response.readableEnded) {
-        finish(brokenBody(url, response.errored));
-        return;
-      }
-      response
-        .on("data", onData)
-        .once("end", () => finish())
-        .once("error", (error) => finish(brokenBody(url, error)))
-        .once("close", () => finish(brokenBody(url, undefined)));
+      const refuse = (): void => {
+        finish(longBody(this.#url, limit));
+        response.destroy();
+      };
+      const take = (chunk: Buffer): void => {
+        if (first === undefined) {
+          first = chunk;
+          if (chunk.length > limit) refuse();
+          return;
+        }
+        if (rest === undefined) {
+          rest = new GrowingBytes(limit);
+          rest.append(first);
+        }
+        if (!rest.append(chunk)) refuse();
+      };
+      if (Number(this.headers["content-length"] ?? 0) > limit) refuse();
+      else if (response.destroyed) fail(response.errored);
+      else
+        response
+          .on("data", take)
+          .once("end", () => finish())
+          .once("error", fail)
+          .once("close", fail);
     });
   }
 
   discard(): void {
     const response = this.#response;
-    if (response.destroyed || response.readableEnded) return;
-    const left = Number(this.headers["content-length"] ?? 0);
+    if (response.destroyed || response.complete) {
+      response.resume();
+      return;
+    }
+    const length = Number(this.headers["content-length"] ?? 0);
     const isEndless = /^text\/event-stream\b/i.test(this.headers["content-type"] ?? "");
-    if (!response.complete && (isEndless || left > DISCARD_BYTES)) {
-      this.#response.destroy();
+    if (isEndless || length > DISCARD_BYTES) {
+      response.destroy();
       return;
     }
     let count = 0;
-    const timer = unref(setTimeout(() => this.#response.destroy(), DISCARD_MS));
-    // An end that never comes to the end of it must not keep the process alive; who uses the connection next takes it up again.
+    const timer = unref(setTimeout(() => response.destroy(), DISCARD_MS));
+    // One that never comes to its end must not keep the process alive; who uses the connection next takes it up again.
     response.socket.unref();
     response
       .once("close", () => clearTimeout(timer))
       .on("data", (chunk: Buffer) => {
         count += chunk.length;
-        if (count > DISCARD_BYTES) this.#response.destroy();
+        if (count > DISCARD_BYTES) response.destroy();
       });
   }
 }

@@ -1,0 +1,144 @@
+// The connections that requests by node:http are sent by: which are used again, for how long, and what becomes of a
+// request that meets one just when the end lets go of it.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { closeAll, closed, failure, get, handEnd, later, listen, OK, post } from "../../../test/support/http-ends.ts";
+import type { Seen } from "../../../test/support/http-ends.ts";
+import { nodeRequester } from "./node-requester.ts";
+import type { Requester } from "./requester.ts";
+
+afterEach(closeAll);
+
+function requesterFor(): Requester {
+  const requester = nodeRequester();
+  later(() => requester.close());
+  return requester;
+}
+
+describe("a connection", () => {
+  it("is used again for the next request", async () => {
+    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const requester = requesterFor();
+    for (let count = 0; count < 3; count += 1) await (await requester(post(url))).text(10);
+    expect(seen.map(({ connection, turn }) => [connection, turn])).toEqual([
+      [1, 1],
+      [1, 2],
+      [1, 3],
+    ]);
+  });
+
+  it("is not kept where the end says that it will not keep it for a second", async () => {
+    const { url, seen } = await handEnd(({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n"),
+    );
+    const requester = requesterFor();
+    for (let count = 0; count < 2; count += 1) await (await requester(post(url))).text(10);
+    expect(seen.map(({ connection }) => connection)).toEqual([1, 2]);
+  });
+
+  it.each([
+    ["nothing", "", 3_999, 4_000],
+    ["ten seconds", "keep-alive: timeout=10, max=100\r\n", 8_999, 9_000],
+    ["an hour", "keep-alive: timeout=3600\r\n", 29_999, 30_000],
+  ])("is used again for a while where the end says %s of it", async (_what, header, good, bad) => {
+    const answer = `HTTP/1.1 200 OK\r\n${header}content-length: 0\r\n\r\n`;
+    const { url, seen } = await handEnd(({ socket }) => socket.write(answer));
+    const requester = requesterFor();
+    const clock = vi.spyOn(performance, "now").mockReturnValue(1_000);
+    later(() => clock.mockRestore());
+    await (await requester(post(url))).text(10);
+    clock.mockReturnValue(1_000 + good);
+    await (await requester(post(url))).text(10);
+    clock.mockReturnValue(1_000 + good + bad);
+    await (await requester(post(url))).text(10);
+    expect(seen.map(({ connection }) => connection)).toEqual([1, 1, 2]);
+  });
+
+  it("is let go of when its requester is closed, and kept no more after that", async () => {
+    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const requester = requesterFor();
+    await (await requester(get(url))).text(10);
+    const over = closed(seen[0]?.socket);
+    requester.close();
+    await over;
+    await (await requester(get(url))).text(10);
+    await closed(seen[1]?.socket);
+    expect(seen.map(({ connection }) => connection)).toEqual([1, 2]);
+  });
+
+  it.each([
+    ["that is idle", `await (await ask({ method: "GET", url, headers: {} })).text(10);`],
+    [
+      "whose answer nobody wants",
+      `(await ask({ method: "GET", url: new URL("/endless", url), headers: {} })).discard();`,
+    ],
+  ])(
+    "%s does not keep the process alive",
+    async (_what, script) => {
+      const url = await listen(
+        createHttpServer((request, response) => {
+          response.writeHead(200, { "keep-alive": "timeout=600" });
+          if (request.url === "/endless") response.write("a");
+          else response.end("ok");
+        }),
+      );
+      const module = JSON.stringify(new URL("node-requester.ts", import.meta.url));
+      const child = spawn(
+        process.execPath,
+        [
+          ...["--import", "tsx", "--input-type=module", "-e"],
+          `const { nodeRequester } = await import(${module});
+           const ask = nodeRequester(), url = new URL("${url.href}");
+           ${script}
+           console.log("asked");`,
+        ],
+        { stdio: ["ignore", "pipe", "inherit"] },
+      );
+      later(() => child.kill("SIGKILL"));
+      const output: Buffer[] = [];
+      child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+      const [code] = await once(child, "close");
+      expect([code, Buffer.concat(output).toString()]).toEqual([0, "asked\n"]);
+    },
+    // An idle connection is kept for 30 s at most: waiting for that would be too late here.
+    20_000,
+  );
+});
+
+describe("a connection that the end has let go of", () => {
+  /** Answers the first request of a connection, and hangs up at the second. */
+  const fickle = ({ socket, turn }: Seen): void => {
+    if (turn === 1) socket.write(OK);
+    else socket.destroy();
+  };
+
+  it("is replaced by another for a GET, once", async () => {
+    const { url, seen } = await handEnd(fickle);
+    const requester = requesterFor();
+    await (await requester(get(url))).text(10);
+    const answer = await requester(get(url));
+    expect(await answer.text(10)).toBe("ok");
+    expect(seen.map(({ connection, turn }) => [connection, turn])).toEqual([
+      [1, 1],
+      [1, 2],
+      [2, 1],
+    ]);
+  });
+
+  it("is not replaced for a POST, which may have run", async () => {
+    const { url, seen } = await handEnd(fickle);
+    const requester = requesterFor();
+    await (await requester(post(url))).text(10);
+    expect(await failure(requester(post(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
+    expect(seen).toHaveLength(2);
+  });
+
+  it("is not replaced where it was new", async () => {
+    const { url, seen } = await handEnd(({ socket }) => socket.destroy());
+    expect(await failure(requesterFor()(get(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
+    expect(seen).toHaveLength(1);
+  });
+});
