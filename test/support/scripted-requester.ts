@@ -31,7 +31,3 @@ export function answer(status: number, body = "", headers: Readonly<Record<strin
   }
   return { status, headers, body: bytes(), text: async () => body, discard: () => undefined };
 }
-
-export function json(value: unknown, status = 200): HttpAnswer {
-  return answer(status, JSON.stringify(value), { "content-type": "application/json" });
-}

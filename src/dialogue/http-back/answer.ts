@@ -36,7 +36,7 @@ const MOST_SEEN = 1_000;
 /** The bytes of its UTF-8, as the HTML standard sends it. One that no header can carry is as good as none. */
 function idInHeader(id: string): string | undefined {
   const bytes = Buffer.from(id).toString("latin1");
-  return id === "" || /[\0-\x08\x0a-\x1f\x7f]/.test(bytes) ? undefined : bytes;
+  return id === "" || /[^\t\x20-\x7e\x80-\xff]/.test(bytes) ? undefined : bytes;
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
