@@ -38,7 +38,8 @@ export async function readArguments(words: readonly string[], whole?: string): P
   const replaced = new Set<string>();
   for (const word of words) {
     const [, key = "", colon, value = ""] = /^([^=]+?)(:?)=([^]*)$/.exec(word) ?? [];
-    if (key === "") throw new UsageError(`${word} is no argument: write key=value for a text, key:=json for JSON`);
+    if (key === "" || key === ":")
+      throw new UsageError(`${word} is no argument: write key=value for a text, key:=json for JSON`);
     const text = value.startsWith("@") ? await inputs.text(word, value.slice(1)) : value;
     const one: Given = { key, value: colon === ":" ? { json: parsed(key, text) } : { text } };
     // What came by --args gives way; the same key twice on the line is for the schema to judge.

@@ -5,8 +5,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../protocol/check.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../protocol/model/index.ts";
+import { isTerminal } from "./harmless.ts";
 import { bytesText } from "./lists.ts";
-import { printText } from "./print.ts";
+import { printText, printValue } from "./print.ts";
 import type { Saver } from "./saving.ts";
 
 export interface Showing {
@@ -23,7 +24,7 @@ export async function showResult(result: CallToolResult, showing: Showing): Prom
   const isSaid = blocks.some(
     (block) => block.type === "text" && isDeepStrictEqual(parsed(block.text), structuredContent),
   );
-  if (!isSaid) printText(JSON.stringify(structuredContent, undefined, 2));
+  if (!isSaid) printValue(structuredContent);
 }
 
 /** What is a list of blocks; an end may write anything where it should be. */
@@ -41,33 +42,56 @@ async function showBlock(block: ContentBlock, showing: Showing): Promise<void> {
       if (typeof block.text === "string" && block.text !== "") printText(block.text);
       return;
     case "image":
-    case "audio":
-      await showBinary(block.data, { hint: block.type, label: block.mimeType, mimeType: block.mimeType }, showing);
+    case "audio": {
+      const mimeType = textIn(block, "mimeType");
+      await showBinary(block.data, { hint: block.type, label: mimeType ?? block.type, mimeType }, showing);
       return;
+    }
     case "resource":
-      await showContents(block.resource, showing);
+      if (isObject(block.resource)) await showContents(block.resource, showing);
+      else notShown(block, showing);
       return;
     case "resource_link": {
-      const { uri, name, mimeType, size } = block;
-      const facts = [name, mimeType, size === undefined ? undefined : bytesText(size)].filter(Boolean).join(", ");
-      printText(facts === "" ? uri : `${uri} (${facts})`);
+      const uri = textIn(block, "uri");
+      if (uri === undefined) return notShown(block, showing);
+      const size = typeof block.size === "number" ? bytesText(block.size) : undefined;
+      const facts = [textIn(block, "name"), textIn(block, "mimeType"), size].filter(Boolean).join(", ");
+      // Whoever reads addresses from a pipe wants nothing else on the line.
+      printText(facts === "" || !isTerminal(process.stdout) ? uri : `${uri} (${facts})`);
       return;
     }
     default:
-      showing.note(`Content of the type ${String((block as { type?: unknown }).type)} is not shown; --json has it`);
+      notShown(block, showing);
   }
+}
+
+function notShown({ type }: { readonly type?: unknown }, { note }: Showing): void {
+  note(`Content of the type ${String(type)} is not shown; --json has it`);
+}
+
+/** A stranger may write anything where a text should be. */
+function textIn(block: object, key: string): string | undefined {
+  const value = (block as Record<string, unknown>)[key];
+  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** What was read, or stands embedded in a result. */
 export async function showContents(contents: ResourceContents, showing: Showing): Promise<void> {
-  const { uri, mimeType } = contents;
-  if ("text" in contents) {
+  const uri = textIn(contents, "uri") ?? "a resource without an address";
+  const mimeType = textIn(contents, "mimeType");
+  if ("text" in contents && typeof contents.text === "string") {
     showing.note(`${uri}${mimeType === undefined ? "" : ` (${mimeType})`}:`);
     printText(contents.text);
   } else {
     const label = mimeType === undefined ? uri : `${uri}, ${mimeType}`;
-    await showBinary(contents.blob, { hint: uri, label, mimeType }, showing);
+    await showBinary("blob" in contents ? contents.blob : undefined, { hint: uri, label, mimeType }, showing);
   }
+}
+
+/** What one part of a resource holds; undefined where it is neither a text nor base64. */
+export function bytesOf(part: ResourceContents): Buffer | undefined {
+  if ("text" in part && typeof part.text === "string") return Buffer.from(part.text);
+  return decoded("blob" in part ? part.blob : undefined);
 }
 
 interface Binary {
@@ -90,7 +114,7 @@ async function showBinary(data: unknown, { hint, label, mimeType }: Binary, { sa
 }
 
 /** Undefined where it is not base64: garbage is not written to a file as if it were something. */
-export function decoded(data: unknown): Buffer | undefined {
+function decoded(data: unknown): Buffer | undefined {
   if (typeof data !== "string" || /[^A-Za-z0-9+/_=\s-]/.test(data)) return undefined;
   return Buffer.from(data, "base64");
 }

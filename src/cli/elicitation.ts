@@ -82,8 +82,8 @@ async function askField(talk: Talk, field: Field, content: Content): Promise<Eli
   const description = line(schema["description"]);
   if (description !== "") talk.tell(paint("dim", description));
   for (const [at, { title }] of choices.entries()) talk.tell(`  ${at + 1}) ${line(title)}`);
-  const value = byDefault === undefined ? "" : ` [${valueText(current, byDefault)}]`;
-  const prompt = `${paint("bold", label(field))} (${fieldHint(field)})${value}: `;
+  const value = byDefault === undefined ? "" : ` [${line(valueText(current, byDefault))}]`;
+  const prompt = `${paint("bold", label(field))} (${line(fieldHint(field))})${value}: `;
   for (;;) {
     const typed = await talk.ask(prompt);
     if (typed === undefined || typed === ":cancel") return DISMISSED;
@@ -107,7 +107,7 @@ async function review(talk: Talk, fields: readonly Field[], content: Content): P
   talk.tell("");
   for (const field of fields) {
     const value = content.get(field.name);
-    const shown = value === undefined ? paint("dim", "left out") : valueText(field, value);
+    const shown = value === undefined ? paint("dim", "left out") : cutTo(LONGEST_TEXT, valueText(field, value));
     talk.tell(`  ${label(field)}: ${shown}`);
   }
   for (;;) {
@@ -131,7 +131,7 @@ async function visit(talk: Talk, url: URL, openPage: Opener): Promise<ElicitResu
     if (is(said, "myself")) return { action: "accept" };
     if (!is(said, "yes")) continue;
     if (await openPage(url)) return { action: "accept" };
-    talk.tell("No browser could be started; open the address yourself, and say [m]yself");
+    talk.tell("It was not opened in a browser; if you trust the address, open it there, and say [m]yself");
   }
 }
 

@@ -33,6 +33,10 @@ export interface Errand {
 
 /** A first start may have to install something. */
 const PATIENCE_MS = 60_000;
+/** A file that is read comes as one message; over HTTP, as much is taken by default. */
+const MESSAGE_BYTES = 64 * 1024 * 1024;
+/** Of what a program says on its stderr without an end of the line. */
+const LONGEST_LINE = 8_192;
 /** For the end of a call that was cancelled, and of a child process. */
 const CANCEL_MS = 3_000;
 
@@ -50,16 +54,19 @@ export async function errand(
   });
   const person = Person.isThere() ? new Person(line, interruption.interrupt) : undefined;
   const say = (text: string): void => line.note(fitFor(process.stderr, text));
+  const stderr = new Linewise((text) => say(`stderr: ${text}`));
   const note = values.quiet === true ? (): void => undefined : say;
+  const busy = (text: string): void => line.busy(text);
   const isPerson = person !== undefined && values["no-login"] !== true;
   let client: Client | undefined;
   try {
-    line.busy(`Connecting to ${endName(end)}`);
-    const auth = end instanceof URL ? await authorizerFor(end, values, token, { isPerson, say, note }) : undefined;
+    busy(`Connecting to ${endName(end)}`);
+    const auth =
+      end instanceof URL ? await authorizerFor(end, values, token, { isPerson, say, note, busy }) : undefined;
     const asks = person && elicitation(person, () => whoOf(client, end), openPage);
     client = await connect(end, {
       ...options,
-      ...listeners(values, say),
+      ...listeners(values, say, stderr),
       ...(auth === undefined ? undefined : { auth }),
       ...(asks === undefined ? undefined : { elicit: asks }),
       signal: interruption.connecting,
@@ -70,7 +77,7 @@ export async function errand(
     const code = await work({
       client,
       call: { signal: interruption.signal, onProgress: (progress) => line.progress(progress) },
-      busy: (text) => line.busy(text),
+      busy,
       note,
       done: () => line.idle(),
     });
@@ -82,6 +89,7 @@ export async function errand(
   } finally {
     line.idle();
     await client?.close(interruption.signal.aborted ? CANCEL_MS : undefined).catch(() => undefined);
+    stderr.flush();
     interruption.end();
   }
 }
@@ -102,6 +110,7 @@ async function optionsOf(end: End, values: TargetValues): Promise<ConnectOptions
   const roots = await rootsOf(values);
   const ms = timeout === undefined ? undefined : Number(timeout) * 1_000;
   return {
+    limits: { messageBytes: MESSAGE_BYTES },
     startTimeout: ms === undefined ? PATIENCE_MS : ms === 0 ? LONGEST_MS : ms,
     ...(ms === undefined ? undefined : { timeout: ms }),
     ...(revision === undefined ? undefined : { revision }),
@@ -111,15 +120,14 @@ async function optionsOf(end: End, values: TargetValues): Promise<ConnectOptions
 }
 
 /** What an end says beside its answers, where the person wants to hear it. */
-function listeners(values: TargetValues, say: (text: string) => void): ConnectOptions {
+function listeners(values: TargetValues, say: (text: string) => void, stderr: Linewise): ConnectOptions {
   const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
-  const said = linewise((text) => say(`stderr: ${text}`));
   return {
     ...(level === undefined
       ? undefined
       : { logLevel: level as LogLevel, onLog: (message: LogMessageParams) => say(logText(message)) }),
     ...(values.verbose === true
-      ? { onStderr: said, onNoise: (text: string) => say(`stdout, but no message: ${text}`) }
+      ? { onStderr: stderr.add, onNoise: (text: string) => say(`stdout, but no message: ${text}`) }
       : undefined),
   };
 }
@@ -129,14 +137,26 @@ function logText({ level, logger, data }: LogMessageParams): string {
   return `[${typeof level === "string" ? oneLine(level) : "?"}] ${typeof logger === "string" ? `${oneLine(logger)}: ` : ""}${text}`;
 }
 
-/** Chunks of text, a whole line at a time. */
-function linewise(say: (line: string) => void): (chunk: string) => void {
-  let rest = "";
-  return (chunk) => {
-    const lines = `${rest}${chunk}`.split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) say(line);
+/** Chunks of text, a whole line at a time; what has no end is said in pieces, and what is left, when it is over. */
+class Linewise {
+  readonly #say: (line: string) => void;
+  #rest = "";
+
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
+
+  readonly add = (chunk: string): void => {
+    const lines = `${this.#rest}${chunk}`.split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#say(line);
+    if (this.#rest.length > LONGEST_LINE) this.flush();
   };
+
+  flush(): void {
+    if (this.#rest !== "") this.#say(this.#rest);
+    this.#rest = "";
+  }
 }
 
 function whoOf(client: Client | undefined, end: End): string {

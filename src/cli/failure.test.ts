@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { LinkError, type LinkErrorKind } from "../core/errors.ts";
 import { McpError, type ErrorKind } from "../protocol/errors.ts";
 import { NotFoundError, UnreachableError, UsageError } from "./exit-codes.ts";
-import { failureOf } from "./failure.ts";
+import { failureOf, pagesOf } from "./failure.ts";
 
 describe("an exit code", () => {
   it.each<[LinkErrorKind, number, string]>([
@@ -44,10 +44,34 @@ describe("an exit code", () => {
   });
 
   it("that wants a page to be visited says which", () => {
-    const elicitations = [{ mode: "url", url: "https://a.example/x" }, { url: 3 }, null];
+    const elicitations = [{ mode: "url", url: "https://a.example/x" }, { url: "file:///etc/passwd" }, { url: 3 }, null];
     const error = McpError.of("url_elicitation_required", "Sign first", { elicitations });
-    expect(failureOf(error).message).toBe("Sign first\nVisit first: https://a.example/x");
-    expect(failureOf(McpError.of("url_elicitation_required", "Sign first")).message).toBe("Sign first");
+    expect(failureOf(error).message).toBe("Sign first");
+    expect(pagesOf(error)).toEqual(["https://a.example/x"]);
+    expect(pagesOf(McpError.of("url_elicitation_required", "Sign first"))).toEqual([]);
+  });
+
+  it("of what was not found keeps the answer that said so", () => {
+    const cause = McpError.of("resource_not_found", "gone", { uri: "a://b" });
+    const data = { kind: "resource_not_found", uri: "a://b" };
+    expect(failureOf(new NotFoundError("no a://b", { cause }))).toEqual({
+      ...{ exit: 2, kind: "not_found", message: "no a://b" },
+      ...{ reason: "resource_not_found", code: cause.code, data },
+    });
+  });
+
+  it.each([
+    ["one that starts slowly needs a longer `startTimeout`", "one that starts slowly needs a longer --timeout"],
+    ["It reported no progress; raise the timeout", "It reported no progress; --timeout gives it longer"],
+    ["a refused the token given to bearerToken (HTTP 401)", "a refused the token (HTTP 401)"],
+    ["Message longer than 7 bytes (limits.messageBytes)", "Message longer than 7 bytes"],
+    [
+      "nobody can be asked: give `redirect` (loopbackRedirect() opens a browser), or another grant",
+      "nobody can be asked",
+    ],
+  ])("says %j in the words of a command line", (theirs, ours) => {
+    expect(failureOf(new LinkError("closed", theirs)).message).toBe(ours);
+    expect(failureOf(new McpError(7, theirs)).message).toBe(theirs);
   });
 
   it("of what a command throws is what it says", () => {

@@ -5,9 +5,9 @@ import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
-import { EXIT } from "./exit-codes.ts";
+import { EXIT, NotFoundError } from "./exit-codes.ts";
 import { fitFor } from "./harmless.ts";
-import { printJson } from "./print.ts";
+import { lostOutput, printJson } from "./print.ts";
 
 /** One for each exit code. */
 type Kind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
@@ -33,28 +33,46 @@ const KINDS: ReadonlyMap<number, Kind> = new Map([
 ]);
 
 export function failureOf(error: unknown): Failure {
-  const message = [textOf(error), ...pagesOf(error)].join("\n");
-  if (error instanceof McpError) {
-    const { kind: reason, code, data } = error;
-    const about = {
-      ...(reason === undefined ? undefined : { reason }),
-      code,
-      ...(data === undefined ? undefined : { data }),
-    };
-    return { ...failed(exitOf(error), message), ...about };
+  const message = textOf(error);
+  if (error instanceof McpError) return { ...failed(exitOf(error), message), ...answerOf(error) };
+  if (error instanceof NotFoundError && error.cause instanceof McpError) {
+    return { ...failed(EXIT.notFound, message), ...answerOf(error.cause) };
   }
-  if (error instanceof LinkError) return { ...failed(exitOfLink(error), message), reason: error.kind };
+  if (error instanceof LinkError) return { ...failed(exitOfLink(error), inOurWords(message)), reason: error.kind };
   return failed(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
 }
 
+/** What the end has answered. */
+function answerOf({ kind: reason, code, data }: McpError): Pick<Failure, "reason" | "code" | "data"> {
+  return { ...(reason === undefined ? undefined : { reason }), code, ...(data === undefined ? undefined : { data }) };
+}
+
+/** The engine advises programmers; whoever sits at a command line has flags. */
+const WORDS: readonly (readonly [theirs: RegExp, ours: string])[] = [
+  [/: give `redirect` .*?, or another grant/, ""],
+  [/ given to bearerToken/, ""],
+  [/configure `client` with one that it knows/, "name one that it knows by --client-id"],
+  [/`auth`, or a header/, "CATENARY_TOKEN, or --header"],
+  [/`startTimeout`/, "--timeout"],
+  [/raise the timeout/, "--timeout gives it longer"],
+  [/; ask for single pages with `cursor`/, ""],
+  [/ \(limits\.messageBytes\)/, ""],
+];
+
+function inOurWords(message: string): string {
+  return WORDS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), message);
+}
+
 /** Where a person has to go first. */
-function pagesOf(error: unknown): string[] {
+export function pagesOf(error: unknown): string[] {
   if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) return [];
   const { elicitations } = error.data;
   const pages: readonly unknown[] = Array.isArray(elicitations) ? elicitations : [];
-  return pages.flatMap((page) =>
-    isObject(page) && typeof page["url"] === "string" ? [`Visit first: ${page["url"]}`] : [],
-  );
+  return pages.flatMap((page) => (isObject(page) && isPage(page["url"]) ? [page["url"]] : []));
+}
+
+function isPage(address: unknown): address is string {
+  return typeof address === "string" && /^https?:\/\//i.test(address);
 }
 
 function failed(exit: number, message: string): Failure {
@@ -86,13 +104,17 @@ function exitOfLink({ kind, cause }: LinkError): number {
 /** Runs a command; what it throws is said, and becomes its exit code. */
 export async function reporting(args: readonly string[], run: () => Promise<number>): Promise<number> {
   try {
-    return await run();
+    const exit = await run();
+    const lost = lostOutput();
+    if (lost !== undefined) throw new Error(`stdout cannot be written: ${lost.message}`);
+    return exit;
   } catch (error) {
     const { exit, ...failure } = failureOf(error);
     const end = args.indexOf("--");
     if (args.slice(0, end < 0 ? undefined : end).includes("--json")) printJson({ error: failure });
-    const code = failure.code === undefined ? "" : ` (${failure.code})`;
-    process.stderr.write(`catenary: ${fitFor(process.stderr, failure.message)}${code}\n`);
+    const code = error instanceof McpError ? ` (${error.code})` : "";
+    const lines = [`catenary: ${failure.message}${code}`, ...pagesOf(error).map((page) => `Visit first: ${page}`)];
+    for (const line of lines) process.stderr.write(`${fitFor(process.stderr, line)}\n`);
     return exit;
   }
 }

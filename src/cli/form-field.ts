@@ -75,14 +75,14 @@ function choicesOf(schema: Field["schema"], titled: "oneOf" | "anyOf"): Choice[]
 }
 
 /** What may be typed, in a few words. */
-export function fieldHint({ kind, schema, required }: Field): string {
+export function fieldHint({ kind, schema, required, choices }: Field): string {
   const words: Record<Field["kind"], string> = {
     text: typeof schema["format"] === "string" ? oneLine(schema["format"]) : "text",
     number: "number",
     integer: "whole number",
     boolean: "yes or no",
     one: "a number or a name",
-    many: "numbers with commas between; 0 for none",
+    many: `${choices.length === 0 ? "texts" : "numbers"} with commas between; 0 for none`,
   };
   const range =
     kind === "text"

@@ -38,6 +38,12 @@ describe("tools", () => {
     expect(toolList([long], style)).toBe(`<echo>  ${"x".repeat(17)}...\n      (text=string)\n`);
   });
 
+  it("stand above what they do where there is no room beside them", () => {
+    const style = { ...PLAIN, width: 24 };
+    const long = { ...TOOLS[0], description: "x".repeat(50) } as Tool;
+    expect(toolList([long], style)).toBe(`echo\n  ${"x".repeat(19)}...\n  text=string\n`);
+  });
+
   it("are shown in full", () => {
     const tool: Tool = {
       name: "drop",

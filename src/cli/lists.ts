@@ -25,6 +25,8 @@ interface Entry {
 
 /** A name beside which its description still has room. */
 const NAME_WIDTH = 28;
+/** Descriptions that have less stand below the names. */
+const LEAST_WIDTH = 20;
 
 export function toolList(tools: readonly Tool[], style: ListStyle): string {
   const entries = tools.map((tool) => ({
@@ -71,11 +73,12 @@ function text(value: unknown): string {
 
 /** Name and description side by side, the detail below; a name that is too long has its line to itself. */
 function listed(entries: readonly Entry[], { width, strong, faint }: ListStyle): string {
-  const room = Math.min(
-    NAME_WIDTH,
-    Math.max(0, ...entries.map(({ name }) => widthOf(name)).filter((it) => it <= NAME_WIDTH)),
-  );
-  const left = width === undefined ? undefined : Math.max(width - room - 2, 20);
+  const widest = entries
+    .map(({ name }) => widthOf(name))
+    .filter((it) => it <= NAME_WIDTH)
+    .reduce((one, other) => Math.max(one, other), 0);
+  const room = width !== undefined && width - widest - 2 < LEAST_WIDTH ? 0 : widest;
+  const left = width === undefined ? undefined : Math.max(width - room - 2, 1);
   const fit = (text: string): string => (left === undefined ? text : cutTo(left, text));
   const margin = " ".repeat(room + 2);
   return entries

@@ -78,7 +78,10 @@ async function main(args: readonly string[]): Promise<number | undefined> {
     return EXIT.ok;
   }
   const entry = COMMANDS.get(name);
-  if (entry === undefined) throw new UsageError(unknown(name));
+  if (entry === undefined) {
+    const { reporting } = await import("./failure.ts");
+    return reporting(args, () => Promise.reject(new UsageError(unknown(name))));
+  }
   const command = await entry.load();
   // What stands behind -- is somebody else's.
   const end = rest.indexOf("--");

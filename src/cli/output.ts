@@ -7,6 +7,9 @@ import { EXIT } from "./exit-codes.ts";
 import { fitFor, isTerminal } from "./harmless.ts";
 import type { ListStyle } from "./lists.ts";
 
+// Whoever heard us has left, or the terminal was closed: there is nobody to tell, and the work goes on to its end.
+process.stderr.on("error", () => undefined);
+
 type Style = Parameters<typeof styleText>[0];
 
 export function say(text: string): void {
@@ -37,7 +40,8 @@ export function leave(code: number, lastWord = ""): void {
 export function listStyle(): ListStyle {
   const { stdout } = process;
   return {
-    width: isTerminal(stdout) ? stdout.columns : undefined,
+    // A terminal that does not know its width says 0.
+    width: isTerminal(stdout) && stdout.columns > 0 ? stdout.columns : undefined,
     strong: (text) => paint("bold", text, stdout),
     faint: (text) => paint("dim", text, stdout),
   };

@@ -1,11 +1,20 @@
 // Data on stdout. To a pipe or a file it goes byte for byte; on a terminal, text is made harmless, and bytes that are no
-// text are never written at all (whoever prints them asks first). A reader that has left is no failure of ours.
+// text are never written at all (whoever prints them asks first). A reader that has left, or a terminal that was
+// closed, is no failure of ours; a disk that is full is one, and is remembered until the connection is closed.
 
 import { fitFor, harmlessJson, isTerminal } from "./harmless.ts";
 
+let lost: Error | undefined;
+
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+  const isGone = error.code === "EPIPE" || (error.code === "EIO" && isTerminal(process.stdout));
+  if (!isGone) lost ??= error;
 });
+
+/** Why what was printed did not all arrive. */
+export function lostOutput(): Error | undefined {
+  return lost;
+}
 
 /** As it is, on a terminal with a newline at its end. */
 export function printRaw(text: string): void {
@@ -27,8 +36,14 @@ export function printBytes(bytes: Uint8Array): void {
   process.stdout.write(bytes);
 }
 
+/** A value for reading, on several lines in any case. */
+export function printValue(value: unknown): void {
+  const text = JSON.stringify(value, undefined, 2);
+  process.stdout.write(`${isTerminal(process.stdout) ? harmlessJson(text) : text}\n`);
+}
+
 /** One document: on a terminal for reading, elsewhere on one line. */
 export function printJson(value: unknown): void {
-  const text = isTerminal(process.stdout) ? harmlessJson(JSON.stringify(value, undefined, 2)) : JSON.stringify(value);
-  process.stdout.write(`${text}\n`);
+  if (isTerminal(process.stdout)) printValue(value);
+  else process.stdout.write(`${JSON.stringify(value)}\n`);
 }

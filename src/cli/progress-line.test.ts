@@ -51,6 +51,20 @@ describe("on a terminal", () => {
     expect(stderr.written).toBe(`${CLEAR}| 7.12  a messag...`);
   });
 
+  it("leaves the bar out where there is no room for it", () => {
+    const stderr = screen(true, 20);
+    const line = new ProgressLine(stderr);
+    line.progress({ progress: 1, total: 4, message: "first of all" });
+    expect(stderr.written).toBe(`${CLEAR}| 25% 1/4  first...`);
+  });
+
+  it("takes a screen without a width for a usual one", () => {
+    const stderr = screen(true, 0);
+    const line = new ProgressLine(stderr);
+    line.progress({ progress: 1, total: 4 });
+    expect(stderr.written).toBe(`${CLEAR}[######------------------] 25% 1/4`);
+  });
+
   it("takes nonsense without harm", () => {
     const stderr = screen(true);
     const line = new ProgressLine(stderr);

@@ -23,6 +23,8 @@ const PATIENCE_MS = 300;
 const REDRAW_MS = 100;
 const PLAIN_MS = 1_000;
 const BAR = 24;
+/** On a narrower screen the numbers have the room to themselves. */
+const ROOM_FOR_BAR = 48;
 const FRAMES = ["|", "/", "-", "\\"] as const;
 const CLEAR = "\r\u001b[K";
 
@@ -111,16 +113,23 @@ export class ProgressLine {
     const line = this.#text();
     if (line === undefined) return;
     // The last column is left free: a letter there makes some terminals begin a new line.
-    const columns = (this.#screen.columns ?? 80) - 1;
-    this.#screen.write(`${CLEAR}${cutTo(columns, line)}`);
+    this.#screen.write(`${CLEAR}${cutTo(this.#columns - 1, line)}`);
     this.#drawn = true;
     this.#frame += 1;
+  }
+
+  /** A terminal that does not know its width says 0. */
+  get #columns(): number {
+    const { columns = 0 } = this.#screen;
+    return columns > 0 ? columns : 80;
   }
 
   #text(): string | undefined {
     const frame = FRAMES[this.#frame % FRAMES.length];
     if (this.#progress !== undefined) {
-      return progressText(this.#progress, (ratio) => (ratio === undefined ? `${frame} ` : bar(ratio)));
+      return progressText(this.#progress, (ratio) =>
+        ratio === undefined || this.#columns < ROOM_FOR_BAR ? `${frame} ` : bar(ratio),
+      );
     }
     if (this.#busy === undefined) return undefined;
     const { text, since } = this.#busy;

@@ -118,6 +118,8 @@ describe("saving", () => {
     await refused({ output: join(folder, "inner") }, "is a folder; --save writes into one");
     await refused({ save: file }, "is no folder");
     await refused({ save: folder, output: file }, "one of them, not both");
+    await refused({ output: file, force: true, json: true }, "--json or --output");
+    await refused({ save: folder, json: true }, "--json or --save");
     await refused({ force: true }, "--force goes with --save or --output");
     expect(await destination({ output: file, force: true })).toEqual({ folder: undefined, file, force: true });
     expect(read("there")).toBe("old");

@@ -68,8 +68,12 @@ export async function destination(values: {
   readonly save?: string;
   readonly output?: string;
   readonly force?: true;
+  readonly json?: true;
 }): Promise<Destination> {
-  const { save: folder, output: file, force = false } = values;
+  const { save: folder, output: file, force = false, json } = values;
+  if (json === true && (folder ?? file) !== undefined) {
+    throw new UsageError(`--json or --${file === undefined ? "save" : "output"}: the document has all that came`);
+  }
   if (folder !== undefined && file !== undefined) throw new UsageError("--save or --output: one of them, not both");
   if (force && folder === undefined && file === undefined) throw new UsageError("--force goes with --save or --output");
   const found = await stat(folder ?? file ?? ".").catch(() => undefined);
@@ -100,7 +104,7 @@ export class Saver {
   }
 
   /** The path of the file that it is now in. `hint` is what an end calls it: a word, or an address. */
-  async save(bytes: Uint8Array, hint: string, mimeType: string | undefined): Promise<string> {
+  async save(bytes: Uint8Array, hint: string, mimeType?: unknown): Promise<string> {
     const { folder = ".", file } = this.#to;
     const { dir, name, ext } =
       file === undefined ? { dir: folder, name: stemOf(hint), ext: `.${extensionOf(mimeType)}` } : parse(file);
@@ -152,7 +156,7 @@ export function stemOf(hint: string): string {
 /** Names that some systems keep for devices. */
 const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)$/i;
 
-export function extensionOf(mimeType: string | undefined): string {
-  const type = mimeType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+export function extensionOf(mimeType: unknown): string {
+  const type = typeof mimeType === "string" ? (mimeType.split(";", 1)[0] ?? "").trim().toLowerCase() : "";
   return Object.hasOwn(EXTENSIONS, type) ? (EXTENSIONS[type] ?? "bin") : "bin";
 }

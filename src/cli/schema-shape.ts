@@ -28,31 +28,75 @@ export interface Property {
 const KINDS: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 /** References may go in circles. */
 const DEEPEST = 8;
+/** And each circle may begin many others. */
+const MOST_STEPS = 5_000;
+
+/** One look through a schema: where its references lead, and how much more of it is looked at. */
+interface Walk {
+  readonly root: Schema;
+  left: number;
+}
 
 /** The properties of an object's schema; a stranger may have written anything where they should be. */
 export function propertiesOf(schema: unknown): Property[] {
-  const root = isObject(schema) ? schema : {};
-  const properties = isObject(root["properties"]) ? root["properties"] : {};
-  const required: readonly unknown[] = Array.isArray(root["required"]) ? root["required"] : [];
-  const named = Object.entries(properties).map(([name, written]): Property => {
-    const property = resolve(written, root);
+  const walk: Walk = { root: isObject(schema) ? schema : {}, left: MOST_STEPS };
+  const { properties, required } = membersOf(walk.root, walk);
+  const named = [...properties].map(([name, found]): Property => {
+    // What several choices have is one of theirs.
+    const written = found.length === 1 ? found[0] : { anyOf: found };
+    const property = resolve(written, walk);
     const description = (isObject(written) ? written["description"] : undefined) ?? property["description"];
     const byDefault = (isObject(written) ? written["default"] : undefined) ?? property["default"];
     return {
       name,
-      required: required.includes(name),
-      shape: shapeOf(property, root),
+      required: required.has(name),
+      shape: shapeOf(property, walk),
       ...(typeof description === "string" ? { description } : undefined),
       ...(byDefault === undefined ? undefined : { default: byDefault }),
     };
   });
-  const unnamed = required.filter((name) => typeof name === "string" && !Object.hasOwn(properties, name));
-  return [...named, ...unnamed.map((name) => ({ name: String(name), required: true, shape: ANYTHING }))];
+  const unnamed = [...required].filter((name) => !properties.has(name));
+  return [...named, ...unnamed.map((name) => ({ name, required: true, shape: ANYTHING }))];
 }
 
 const ANYTHING: Shape = { kinds: new Set() };
 
-function resolve(written: unknown, root: Schema): Schema {
+interface Members {
+  /** As they are written, once or more. */
+  readonly properties: Map<string, unknown[]>;
+  readonly required: Set<string>;
+}
+
+/** Of an object: its own, those of all its parts, and those of its choices, of which only what all need is needed. */
+function membersOf(written: unknown, walk: Walk, depth = 0): Members {
+  const members: Members = { properties: new Map(), required: new Set() };
+  if (depth > DEEPEST || walk.left <= 0) return members;
+  walk.left -= 1;
+  const schema = resolve(written, walk);
+  const own = isObject(schema["properties"]) ? schema["properties"] : {};
+  for (const [name, property] of Object.entries(own)) members.properties.set(name, [property]);
+  for (const name of listOf(schema["required"])) if (typeof name === "string") members.required.add(name);
+  const below = (part: unknown): Members => membersOf(part, walk, depth + 1);
+  const parts = listOf(schema["allOf"]).map(below);
+  const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
+  for (const { properties } of [...parts, ...choices]) {
+    for (const [name, found] of properties) {
+      members.properties.set(name, [...(members.properties.get(name) ?? []), ...found]);
+    }
+  }
+  for (const { required } of parts) for (const name of required) members.required.add(name);
+  const [first] = choices;
+  for (const name of first?.required ?? []) {
+    if (choices.every(({ required }) => required.has(name))) members.required.add(name);
+  }
+  return members;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function resolve(written: unknown, { root }: Walk): Schema {
   let schema = written;
   for (let step = 0; step < DEEPEST; step += 1) {
     if (!isObject(schema)) return {};
@@ -73,17 +117,26 @@ function at(path: readonly string[], root: Schema): unknown {
   return value;
 }
 
-function shapeOf(written: unknown, root: Schema, depth = 0): Shape {
-  const schema = resolve(written, root);
-  if (depth > DEEPEST) return ANYTHING;
+function shapeOf(written: unknown, walk: Walk, depth = 0): Shape {
+  if (depth > DEEPEST || walk.left <= 0) return ANYTHING;
+  walk.left -= 1;
+  const schema = resolve(written, walk);
+  const below = (part: unknown): Shape => shapeOf(part, walk, depth + 1);
   if ("const" in schema) return ofValues([schema["const"]]);
   if (Array.isArray(schema["enum"])) return ofValues(schema["enum"]);
   const choices = [schema["anyOf"], schema["oneOf"]].find((choice) => Array.isArray(choice)) as unknown[] | undefined;
-  if (choices !== undefined) return united(choices.map((choice) => shapeOf(choice, root, depth + 1)));
+  if (choices !== undefined) return united(choices.map(below));
   const types = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
   const kinds = new Set(types.filter((type): type is Kind => KINDS.has(String(type))));
+  // Often a single reference, so that something can be said beside it.
+  if (kinds.size === 0)
+    return (
+      listOf(schema["allOf"])
+        .map(below)
+        .find((part) => part.kinds.size > 0) ?? ANYTHING
+    );
   if (!kinds.has("array")) return { kinds };
-  return { kinds, items: shapeOf(schema["items"], root, depth + 1) };
+  return { kinds, items: below(schema["items"]) };
 }
 
 function ofValues(values: readonly unknown[]): Shape {
@@ -94,7 +147,7 @@ function united(shapes: readonly Shape[]): Shape {
   if (shapes.some(({ kinds }) => kinds.size === 0)) return ANYTHING;
   const kinds = new Set(shapes.flatMap((shape) => [...shape.kinds]));
   const values = shapes.every((shape) => shape.values !== undefined)
-    ? shapes.flatMap((shape) => shape.values ?? [])
+    ? [...new Set(shapes.flatMap((shape) => shape.values ?? []))]
     : undefined;
   const items = shapes.flatMap((shape) => (shape.items === undefined ? [] : [shape.items]));
   const [item] = items;

@@ -18,6 +18,8 @@ export interface SignIn {
   readonly say: (text: string) => void;
   /** A line that may be left out. */
   readonly note: (text: string) => void;
+  /** What is under way. */
+  readonly busy: (text: string) => void;
 }
 
 /** Opens an address in the person's browser; false where that cannot be done. */
@@ -45,7 +47,12 @@ export async function authorizerFor(
       person.note(`Warning: the token goes to ${url.host} over http, and anybody on the way can read it`);
     }
     const { bearerToken } = await import("../client/oauth/bearer-token.ts");
-    return bearerToken(token);
+    try {
+      return bearerToken(token);
+    } catch {
+      const where = values.token === undefined ? TOKEN_VARIABLE : "--token";
+      throw new UsageError(`${where} is no token: it has what cannot stand in a header`);
+    }
   }
   if ((values.header ?? []).some((header) => /^authorization:/i.test(header))) return undefined;
   const [{ oauth }, { fileTokens }, { loopbackRedirect }] = await Promise.all([
@@ -75,9 +82,10 @@ export async function authorizerFor(
 }
 
 /** The person is told before anything opens, and can go there by hand. */
-async function send(page: URL, url: URL, { say }: SignIn): Promise<void> {
+async function send(page: URL, url: URL, { say, busy }: SignIn): Promise<void> {
   say(`${url.host} wants you to sign in, at ${page.host}. The browser opens; if it does not, open this address:`);
   say(harmless(page.href));
+  busy(`Waiting until you have signed in at ${page.host}`);
   await openPage(page);
 }
 

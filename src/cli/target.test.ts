@@ -42,6 +42,8 @@ describe("a target", () => {
     [["notes"], "notes is no target: a target is a URL such as"],
     [["ftp://x/y"], "ftp://x/y is no target"],
     [["http://"], "http:// is no target"],
+    [["http://ann:secret@x/mcp"], "A name and a password do not belong into a URL"],
+    [["http://x/mcp", "--", "node"], "A URL or a command: one target, not both"],
     [["--"], "-- needs a command behind it"],
     [["--", "https://x/mcp"], "https://x/mcp is a URL, which stands in front, without --"],
     [["--token", "t", "--", "node"], "--token goes with a URL, not with a command"],
@@ -63,6 +65,11 @@ describe("a target", () => {
     expect(() => line(...args)).toThrow(words);
   });
 
+  it("may stand beside an address that is to be read", () => {
+    const { end, words } = readLine("read", ["http://x/page", "--", "node"], {}, "");
+    expect({ end, words }).toEqual({ end: { command: "node", args: [], env: {} }, words: ["http://x/page"] });
+  });
+
   it("may be spoken to in any revision that there is", () => {
     for (const { name } of REVISIONS) expect(line(URL_TEXT, "--revision", name).values.revision).toBe(name);
   });
@@ -78,11 +85,14 @@ describe("headers", () => {
     expect(headersOf({})).toEqual({});
   });
 
-  it.each(["no colon", ": value", "bad name: x", "A: b\r\nC: d"])("%j is refused, and not repeated", (header) => {
-    expect(() => headersOf({ header: [header] })).toThrow(
-      new UsageError("--header must be written 'Name: value', on one line"),
-    );
-  });
+  it.each(["no colon", ": value", "bad name: x", "A: b\r\nC: d", "A: \u65e5", "A: \u0000"])(
+    "%j is refused, and not repeated",
+    (header) => {
+      expect(() => headersOf({ header: [header] })).toThrow(
+        new UsageError("--header must be written 'Name: value', on one line, in Latin letters"),
+      );
+    },
+  );
 });
 
 describe("roots", () => {

@@ -75,6 +75,8 @@ command; 3 not signed in, or not allowed; 4 the server cannot be reached, or doe
 5 the tool failed; 130 interrupted.
 `;
 
+const ADDRESS = /^https?:\/\//i;
+
 export interface CommandEnd {
   readonly command: string;
   readonly args: readonly string[];
@@ -106,7 +108,14 @@ export function readLine<const F extends Flags>(
   const line = parseFlags(name, own, { ...flags, ...TARGET_FLAGS }, needs as Record<string, string>);
   const values = line.values as Values<F> & TargetValues;
   check(values);
-  if (at >= 0) return { end: commandEnd(args.slice(at + 1), values), words: line.positionals, values };
+  if (at >= 0) {
+    const end = commandEnd(args.slice(at + 1), values);
+    // What is read may well stand at a web address.
+    if (name !== "read" && ADDRESS.test(line.positionals[0] ?? "")) {
+      throw new UsageError("A URL or a command: one target, not both");
+    }
+    return { end, words: line.positionals, values };
+  }
   const [target, ...words] = line.positionals;
   if (target === undefined) throw new UsageError(`${name} needs a target\n\n${usage}`);
   return { end: urlEnd(target, values), words, values };
@@ -133,7 +142,7 @@ function check(values: TargetValues): void {
 
 function commandEnd([command, ...args]: readonly string[], values: TargetValues): CommandEnd {
   if (command === undefined) throw new UsageError("-- needs a command behind it, such as -- node server.js");
-  if (/^https?:\/\//i.test(command)) throw new UsageError(`${command} is a URL, which stands in front, without --`);
+  if (ADDRESS.test(command)) throw new UsageError(`${command} is a URL, which stands in front, without --`);
   const stray = OF_URLS.find((name) => values[name] !== undefined);
   if (stray !== undefined) throw new UsageError(`--${stray} goes with a URL, not with a command`);
   const { cwd, env = [] } = values;
@@ -149,8 +158,13 @@ function urlEnd(target: string, values: TargetValues): URL {
   const stray = OF_COMMANDS.find((name) => values[name] !== undefined);
   if (stray !== undefined) throw new UsageError(`--${stray} goes with a command: -- COMMAND ARGS...`);
   const forms = "a target is a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
-  if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) throw new UsageError(`${target} is no target: ${forms}`);
-  return new URL(target);
+  if (!ADDRESS.test(target) || !URL.canParse(target)) throw new UsageError(`${target} is no target: ${forms}`);
+  const url = new URL(target);
+  if (url.username !== "" || url.password !== "") {
+    // Not repeated: it may be a secret.
+    throw new UsageError("A name and a password do not belong into a URL; send them by --header 'Authorization: ...'");
+  }
+  return url;
 }
 
 /** As it is told to the person: without what may be a secret. */
@@ -160,9 +174,10 @@ export function endName(end: End): string {
 
 export function headersOf({ header = [] }: TargetValues): Readonly<Record<string, string>> {
   const pairs = header.map((text): [string, string] => {
-    const [, name = "", value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*$/.exec(text) ?? [];
+    const [, name = "", value = ""] =
+      /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*$/.exec(text) ?? [];
     // What was written is not repeated: it may be a secret.
-    if (name === "") throw new UsageError("--header must be written 'Name: value', on one line");
+    if (name === "") throw new UsageError("--header must be written 'Name: value', on one line, in Latin letters");
     return [name, value];
   });
   return Object.fromEntries(pairs);

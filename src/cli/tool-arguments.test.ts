@@ -46,6 +46,7 @@ describe("a text", () => {
     [{ $ref: "#/$defs/loop" }, ["3"], "3"],
     [{ $ref: "https://elsewhere.example/schema" }, ["3"], "3"],
     [true, ["3"], "3"],
+    [{ allOf: [{ description: "x" }, { $ref: "#/$defs/size" }] }, ["3"], 3],
   ])("for %j, given %j", (schema, given, value) => {
     const $defs = { size: { type: "integer" }, loop: { $ref: "#/$defs/loop" } };
     const { args } = toolArguments(tool({ it: schema }, { $defs }), texts(...given.map((text) => `it=${text}`)));
@@ -58,6 +59,7 @@ describe("a text", () => {
     [{ type: "integer" }, "", "count must be an integer: "],
     [{ type: "integer" }, "12345678901234567890", "count must lie between -(2^53 - 1) and 2^53 - 1"],
     [{ type: "number" }, "0x10", "count must be a number: 0x10"],
+    [{ type: "number" }, "1e999", "count must be a number: 1e999"],
     [{ type: ["number", "null"] }, "nul", "count must be a number or null: nul"],
     [{ type: "boolean" }, "yes", "count must be true or false: yes"],
     [{ type: "object" }, "abc", "count must be a JSON object: abc"],
@@ -107,6 +109,36 @@ describe("arguments of a tool", () => {
     for (const schema of [undefined, null, 3, [], { properties: 3, required: "x" }, { properties: { a: null } }]) {
       expect(propertiesOf(schema).every(({ name }) => name === "a")).toBe(true);
     }
+  });
+});
+
+describe("the schema of a whole tool", () => {
+  const size = { type: "integer" };
+  it.each([
+    [
+      "a reference",
+      { $ref: "#/$defs/all", $defs: { all: { properties: { size }, required: ["size"] } } },
+      "size=integer",
+    ],
+    ["parts", { properties: { a: {} }, allOf: [{ properties: { size }, required: ["size"] }] }, "[a=any] size=integer"],
+    [
+      "choices, of which each needs its own",
+      {
+        oneOf: [
+          { properties: { kind: { const: "round" }, size }, required: ["kind", "size"] },
+          { properties: { kind: { const: "flat" }, name: { type: "string" } }, required: ["kind"] },
+        ],
+      },
+      "kind=round|flat [size=integer] [name=string]",
+    ],
+  ])("may be made of %s", (_, schema, words) => {
+    expect(signature(propertiesOf(schema))).toBe(words);
+  });
+
+  it("that goes in many circles is left after a while", () => {
+    const again = Array.from({ length: 50 }, () => ({ $ref: "#/$defs/it" }));
+    const $defs = { it: { anyOf: again, allOf: again, properties: { a: { anyOf: again } } } };
+    expect(propertiesOf({ $ref: "#/$defs/it", $defs }).map(({ name }) => name)).toEqual(["a"]);
   });
 });
 

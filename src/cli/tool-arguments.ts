@@ -2,10 +2,11 @@
 // what cannot be, what is missing and what is given twice is said before anything is sent. Whether the values are good
 // is for the end to say.
 
-import type { Prompt, Tool } from "../protocol/model/index.ts";
+import type { Prompt, PromptArgument, Tool } from "../protocol/model/index.ts";
 import type { Given } from "./arguments.ts";
 import { UsageError } from "./exit-codes.ts";
 import { oneLine } from "./harmless.ts";
+import { sound } from "./names.ts";
 import { propertiesOf, shapeText, type Property, type Shape } from "./schema-shape.ts";
 import { columns } from "./columns.ts";
 
@@ -48,11 +49,11 @@ export function promptArguments(prompt: Prompt, given: readonly Given[]): Readon
 }
 
 export function promptProperties(prompt: Prompt): Property[] {
-  return (prompt.arguments ?? []).map(({ name, required, description }) => ({
+  return sound<PromptArgument>(prompt.arguments, "name").map(({ name, required, description }) => ({
     name,
     required: required === true,
     shape: { kinds: new Set(["string"] as const) },
-    ...(description === undefined ? undefined : { description }),
+    ...(typeof description === "string" ? { description } : undefined),
   }));
 }
 
@@ -115,7 +116,9 @@ function oneOf(key: string, text: string, values: readonly unknown[]): unknown {
 }
 
 function numberOf(text: string): number | undefined {
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+  // JSON has no word for what is too large.
+  return Number.isFinite(number) ? number : undefined;
 }
 
 function jsonOf(key: string, text: string, what: string): unknown {

@@ -159,3 +159,14 @@ describe("a client's cache", () => {
     expect(reads).toBe(4);
   });
 });
+
+describe("whose it is", () => {
+  it("keeps what was made for one identity from another", () => {
+    const cache = new Cache();
+    const request = { method: "resources/read", params: { uri: "a://b" } };
+    const result = { resultType: "complete", contents: [], ttlMs: 60_000, cacheScope: "private" };
+    cache.slot(request, "one")?.keep(result);
+    expect(cache.slot(request, "one")?.kept).toBe(result);
+    expect(cache.slot(request, "other")?.kept).toBeUndefined();
+  });
+});

@@ -1,7 +1,7 @@
 // Results that an end allows to be used again: lists, what was read, and what the end says of itself, for as
 // long as their `ttlMs` says, by a clock that only goes forward. A change that the end tells of drops what it
-// touches, also what is still on its way. One client is one caller, so `cacheScope` sets no bound here:
-// private results stay with the caller that they were made for.
+// touches, also what is still on its way. What was made for one identity is not shown to another: a client that may
+// prove another at any time says with each request whose it is.
 
 import type { Notification, Request, Result } from "../core/handler.ts";
 import { CACHEABLE } from "../protocol/cacheable.ts";
@@ -52,11 +52,11 @@ export class Cache {
     return this.#entries.size;
   }
 
-  /** Undefined where the result of such a request is never kept. */
-  slot({ method, params }: Request): Slot | undefined {
+  /** Undefined where the result of such a request is never kept. `identity` is whose it is, in any words. */
+  slot({ method, params }: Request, identity: string = ""): Slot | undefined {
     if (!CACHEABLE.has(method) || params["inputResponses"] !== undefined || params["requestState"] !== undefined)
       return undefined;
-    const key = `${method} ${JSON.stringify(params)}`;
+    const key = `${method} ${JSON.stringify(params)} ${identity}`;
     const changes = this.#changes.get(method);
     return {
       kept: this.#get(key),

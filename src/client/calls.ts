@@ -50,17 +50,19 @@ export class Calls {
   /** A request that may be answered from the cache. */
   async cached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
     const request: Request = { method, params: withMeta(params, options.meta) };
-    const slot = this.#contexts.cache?.slot(request);
+    const { cache, identity } = this.#contexts;
+    const who = cache?.slot(request) === undefined ? undefined : await identity?.();
+    const slot = cache?.slot(request, who);
     if (slot === undefined) return this.#run(request, options).then(({ result }) => result);
-    if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason);
+    if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason, false);
     if (slot.kept !== undefined) return slot.kept;
     const { result, rounds } = await this.#run(request, options).catch((error: unknown) => {
       // A cursor that the end no longer knows came from a page that we kept too long.
       if (params["cursor"] !== undefined && error instanceof McpError) this.#contexts.cache?.forget(method);
       throw error;
     });
-    // What came of answers is for whoever gave them.
-    if (rounds === 1) slot.keep(result);
+    // What came of answers is for whoever gave them; and who asks may have become another meanwhile.
+    if (rounds === 1 && (await identity?.()) === who) slot.keep(result);
     return result;
   }
 
@@ -122,7 +124,7 @@ export class Calls {
     run: (context: Context, stop: AbortController) => Promise<T>,
   ): Promise<T> {
     const { signal } = options;
-    if (signal?.aborted === true) throw cancelled(what, signal.reason);
+    if (signal?.aborted === true) throw cancelled(what, signal.reason, false);
     const stop = new AbortController();
     const forget = onAbort(signal, () => stop.abort(signal?.reason));
     const cap = options.maxTimeout ?? this.#maxTimeout;
@@ -163,8 +165,11 @@ function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Contex
   return { ...(idleMs === undefined ? undefined : { idleMs }), ...(cap === undefined ? undefined : { totalMs: 0 }) };
 }
 
-export function cancelled(method: string, reason: unknown): LinkError {
-  return new LinkError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, { cause: reason });
+export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): LinkError {
+  return new LinkError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, {
+    cause: reason,
+    mayHaveRun,
+  });
 }
 
 function tooLong(method: string, cap: number): LinkError {

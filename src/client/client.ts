@@ -246,6 +246,7 @@ export class Client {
     throw new LinkError(
       "refused",
       `The end has not declared the capability ${name}, which ${method} needs; request() sends it all the same`,
+      { mayHaveRun: false },
     );
   }
 

@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { onAbort } from "../core/abort.ts";
+import type { Authorizer } from "../core/authorizer.ts";
 import type { LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
@@ -51,6 +52,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     info,
     asks,
     cache: options.cache === false ? undefined : new Cache(),
+    identity: identityBy(target, options.auth),
     ...(logLevel === undefined ? undefined : { logLevel }),
     ...(onLog === undefined ? undefined : { onLog }),
     ...(onProgress === undefined ? undefined : { onProgress }),
@@ -75,7 +77,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   } finally {
     forget();
   }
-  contexts.cache?.slot({ method: "server/discover", params: {} })?.keep(found.opened.discovered);
+  const who = contexts.cache === undefined ? undefined : await contexts.identity?.();
+  contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.keep(found.opened.discovered);
   const client = new Client({ ...found, contexts, timeouts });
   closeWith(client, signal);
   return client;
@@ -120,6 +123,13 @@ async function openTarget(
 }
 
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
+
+/** The proof that goes with a request: whoever shows another may be another. */
+function identityBy(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {
+  if (auth === undefined || (typeof target !== "string" && !(target instanceof URL))) return undefined;
+  const { signal } = new AbortController();
+  return async () => (await auth.authorize({ method: "POST", url: new URL(target), signal }))["authorization"];
+}
 
 function closeWith(client: Client, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;

@@ -27,6 +27,8 @@ export interface ContextsOptions extends Listeners {
   readonly info: NonNullable<Caller["info"]>;
   readonly asks: Asks;
   readonly cache?: Cache | undefined;
+  /** Who asks, as the end can tell; left out where that never changes. */
+  readonly identity?: (() => Promise<string | undefined>) | undefined;
   readonly logLevel?: LogLevel;
   readonly onNotification?: (notification: Notification) => void;
 }
@@ -39,6 +41,7 @@ export interface Wanted extends Listeners {
 export class Contexts {
   readonly home: Context;
   readonly cache: Cache | undefined;
+  readonly identity: ContextsOptions["identity"];
   /** The level of calls that name none. */
   level: LogLevel | undefined;
   readonly #options: ContextsOptions;
@@ -48,6 +51,7 @@ export class Contexts {
   constructor(options: ContextsOptions) {
     this.#options = options;
     this.cache = options.cache;
+    this.identity = options.identity;
     this.level = options.logLevel ?? (options.onLog === undefined ? undefined : "info");
     this.#caller = { info: options.info, capabilities: options.asks.capabilities };
     this.home = {

@@ -32,17 +32,23 @@ async function requesterBy(given: typeof fetch | undefined): Promise<Requester> 
   return (await import("../transport/http/node-requester.ts")).nodeRequester();
 }
 
+const UNSENT = { mayHaveRun: false };
+
 function addressOf(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
-  if (!URL.canParse(text)) throw new LinkError("refused", `Cannot connect to ${text}: it is no URL; ${advice}`);
+  if (!URL.canParse(text)) throw new LinkError("refused", `Cannot connect to ${text}: it is no URL; ${advice}`, UNSENT);
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new LinkError("refused", `Cannot connect to ${text}: it is neither http nor https; ${advice}`);
+    throw new LinkError("refused", `Cannot connect to ${text}: it is neither http nor https; ${advice}`, UNSENT);
   }
   if (url.username !== "" || url.password !== "") {
     const why = "a name and a password do not belong into an address";
-    throw new LinkError("refused", `Cannot connect to ${url.host}: ${why}; send them by \`headers\` or \`auth\``);
+    throw new LinkError(
+      "refused",
+      `Cannot connect to ${url.host}: ${why}; send them by \`headers\` or \`auth\``,
+      UNSENT,
+    );
   }
   url.hash = "";
   return url;

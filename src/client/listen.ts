@@ -68,7 +68,7 @@ export class Listens {
     options: ListenOptions = {},
   ): Promise<Subscription> {
     const { signal, timeout = this.#ackMs } = options;
-    if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason);
+    if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason, false);
     const listening = new Listening(onEvent);
     const { stop } = listening;
     const forget = onAbort(signal, () => stop.abort(signal?.reason));

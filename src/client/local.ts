@@ -50,7 +50,7 @@ class Local {
     const { method, params } = request;
     const { signal } = context;
     if (this.#over.signal.aborted) throw this.#over.signal.reason as LinkError;
-    if (signal.aborted) throw cancelled(method, signal.reason);
+    if (signal.aborted) throw cancelled(method, signal.reason, false);
     checkParams(method, params);
     const stop = new AbortController();
     const timeouts =

@@ -77,7 +77,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     try {
       const state = await calls.work(`Waiting for the task ${this.id}`, options, (context) => {
         const ask = (question: Request, how: AskOptions): Promise<Result> => context.ask(question, how);
-        const waiter = { handler, context: declaringTasks(context), tool: this.#tool, ask };
+        const waiter = { handler, context: declaringTasks(context), tool: this.#tool, isPatient: true, ask };
         return untilOver(this.#watch, this.#questions, waiter);
       });
       return outcomeFor(state) as CallToolResult;

@@ -15,6 +15,7 @@ import type { Json } from "../protocol/revision.ts";
 import { isOver } from "../protocol/tasks.ts";
 import type { TaskBackHost } from "./task-back-door.ts";
 import { seedOf, TaskWatch } from "./task-watch.ts";
+import { canCancel } from "./unheard-task.ts";
 
 /** How long a look waits for the question that the end says it has. */
 const QUESTION_MS = 500;
@@ -98,6 +99,10 @@ export class EndTask {
   /** Nothing is owed but the acknowledgement: it may be over, or the end unable to cancel it. */
   async cancel(context: Context): Promise<void> {
     if (this.watch.isOver) return;
+    if (!canCancel(this.#host)) {
+      this.#giveUp();
+      return;
+    }
     try {
       const said = await this.#host.send({ method: "tasks/cancel", params: { taskId: this.watch.id } }, context);
       if (said["status"] === "cancelled") await this.take(said);
@@ -115,6 +120,13 @@ export class EndTask {
     this.#questions.drop(reason);
     this.#stop.abort(reason);
     this.#leave();
+  }
+
+  /** The end has not said that it can be told so: it is over for us alone. */
+  #giveUp(): void {
+    const statusMessage = "Cancelled by request; the end cannot cancel tasks, and may still be at work on it";
+    this.#fields = { ...this.#fields, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() };
+    this.watch.take(this.#fields);
   }
 
   async #look(): Promise<Json> {

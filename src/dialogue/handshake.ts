@@ -25,6 +25,8 @@ export interface HandshakeOptions {
 export interface Terms {
   readonly revision: Revision;
   readonly capabilities: Json;
+  /** The same in the end's own words. */
+  readonly offered: Json;
   /** The end's answer, as an answer to `server/discover`. */
   readonly discovered: Result;
 }
@@ -49,7 +51,8 @@ export async function shakeHands(
     const known = options.accepts.map((accepted) => accepted.name).join(", ");
     throw new LinkError("protocol", `The end answered initialize with revision ${String(name)}; we speak ${known}`);
   }
-  const capabilities = revision.lift.serverCapabilities((answer["capabilities"] as Json | undefined) ?? {});
+  const offered = (answer["capabilities"] as Json | undefined) ?? {};
+  const capabilities = revision.lift.serverCapabilities(offered);
   const serverInfo = isObject(answer["serverInfo"]) ? revision.lift.implementation(answer["serverInfo"]) : undefined;
   const discovered: Result = {
     resultType: "complete",
@@ -59,5 +62,5 @@ export async function shakeHands(
     cacheScope: "private",
     ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
   };
-  return { revision, capabilities, discovered };
+  return { revision, capabilities, offered, discovered };
 }

@@ -75,6 +75,9 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
     if (error instanceof LinkError)
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
+  // Only an end that knows exchanges says so.
+  if (problem instanceof McpError && MODERN.some((kind) => codeOf(kind, revision) === (problem as McpError).code))
+    return { back: undefined, error: problem, final: true };
   const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && names?.includes(name) === true);
   // Also the one that was refused: some ends refuse the first request whatever it says.
   if (common !== undefined && again) return ask(wire, options, common, false);
@@ -85,6 +88,8 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
   const message = `The end speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
   return { back: undefined, error: new LinkError("protocol", message, { cause: problem }), final };
 }
+
+const MODERN = ["header_mismatch", "missing_capability"] as const;
 
 function isSession(name: string): boolean {
   return REVISIONS.some((revision) => revision.style === "session" && revision.name === name);

@@ -1,7 +1,11 @@
 // How long to wait before an end is tried again: ever longer, never exactly the same, so that many callers of one end
-// that came back do not all knock at once. Also the waiting itself, which the end of a request ends.
+// that came back do not all knock at once. Also the waiting itself, which the end of a request ends, and patience with
+// an end that may never answer.
 
 import { onAbort } from "../core/abort.ts";
+import { LinkError } from "../core/errors.ts";
+import { forgettable } from "../core/promises.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
 
 const FIRST_MS = 1_000;
 const FACTOR = 1.6;
@@ -31,4 +35,23 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
       reject(signal.reason as Error);
     });
   });
+}
+
+/** Work that is given up after so long, or with the signal: its own signal tells it, and it is not waited for. */
+export async function bounded<T>(
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const stop = new AbortController();
+  const late = (): void => stop.abort(new LinkError("timeout", `The end did not answer in ${ms} ms`));
+  const timer = setTimeout(late, ms);
+  const forget = onAbort(signal, () => stop.abort(signal.reason));
+  try {
+    return await unlessAborted(stop.signal, forgettable(work(stop.signal)));
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
 }

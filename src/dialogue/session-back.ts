@@ -44,7 +44,7 @@ export class SessionBack implements Role {
     };
     const renewal = new SessionRenewal(begin, options.home.signal);
     this.#renewal = renewal;
-    const within: SessionRenewal["within"] = (work) => renewal.within(work);
+    const within: SessionRenewal["within"] = (work, signal) => renewal.within(work, signal);
     this.#changes = new SessionChanges(wire, within, () => this.#capabilities, options.home);
     this.handler = (request, context) => this.#handle(request, context);
     this.#tasks = new TaskBackDoor({
@@ -52,8 +52,9 @@ export class SessionBack implements Role {
       handler: this.handler,
       revision: () => this.revision,
       capabilities: () => this.#capabilities,
+      offered: () => this.#terms.offered,
       plain: (request, context) => this.#plain(request, context),
-      send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how)),
+      send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how), context.signal),
       enter: (caller) => this.#origins.enter(caller),
     });
   }
@@ -86,6 +87,10 @@ export class SessionBack implements Role {
     this.#renewal.lost();
   }
 
+  missed(): void {
+    this.#changes.tellAll();
+  }
+
   /** What the end had been told in the session before. */
   async #resume(): Promise<void> {
     this.#wire.notify("notifications/initialized");
@@ -106,7 +111,7 @@ export class SessionBack implements Role {
 
   async #plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    const answer = await this.#renewal.within(() => this.#send(request, context));
+    const answer = await this.#renewal.within(() => this.#send(request, context), context.signal);
     return this.#tasks.noted(method, this.revision.lift.result(method, answer));
   }
 
@@ -123,7 +128,7 @@ export class SessionBack implements Role {
     };
     const leave = this.#origins.enter(context.caller);
     try {
-      const answer = await this.#wire.call(method, params, context);
+      const answer = await this.#wire.call(method, params, context, how.leaving);
       // Said by a caller itself: a session that comes after this one is to be told the same.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;

@@ -93,14 +93,20 @@ export class SessionChanges {
     }
   }
 
-  /** In a new session the end knows of no subscription, and of what happened between the two nobody was told. */
+  /** In a new session the end knows of no subscription. */
   async renew(): Promise<void> {
     const uris = [...this.#subscribed.keys()];
     await Promise.all(
       uris.map((uri) => this.#wire.call("resources/subscribe", () => ({ uri }), this.#home).catch(() => undefined)),
     );
+    this.tellAll();
+  }
+
+  /** Changes may have been missed: whoever listens is told that all of it may have changed. */
+  tellAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
-    for (const uri of uris) this.deliver({ method: "notifications/resources/updated", params: { uri } });
+    for (const uri of this.#subscribed.keys())
+      this.deliver({ method: "notifications/resources/updated", params: { uri } });
   }
 
   deliver(event: Notification): void {

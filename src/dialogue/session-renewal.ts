@@ -4,6 +4,8 @@
 
 import { LinkError } from "../core/errors.ts";
 import { forgettable } from "../core/promises.ts";
+import { textOf } from "../core/text.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
 import { SessionLost } from "../transport/transport.ts";
 import { backoffMs, pause } from "./pacing.ts";
 
@@ -21,15 +23,18 @@ export class SessionRenewal {
     this.#over = over;
   }
 
-  /** Does the work in a session, and once more in the next if this one turns out to be lost. */
-  async within<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#isLost) await this.#renew(this.#count).catch(unsent);
+  /**
+   * Does the work in a session, and once more in the next if this one turns out to be lost. Who has gone by then does
+   * not wait for it.
+   */
+  async within<T>(work: () => Promise<T>, signal: AbortSignal = this.#over): Promise<T> {
+    if (this.#isLost) await this.#renewed(this.#count, signal);
     const count = this.#count;
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
-      await this.#renew(count).catch(unsent);
+      await this.#renewed(count, signal);
       return work();
     }
   }
@@ -44,9 +49,19 @@ export class SessionRenewal {
     for (let failures = 0; ; failures += 1) {
       try {
         return await this.#renew(count);
-      } catch {
+      } catch (error) {
+        // Nobody is asked again and again to sign in for what nobody has called: the next call says so.
+        if (error instanceof LinkError && error.kind === "unauthorized") return;
         await pause(backoffMs(failures), this.#over);
       }
+    }
+  }
+
+  async #renewed(count: number, signal: AbortSignal): Promise<void> {
+    try {
+      await unlessAborted(signal, forgettable(this.#renew(count)));
+    } catch (error) {
+      throw signal.aborted ? cancelled(signal) : unsent(error);
     }
   }
 
@@ -70,12 +85,17 @@ export class SessionRenewal {
 }
 
 /** Why there is no session; the request that wanted one was not sent. */
-function unsent(error: unknown): never {
-  if (!(error instanceof LinkError)) throw error;
+function unsent(error: unknown): unknown {
+  if (!(error instanceof LinkError)) return error;
   const { kind, status, message } = error;
-  throw new LinkError(kind, `The end has forgotten the session, and another could not be begun: ${message}`, {
+  return new LinkError(kind, `The end has forgotten the session, and another could not be begun: ${message}`, {
     cause: error,
     mayHaveRun: false,
     ...(status === undefined ? undefined : { status }),
   });
+}
+
+function cancelled({ reason }: AbortSignal): unknown {
+  if (reason instanceof LinkError) return reason;
+  return new LinkError("cancelled", `Cancelled: ${textOf(reason)}`, { cause: reason, mayHaveRun: false });
 }

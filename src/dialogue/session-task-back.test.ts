@@ -3,7 +3,7 @@
 // in the newest.
 
 import { describe, expect, it, vi } from "vitest";
-import { as, desk, KNOWS, silence, TEXT, unaware, UNKNOWN } from "../../test/support/session-task-desk.ts";
+import { as, desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN } from "../../test/support/session-task-desk.ts";
 import { RELATED } from "../../test/support/session-task-end.ts";
 import type { Context } from "../core/context.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -63,14 +63,23 @@ describe("a call", () => {
     ["maybe", true, true],
     ["never", "if-it-can", false],
     ["silent", "if-it-can", false],
-    // Who insists is told by the end what it thinks of that.
-    ["never", true, true],
     ["nowhere", undefined, false],
+    // What is wrong with it the end will say.
+    ["nowhere", true, false],
   ] as const)("of %s, whose caller wants a task %j: as one %j", async (name, wanted, isTask) => {
     const { ask, end } = await desk({ tools });
     const result = await ask("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_WANTED]: wanted }) });
     expect(result.resultType).toBe(isTask ? "task" : "complete");
     expect("task" in end.last("tools/call")).toBe(isTask);
+  });
+
+  it.each(["never", "silent"])("of %s, whose caller insists on a task, is refused and not sent", async (name) => {
+    const { ask, end } = await desk({ tools });
+    await expect(ask("tools/call", { name, [TASK_WANTED]: true })).rejects.toMatchObject({
+      code: -32601,
+      message: `Tool ${name} cannot be run as a task`,
+    });
+    expect(end.all("tools/call")).toEqual([]);
   });
 
   it("lists the tools once, page by page, and again after they have changed", async () => {
@@ -236,7 +245,49 @@ describe("a task", () => {
   });
 });
 
+it("asks an end that makes no tasks for none", async () => {
+  const { ask, end } = await desk({ capabilities: { tools: {}, tasks: { list: {}, cancel: {} } } });
+  for (const method of ["tasks/get", "tasks/cancel", "tasks/list"]) {
+    await expect(ask(method, { taskId: "x", [TASKS_LISTED]: true })).rejects.toMatchObject({ code: -32601 });
+    expect(end.all(method)).toEqual([]);
+  }
+});
+
+it("hears what is said of a task before its call is answered", async () => {
+  const { ask, end, get } = await desk({
+    answer: ({ method, id }) => {
+      if (method !== "tools/call") return undefined;
+      end.make("quick");
+      end.finish("quick", "completed", { result: TEXT });
+      end.tell("quick");
+      end.peer.send({ id, result: { task: { ...end.make("other"), taskId: "quick" } } });
+      return silence;
+    },
+  });
+  await ask("tools/call", { name: "job" });
+  await end.peer.until(({ method }) => method === "tasks/result");
+  expect(await get("quick")).toMatchObject({ status: "completed", result: TEXT });
+  expect(end.all("tasks/get")).toEqual([]);
+});
+
 describe("cancelling", () => {
+  it("is for us alone where the end has not said that it can: it is not asked, and whoever looks is told", async () => {
+    const capabilities = { tools: {}, tasks: { list: {}, requests: { tools: { call: {} } } } };
+    const { end, start, ask, get, listen } = await desk({ capabilities });
+    const id = await start();
+    const { heard, over } = listen(id);
+    expect(await ask("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
+    await over;
+    const statusMessage = "Cancelled by request; the end cannot cancel tasks, and may still be at work on it";
+    expect(heard.at(-1)).toMatchObject({ taskId: id, status: "cancelled", statusMessage });
+    end.finish(id, "completed", { result: TEXT });
+    end.tell(id);
+    expect(await get(id)).toMatchObject({ status: "cancelled", statusMessage, ttlMs: 60_000 });
+    expect(await end.ask(id, "elicitation/create", FORM).answer).toHaveProperty("error");
+    expect(end.all("tasks/cancel")).toEqual([]);
+    expect(end.all("tasks/result")).toEqual([]);
+  });
+
   it("is passed on, and acknowledged also where there is nothing left to cancel", async () => {
     const { end, start, ask, get } = await desk();
     const id = await start();

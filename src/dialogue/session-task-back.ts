@@ -6,7 +6,7 @@
 import type { Caller, Context } from "../core/context.ts";
 import type { Notification, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
-import { invalidParams, methodNotFound } from "../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
@@ -26,10 +26,12 @@ import type { Besides } from "./session-changes.ts";
 import type { Asker, TaskBackHost } from "./task-back-door.ts";
 import { outcomeOf, taskToEnd } from "./task-drive.ts";
 import { checkAllowed, isProved } from "./task-rights.ts";
+import { cancelUnheard, leavingUnheard } from "./unheard-task.ts";
 
 /** How long the end is asked to keep a task; it may decide otherwise. */
 const TTL_MS = 3_600_000;
 const MOST_TASKS = 1_000;
+const MOST_EARLY = 100;
 
 interface Kept {
   readonly task: EndTask;
@@ -44,20 +46,23 @@ export class SessionTaskBack {
   /** By the ids of the calls that made them. */
   readonly #tokens = new Map<unknown, EndTask>();
   readonly #making = new Set<Promise<unknown>>();
+  /** What was said last of tasks that may be among those, by their ids. */
+  readonly #early = new Map<string, Params>();
 
   constructor(host: TaskBackHost) {
     this.#host = host;
   }
 
-  /** A call of a tool; where its caller insists on a task, the end says what it thinks of that. */
+  /** A call of a tool. Its caller gets no task that the tool cannot be, however it insists. */
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
+    if (support === "forbidden") throw neverTask(request.params["name"]);
     const declared = hasTasks(context.caller.capabilities);
     const wanted = (request.params as Wanting)[TASK_WANTED];
     const isWanted = declared && (wanted === true || (wanted !== undefined && support === "optional"));
     if (support !== "required" && !isWanted) return this.#host.plain(request, context);
     const making = this.#make(request, context, !declared);
     this.#making.add(making);
-    const made = await making.finally(() => this.#making.delete(making));
+    const made = await making.finally(() => this.#made(making));
     if (declared || made.resultType !== "task") return made;
     return outcomeOf(await taskToEnd(this.#host.handler, made, request, declaringTasks(context)));
   }
@@ -99,10 +104,10 @@ export class SessionTaskBack {
 
   /** The end says how a task stands. */
   hear(said: Params): void {
-    const task = this.#kept.get(String(said["taskId"]))?.task;
-    if (task === undefined || task.watch.isOver) return;
-    // Who waits looks for itself where this fails, and hears why.
-    task.take(said).catch(() => task.watch.wake());
+    const id = String(said["taskId"]);
+    const task = this.#kept.get(id)?.task;
+    if (task !== undefined) told(task, said);
+    else if (this.#making.size > 0 && this.#early.size < MOST_EARLY) this.#early.set(id, said);
   }
 
   /** Whether the token is that of a task. */
@@ -118,8 +123,11 @@ export class SessionTaskBack {
     const sent = (id: number): void => {
       if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
-    const answer = await this.#host.send(request, context, { more: { task: { ttl: TTL_MS } }, sent });
+    const leaving = leavingUnheard(this.#host, context);
+    const answer = await this.#host.send(request, context, { more: { task: { ttl: TTL_MS } }, sent, leaving });
     const said = answer["task"];
+    if (context.signal.aborted) cancelUnheard(this.#host, context.caller, said);
+    context.signal.throwIfAborted();
     // It may have thought better of it.
     if (!isObject(said)) return this.#host.revision().lift.result(request.method, answer);
     // An exchange is over with its answer: no later message can belong to it.
@@ -127,8 +135,15 @@ export class SessionTaskBack {
     const notify = (notification: Notification): void => context.notify(notification);
     const task = new EndTask(this.#host, context.caller, said, canHear ? notify : undefined);
     this.#keep(task, token);
+    const early = this.#early.get(task.watch.id);
+    if (early !== undefined) told(task, early);
     const { _meta } = answer;
     return { ...fieldsOf(this.#host, said), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
+  }
+
+  #made(making: Promise<unknown>): void {
+    this.#making.delete(making);
+    if (this.#making.size === 0) this.#early.clear();
   }
 
   async #find(id: string, context: Context): Promise<EndTask> {
@@ -190,6 +205,16 @@ const ANSWERED: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tas
 
 function checkDeclared(what: string, { caller }: { readonly caller: Caller }): void {
   if (!hasTasks(caller.capabilities)) throw tasksUndeclared(what);
+}
+
+function neverTask(toolName: unknown): McpError {
+  return McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
+}
+
+/** The end has said how it stands. */
+function told(task: EndTask, said: Params): void {
+  // Who waits looks for itself where this fails, and hears why.
+  if (!task.watch.isOver) task.take(said).catch(() => task.watch.wake());
 }
 
 function unknownTask(taskId: string): Error {

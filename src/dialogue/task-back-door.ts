@@ -6,12 +6,14 @@ import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
 import { isObject } from "../protocol/check.ts";
+import { methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { hasTasks, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
 import type { Besides } from "./session-changes.ts";
 import type { SessionTaskBack } from "./session-task-back.ts";
 import { TaskSupports } from "./task-support.ts";
+import type { Leaving } from "./wire.ts";
 
 /** How a request is sent. */
 export interface Sending {
@@ -19,6 +21,8 @@ export interface Sending {
   readonly more?: Json;
   /** Told the id that it has on the wire. */
   readonly sent?: (id: number) => void;
+  /** What becomes of it where its caller leaves. */
+  readonly leaving?: Leaving;
 }
 
 /** What the back lends. */
@@ -29,6 +33,8 @@ export interface TaskBackHost {
   revision(): Revision;
   /** What the end can do, in the newest shape. */
   capabilities(): Json;
+  /** The same in the end's own words. */
+  offered(): Json;
   /** A request that has nothing to do with tasks. */
   plain(request: Request, context: Context): Promise<Result>;
   /** The end's own answer, in its own revision; its errors are in the newest. */
@@ -56,7 +62,7 @@ export class TaskBackDoor {
   }
 
   takes(method: string): boolean {
-    return (method === "tools/call" || method.startsWith("tasks/")) && this.#isOpen;
+    return method.startsWith("tasks/") || (method === "tools/call" && this.#isOpen);
   }
 
   async answer(given: Request, context: Context): Promise<Result> {
@@ -68,9 +74,12 @@ export class TaskBackDoor {
       const list = (cursor?: string): Promise<Result> => this.#list(cursor, context);
       const support = await unlessAborted(context.signal, this.#supports.of(request.params["name"], list));
       const wanted = (request.params as Wanting)[TASK_WANTED];
-      if (support === "forbidden" && wanted !== true) return this.#host.plain(request, context);
-      return (await this.#load()).call(request, context, support);
+      // What is wrong with a call of a tool that is not listed, the end will say.
+      const isPlain = support === undefined || (support === "forbidden" && wanted !== true);
+      return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
+    // Only what was agreed on is asked for.
+    if (!this.#isOpen) throw methodNotFound(method);
     return (await this.#load()).answer(request, context);
   }
 

@@ -22,6 +22,8 @@ export interface Waiter {
   readonly context: Context;
   /** The name of the tool, for the text of errors. */
   readonly tool: unknown;
+  /** It need not be asked how the task stands before the end wants to be: its caller may surely see it. */
+  readonly isPatient?: boolean;
   /** Aborted when the way is gone on which questions go out. */
   readonly gone?: AbortSignal;
   readonly ask: (request: Request, options: AskOptions) => Promise<Result>;
@@ -43,6 +45,8 @@ export class TaskQuestions {
 
   /** Puts what has not been put yet. */
   put(watch: TaskWatch, waiter: Waiter, trouble: (trouble: Trouble) => void): void {
+    // On a way that is gone nothing is put: others may have one.
+    if (waiter.gone?.aborted === true) return;
     const open = watch.state["inputRequests"];
     for (const [key, question] of Object.entries(isObject(open) ? open : {})) {
       if (this.#isNew(key)) void this.#put(key, question, watch, waiter, trouble);
@@ -111,7 +115,7 @@ export async function untilOver(watch: TaskWatch, questions: TaskQuestions, wait
   const { signal } = waiter.context;
   const troubles: Trouble[] = [];
   try {
-    await watch.poll(waiter.context);
+    if (waiter.isPatient !== true || !watch.isFresh) await watch.poll(waiter.context);
     while (!watch.isOver) {
       if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
       await watch.changed(signal);
@@ -147,7 +151,7 @@ export async function callToEnd(handler: Handler, request: Request, context: Con
 export async function taskToEnd(handler: Handler, made: Result, request: Request, context: Context): Promise<Json> {
   const watch = new TaskWatch(handler, context, seedOf(made));
   const ask: Waiter["ask"] = (question, options) => context.ask(question, options);
-  const waiter: Waiter = { handler, context, tool: request.params["name"], ask };
+  const waiter: Waiter = { handler, context, tool: request.params["name"], isPatient: true, ask };
   const { signal } = context;
   // At once: who no longer wants the task may be about to close the way to it.
   const cancel = (): void => void cancelTask(watch, waiter);

@@ -42,13 +42,14 @@ export class TaskSupports {
     this.#changes += 1;
   }
 
-  async of(name: unknown, list: List): Promise<TaskSupport> {
-    if (typeof name !== "string") return "forbidden";
+  /** Undefined: the list, if there is one, does not name the tool. */
+  async of(name: unknown, list: List): Promise<TaskSupport | undefined> {
+    if (typeof name !== "string") return undefined;
     if (!this.#known.has(name) && !this.#isWhole) {
       // Without a list the call goes out as it is: what is wrong with it the end will say.
       await (this.#listing ??= this.#all(list).finally(() => (this.#listing = undefined))).catch(() => undefined);
     }
-    return this.#known.get(name) ?? "forbidden";
+    return this.#known.get(name);
   }
 
   async #all(list: List): Promise<void> {

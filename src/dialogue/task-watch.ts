@@ -28,6 +28,9 @@ const INVALID_PARAMS = -32602;
 /** Errors that say already what became of the task: one watch may stand behind another. */
 const EXPLAINED = new WeakSet<Error>();
 
+/** How tasks were made that were over already: what came of them can be asked for at once. */
+const UNFETCHED = new WeakSet<Json>();
+
 /** One pause until something may have changed, shared by all who wait. */
 interface Turn {
   readonly over: Promise<void>;
@@ -44,9 +47,13 @@ export class TaskWatch {
   readonly #told: (state: Json) => void;
   readonly #since = performance.now();
   #state: Json;
+  /** When it was last heard how it stands. */
+  #heardAt: number;
   #turn: Turn | undefined;
   #listening: AbortController | undefined;
   #isHeard = false;
+  /** What happened before the listen was granted may have been missed. */
+  #isBehind = false;
   #isClosed = false;
   #events = 0;
   #failures = 0;
@@ -58,6 +65,7 @@ export class TaskWatch {
     this.#handler = handler;
     this.#context = context;
     this.#state = state;
+    this.#heardAt = UNFETCHED.has(state) ? -Infinity : performance.now();
     this.#told = told;
   }
 
@@ -75,16 +83,26 @@ export class TaskWatch {
     return this.#isHeard;
   }
 
+  /** Whether it was heard how it stands so lately that the end does not want to be asked yet. */
+  get isFresh(): boolean {
+    const { status, inputRequests, pollIntervalMs } = this.#state;
+    if (status === "input_required" && !isObject(inputRequests)) return false;
+    return typeof pollIntervalMs === "number" && performance.now() < this.#heardAt + pollIntervalMs;
+  }
+
   /** Asks how it stands. Throws where the caller of this context may not know. */
   async refresh(context: Context = this.#context): Promise<Json> {
     if (this.isOver && !isProved(context.caller)) return this.#state;
     const heard = this.#events;
+    const isBehind = this.#isBehind;
     const request: Request = { method: "tasks/get", params: { taskId: this.id } };
     const { resultType: _complete, ...state } = await attempt(() => this.#handler(request, context)).catch((error) => {
       throw this.#explained(error);
     });
     // What was heard while we asked may be newer than the answer.
     if (heard === this.#events) this.take(state);
+    this.#heardAt = performance.now();
+    if (isBehind) this.#catchUp();
     return this.#state;
   }
 
@@ -187,13 +205,23 @@ export class TaskWatch {
     if (method === "notifications/subscriptions/acknowledged") {
       const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
       this.#isHeard = Array.isArray(granted) && granted.includes(this.id);
-      // What happened before the listen was granted may have been missed.
-      if (this.#isHeard) this.refresh().catch(() => undefined);
+      this.#isBehind = this.#isHeard;
+      // Whoever waits looks in any case when it is time.
+      if (this.#isHeard && !(this.isFresh && this.#turn !== undefined)) this.refresh().catch(() => undefined);
     } else if (method === "notifications/tasks" && params?.["taskId"] === this.id) {
       this.#events += 1;
       this.#failures = 0;
+      this.#heardAt = performance.now();
       this.take(params);
+      this.#catchUp();
     }
+  }
+
+  /** Nothing was missed, or it is known by now: whoever waits can do so for longer. */
+  #catchUp(): void {
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    this.wake();
   }
 
   /** Until something is heard, or it was time to ask again and there is an answer. */
@@ -219,7 +247,7 @@ export class TaskWatch {
   #pauseMs(): number {
     const wanted = this.#state["pollIntervalMs"];
     const ms = (typeof wanted === "number" && wanted > 0 ? wanted : POLL_MS) * 2 ** this.#failures;
-    const paced = this.#isHeard ? Math.max(ms, HEARD_POLL_MS) : ms;
+    const paced = this.#isHeard && !this.#isBehind ? Math.max(ms, HEARD_POLL_MS) : ms;
     return Math.min(Math.max(Math.min(paced, this.#leftMs()), SHORTEST_POLL_MS), LONGEST_POLL_MS);
   }
 
@@ -247,7 +275,10 @@ export class TaskWatch {
 /** How a task stands that was only just made. One that is over already has still to be asked for what came of it. */
 export function seedOf(made: Json): Json {
   const { resultType: _kind, _meta, ...state } = made;
-  return isOver(state["status"]) ? { ...state, status: "working" } : state;
+  if (!isOver(state["status"])) return state;
+  const seed = { ...state, status: "working" };
+  UNFETCHED.add(seed);
+  return seed;
 }
 
 const PASSING: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unreachable"]);

@@ -16,6 +16,7 @@ import {
   type Message,
   type NotificationMessage,
   type RequestMessage,
+  type ResponseMessage,
 } from "../jsonrpc/message.ts";
 import { isObject } from "../protocol/check.ts";
 import { methodNotFound } from "../protocol/errors.ts";
@@ -29,12 +30,26 @@ export interface Outgoing {
   readonly context: Context;
 }
 
+/** What becomes of a call that its caller leaves, where the end must not be told by `notifications/cancelled`. */
+export interface Leaving {
+  /** Aborted by the wire when the caller has left. */
+  readonly left: AbortController;
+  /** Aborted when its answer is no longer wanted either. */
+  readonly over: AbortSignal;
+  /** To whom goes what the end still says in the call. */
+  readonly context: Context;
+  /** Takes the answer that comes after that. */
+  readonly late: (answer: Params) => void;
+}
+
 /** A back, as the wire sees it. */
 export interface Role {
   request(message: RequestMessage, inbound: Inbound): void;
   notification(message: NotificationMessage, inbound: Inbound): void;
   /** The end has forgotten the session. */
   lost?(): void;
+  /** What the end had to say outside of any call may have been missed. */
+  missed?(): void;
 }
 
 /** Before it is known what the end speaks: it may ask whether we live, and nothing else. */
@@ -56,6 +71,8 @@ export class Wire {
   readonly #pending = new Pending("The end");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: LinkError) => void>();
+  /** Calls that were left, and whose answer is still wanted. */
+  readonly #left = new Map<number, Outgoing & Pick<Leaving, "late">>();
   #end: LinkError | undefined;
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
@@ -77,14 +94,18 @@ export class Wire {
     method: string,
     params: (id: number) => Params,
     context: Context,
+    leaving?: Leaving,
   ): Promise<{ readonly [key: string]: unknown }> {
     if (this.#end !== undefined) throw unsent(this.#end);
     const { signal } = context;
     if (signal.aborted) throw cancelled(signal);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    // The page on cancellation: `initialize` is never cancelled.
-    const cancel = (reason: string): void => (method === "initialize" ? undefined : this.#cancel(id, reason));
+    // The page on cancellation: `initialize` is never cancelled, nor in this way what makes a task.
+    const cancel = (reason: string): void => {
+      if (leaving !== undefined) this.#leave(id, method, leaving);
+      else if (method !== "initialize") this.#cancel(id, reason);
+    };
     const { id, answer } = this.#pending.open(method, timeouts, (error) => cancel(error.message));
     const abort = (): void => {
       if (this.#pending.fail(id, cancelled(signal))) cancel(reasonOf(signal));
@@ -94,9 +115,11 @@ export class Wire {
     try {
       // Whoever else is waited for, it is not the end that is late.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
+      const quiet = leaving === undefined ? undefined : { left: leaving.left.signal, over: leaving.over };
       this.#transport
-        .send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal, onWait })
+        .send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal, onWait, ...(quiet && { quiet }) })
         .catch((error: unknown) => {
+          this.#left.delete(id);
           this.#pending.fail(id, error as Error);
         });
       return await answer;
@@ -116,7 +139,7 @@ export class Wire {
 
   /** The call that a message came for, where the wire or a token says so. */
   callNamed(id: unknown): Outgoing | undefined {
-    return typeof id === "number" ? this.calls.get(id) : undefined;
+    return typeof id === "number" ? (this.calls.get(id) ?? this.#left.get(id)) : undefined;
   }
 
   /** Progress came in for the call. */
@@ -166,6 +189,7 @@ export class Wire {
       return;
     }
     if (inbound.kind === "lost") this.role.lost?.();
+    if (inbound.kind === "gap") this.role.missed?.();
     const { fault } = inbound;
     if (fault?.id !== undefined && fault.id !== null) this.#break(fault.id, fault.error.data);
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
@@ -183,9 +207,26 @@ export class Wire {
 
   #take(message: Message, inbound: Inbound): void {
     if (isResponse(message)) {
-      if (!this.#pending.settle(message)) this.strayAnswers += 1;
+      if (!this.#pending.settle(message)) this.#stray(message);
     } else if (isRequest(message)) this.role.request(message, inbound);
     else if (isNotification(message)) this.role.notification(message, inbound);
+  }
+
+  #stray(message: ResponseMessage): void {
+    const id = message.id instanceof Exact ? message.id.value : message.id;
+    const left = typeof id === "number" ? this.#left.get(id) : undefined;
+    if (left === undefined) {
+      this.strayAnswers += 1;
+      return;
+    }
+    this.#left.delete(left.id);
+    if ("result" in message) left.late(message.result);
+  }
+
+  #leave(id: number, method: string, { left, over, context, late }: Leaving): void {
+    this.#left.set(id, { id, method, context, late });
+    onAbort(over, () => this.#left.delete(id));
+    left.abort();
   }
 
   #cancel(requestId: number, reason: string): void {
@@ -195,6 +236,7 @@ export class Wire {
   #finish(reason: LinkError): void {
     if (this.#end !== undefined) return;
     this.#end = reason;
+    this.#left.clear();
     this.#pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }

@@ -20,6 +20,15 @@ export interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Called with true while somebody else than the end is waited for (a person who signs in), with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
+  /** For a request whose end is not told where its caller leaves it. */
+  readonly quiet?: QuietLeave;
+}
+
+export interface QuietLeave {
+  /** Aborted when its caller has left: what was not sent by then is not sent any more. */
+  readonly left: AbortSignal;
+  /** Aborted when its answer is no longer wanted either. */
+  readonly over: AbortSignal;
 }
 
 export interface ReplyOptions {
@@ -34,9 +43,10 @@ export interface Inbound {
   /**
    * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
    * "lost": the other side has forgotten the session that this wire carried, and a new one can be begun.
+   * "gap": what the other side said outside of any request may have been missed.
    * "end": the other side will send nothing more.
    */
-  readonly kind: "message" | "batch" | "fault" | "lost" | "end";
+  readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "end";
   readonly message?: Message;
   /** The items of a batch; one that is no message is the answer that it gets. */
   readonly batch?: readonly BatchItem[];

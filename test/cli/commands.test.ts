@@ -1,13 +1,16 @@
 // Each command as a process, toward a command and toward a URL: what it prints where, and what its exit code says.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { atDesk, catenary, DESK_COMMAND, deskOverHttp, nobodyLeft, Run } from "./stage.ts";
+import { atDesk, catenary, CLI, DESK_COMMAND, deskOverHttp, marking, nobodyLeft, Run } from "./stage.ts";
 
 let folder = "";
 let desk: Awaited<ReturnType<typeof deskOverHttp>>;
@@ -150,7 +153,12 @@ describe("arguments", () => {
     [["prompt"], 1, "prompt needs the NAME of a prompt"],
     [["tools", "a", "b"], 1, "tools does not know what to do with b"],
     [["resources", "a"], 1, "resources does not know what to do with a"],
-    [["call", "http://127.0.0.1:9/mcp", "echo"], 1, "A URL or a command: one target, not both"],
+    ...["tools", "prompts", "resources", "call", "prompt"].map((name): [string[], number, string] => [
+      [name, "http://127.0.0.1:9/mcp", "x"],
+      1,
+      "A URL or a command: one target, not both",
+    ]),
+    [["call", "echo", ":=1"], 1, ":=1 is no argument"],
     [["call", "echo", "--root", "/nowhere/at/all"], 2, "There is no folder /nowhere/at/all"],
   ])("%j is refused before the server is started", async (args, code, words) => {
     const log = join(folder, "refused.log");
@@ -163,7 +171,7 @@ describe("arguments", () => {
 
 describe("content", () => {
   it("that is no text is described, and written to files on request", async () => {
-    const text = "a picture:\ndesk://note (note, text/plain, 12 bytes)\nembedded\n";
+    const text = "a picture:\ndesk://note\nembedded\n";
     const described = await atDesk(["call", "picture"]);
     expect(described).toMatchObject({ code: 0, out: text });
     expect(described.err).toContain(
@@ -234,6 +242,7 @@ describe("beside the data", () => {
     expect(verbose).toContain("[warning]");
     expect(verbose).not.toContain("[debug]");
     expect(verbose).toContain("stderr: own stderr\n");
+    expect(verbose).toContain("stderr: without an end\n");
     expect(verbose).toContain(`Connected to desk 1.2.3, revision ${REVISIONS.at(-1)?.name}\n`);
   });
 
@@ -269,6 +278,8 @@ describe("connecting", () => {
   it.each([
     [["tools", "http://127.0.0.1:1/mcp"], 4, "Nothing listens at 127.0.0.1:1"],
     [["tools", "notes"], 1, "notes is no target"],
+    [["tools", "http://ann:pw@127.0.0.1:1/mcp"], 1, "a password do not belong into a URL"],
+    [["tools", "http://127.0.0.1:1/mcp", "--token", "a b"], 1, "--token is no token"],
     [["tools", "--", "catenary-no-such-command"], 2, "there is no command of that name on the PATH"],
     [["tools", "--", "./no/such/file"], 2, "there is no file"],
     [["tools", "--", process.execPath, "-e", "console.error('no key'); process.exit(3)"], 4, "no key"],
@@ -304,6 +315,7 @@ describe("an end that wants to know who we are", () => {
     expect(said.code).toBe(3);
     expect(JSON.parse(said.out)).toMatchObject({ error: { kind: "auth", reason: "unauthorized" } });
     expect(said.err).toContain("running it in a terminal");
+    expect(said.err).not.toContain("`");
     expect(said.err).toContain("CATENARY_TOKEN");
   });
 
@@ -318,6 +330,7 @@ describe("an end that wants to know who we are", () => {
     expect(seen[0]).toBe("Bearer hush-hush");
     expect(said.err).not.toContain("hush-hush");
     if (way !== "a header") expect(said.err).toContain("bring another token");
+    expect(said.err).not.toContain("bearerToken");
   });
 });
 
@@ -360,6 +373,25 @@ describe("the end of it", () => {
     }
   });
 
+  it("a listener that leaves early is no failure either", async () => {
+    const run = new Run(["call", "count", "to=12", "ms=150", "--", ...DESK_COMMAND]);
+    await run.says("progress");
+    run.process.stderr.destroy();
+    expect(await run.exited).toBe(0);
+    expect(run.out).toBe("counted to 12\n");
+    await nobodyLeft(run.mark);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("a disk that is full is one, and the child is gone all the same", async () => {
+    const line = [process.execPath, CLI, "read", "desk://note", "--", ...DESK_COMMAND];
+    const { mark, env } = marking();
+    const shell = spawn("sh", ["-c", 'exec "$@" > /dev/full', "sh", ...line], { env: { ...process.env, ...env } });
+    const exited = once(shell, "exit");
+    expect(await text(shell.stderr)).toMatch(/^catenary: stdout cannot be written: ENOSPC.*\n$/);
+    expect(await exited).toEqual([1, null]);
+    await nobodyLeft(mark);
+  });
+
   it("a reader that leaves early is no failure", async () => {
     const run = new Run(["call", "echo", "text=x", "times=100000", "--", ...DESK_COMMAND]);
     run.process.stdout.destroy();
@@ -392,6 +424,9 @@ describe("help", () => {
   });
 
   it("says which command was probably meant", async () => {
-    expect((await catenary(["tool"])).err).toBe("catenary: There is no command tool; did you mean tools?\n");
+    const said = "There is no command tool; did you mean tools?";
+    expect(await catenary(["tool"])).toMatchObject({ code: 1, out: "", err: `catenary: ${said}\n` });
+    const { out } = await catenary(["tool", "--json"]);
+    expect(JSON.parse(out)).toEqual({ error: { kind: "usage", message: said } });
   });
 });

@@ -106,7 +106,7 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
   .tool("logs", { description: "Say something at two levels" }, (_, { log }) => {
     log("debug", "a detail");
     log("warning", { low: "ink" });
-    process.stderr.write("own stderr\n");
+    process.stderr.write("own stderr\nwithout an end");
     return "said";
   })
   .tool("hang", { description: "Never end by itself" }, async (_, { signal, progress }) => {

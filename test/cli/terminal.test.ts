@@ -261,7 +261,7 @@ describe.runIf(HAS_TERMINAL)("a page to visit", () => {
     const terminal = catenary(["call", "visit"], { env: { BROWSER: "none", DISPLAY: "", WAYLAND_DISPLAY: "" } });
     await terminal.shows("Open it in the browser?");
     terminal.type(`y${ENTER}`);
-    await terminal.shows("No browser could be started");
+    await terminal.shows("It was not opened in a browser");
     terminal.type(`${keys}${ENTER}`);
     expect(await answered(terminal)).toEqual(answer);
   });

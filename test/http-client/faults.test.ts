@@ -153,12 +153,6 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
       expect(textOf(await client.callTool("run", { key: `after ${n}` }))).toBe(`ran after ${n}`);
     }
   });
-
-  it("takes ten megabytes", async () => {
-    const { client } = await met(options);
-    const bytes = 10 * 1024 * 1024;
-    expect(textOf(await client.callTool("big", { key: "a", bytes })).length).toBe(bytes);
-  });
 });
 
 describe.each(["exchanges", "sessions"])("a call in %s by a fetch of the program's own", (style) => {

@@ -90,8 +90,18 @@ describe("arguments in headers", () => {
     for (const { name } of wrong) expect(warnings.join("\n")).toContain(name);
   });
 
+  it("are there though nobody has asked for the list", async () => {
+    const { end, client } = await met({ style: "exchange" });
+    end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+    expect(end.visits.at(-1)?.headers["mcp-param-key"]).toBe("a");
+    await client.callTool("run", { key: "b" });
+    expect(end.count("tools/list")).toBe(1);
+  });
+
   it("that the end misses are looked up, and the call is made once more", async () => {
     const { end, client } = await met({ style: "exchange" });
+    await client.listTools();
     const mismatch = refusal(400, { code: -32020, message: "Header mismatch: Mcp-Param-Key is missing" });
     end.lay("tools/call", mismatch);
     end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));

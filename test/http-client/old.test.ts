@@ -177,10 +177,4 @@ describe("the one stream", () => {
     const { error } = await outcome(joined(end));
     expectHelpful(error);
   });
-
-  it("carries ten megabytes", async () => {
-    const { client } = await met(OLD);
-    const bytes = 10 * 1024 * 1024;
-    expect(textOf(await client.callTool("big", { key: "a", bytes })).length).toBe(bytes);
-  });
 });

@@ -2,6 +2,7 @@
 // not executed is. Anything else is not, however the connection broke, and the error says that it may have run.
 
 import { describe, expect, it } from "vitest";
+import { NEWEST } from "../../src/protocol/revisions/index.ts";
 import { cut, hangUp, lost, reset, status } from "../support/faults.ts";
 import type { EndOptions, Fault } from "../support/faulty-end.ts";
 import { expectHelpful, joined, met, outcome, STYLES, textOf } from "./stage.ts";
@@ -59,8 +60,12 @@ describe("in every style", () => {
       const { end, client } = await met(options);
       end.lay("tools/call", cut(0));
       const { error } = await outcome(client.callTool("peek", { key: "a" }));
-      expect(error, style).toMatchObject({ kind: "closed", mayHaveRun: true });
-      expect(end.desk.runsOf("a"), style).toBe(1);
+      // Of an end of exchanges the list is read before the first call, for the headers that its tools may want.
+      const isKnown = end.asked.includes("tools/list");
+      expect(isKnown, style).toBe(client.revision === NEWEST.name);
+      if (isKnown) expect(error, style).toBeUndefined();
+      else expect(error, style).toMatchObject({ kind: "closed", mayHaveRun: true });
+      expect(end.desk.runsOf("a"), style).toBe(isKnown ? 2 : 1);
     }));
 
   it("what was tried again and failed at last may have run, if any of the tries may", () =>

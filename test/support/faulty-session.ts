@@ -4,6 +4,7 @@
 
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import type { Desk } from "./faulty-desk.ts";
+import { Session, type Stream } from "./faulty-streams.ts";
 import type { AnswerHeaders, Json, Visit } from "./raw-server.ts";
 
 export interface SessionOptions {
@@ -25,47 +26,6 @@ export interface SessionOptions {
   readonly mark?: string;
   /** Whether a stream that is taken up brings everything again, from its beginning. */
   readonly replaysAll?: boolean;
-}
-
-/** Events under one name: they stay when the connection that carries them is gone. */
-class Stream {
-  readonly events: { readonly id: string; readonly text: string }[] = [];
-  visit: Visit | undefined;
-  isDone = false;
-
-  say(text: string, id: string): void {
-    this.events.push({ id, text });
-    this.visit?.chunk(text);
-  }
-
-  done(): void {
-    this.isDone = true;
-    this.visit?.end();
-  }
-
-  take(visit: Visit, after = this.events.length): void {
-    this.visit = visit;
-    for (const { text } of this.events.slice(after)) visit.chunk(text);
-    if (this.isDone) visit.end();
-  }
-}
-
-export class Session {
-  readonly id: string;
-  readonly subscriptions = new Set<string>();
-  readonly streams = new Map<string, Stream>();
-  /** The level of logs that it was told. */
-  level: string | undefined;
-
-  constructor(id: string) {
-    this.id = id;
-  }
-
-  stream(name: string): Stream {
-    const found = this.streams.get(name) ?? new Stream();
-    this.streams.set(name, found);
-    return found;
-  }
 }
 
 const CAPABILITIES = {

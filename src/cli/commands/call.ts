@@ -31,11 +31,9 @@ ${EXIT_HELP}`;
 
 async function run(args: readonly string[]): Promise<number> {
   const wanted = readLine("call", args, { args: { type: "string", dash: true }, ...SAVE_FLAGS }, USAGE);
-  const { end, values, words } = wanted;
+  const { values, words } = wanted;
   const [name, ...pairs] = words;
   if (name === undefined) throw new UsageError(`call needs the name of a TOOL\n\n${USAGE}`);
-  if (!(end instanceof URL) && /^https?:\/\//i.test(name))
-    throw new UsageError(`A URL or a command: one target, not both`);
   const saver = new Saver(await destination(values));
   const given = await readArguments(pairs, values.args);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
@@ -59,7 +57,7 @@ async function run(args: readonly string[]): Promise<number> {
       note(`${name} says that it failed`);
       return EXIT.toolFailed;
     }
-    if (values.output !== undefined && values.json !== true && saver.count === 0) {
+    if (values.output !== undefined && saver.count === 0) {
       throw new NotFoundError(`Nothing came that could be written to ${values.output}: the result is text alone`);
     }
     return EXIT.ok;

@@ -2,9 +2,10 @@
 // byte, so that it can be piped on; bytes never go to a terminal.
 
 import { isTerminal } from "../harmless.ts";
+import { LinkError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
-import { decoded, showContents, type Showing } from "../content.ts";
+import { bytesOf, showContents, type Showing } from "../content.ts";
 import { errand } from "../errand.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
@@ -61,23 +62,22 @@ function asNotFound(uri: string, error: unknown): unknown {
 async function show(uri: string, { contents }: ReadResourceResult, showing: Showing): Promise<void> {
   const parts = sound<ResourceContents>(contents, "uri");
   const { saver, note } = showing;
+  const [only] = parts;
+  if (only === undefined) throw new NotFoundError(`${uri} is there, but there is nothing in it`);
+  // An empty file would pass for what was asked for.
+  if (parts.every((part) => bytesOf(part) === undefined)) {
+    throw new LinkError("protocol", `What came of ${uri} is neither a text nor base64`);
+  }
   if (saver.isWanted) {
     for (const part of parts) {
-      const bytes = "text" in part ? Buffer.from(part.text) : decoded(part.blob);
+      const bytes = bytesOf(part);
       if (bytes === undefined) note(`${part.uri}: its data is not base64, and is left out`);
       else note(`${part.uri}: written to ${await saver.save(bytes, part.uri, part.mimeType)}`);
     }
-    return;
-  }
-  const [only] = parts;
-  if (only === undefined) throw new NotFoundError(`${uri} is there, but there is nothing in it`);
-  if (parts.length === 1 && "text" in only) {
-    printRaw(only.text);
-    return;
-  }
-  const bytes = parts.length === 1 && "blob" in only && !isTerminal(process.stdout) ? decoded(only.blob) : undefined;
-  if (bytes !== undefined) printBytes(bytes);
-  else for (const part of parts) await showContents(part, showing);
+  } else if (parts.length > 1) for (const part of parts) await showContents(part, showing);
+  else if ("text" in only && typeof only.text === "string") printRaw(only.text);
+  else if (isTerminal(process.stdout)) await showContents(only, showing);
+  else printBytes(bytesOf(only) ?? Buffer.alloc(0));
 }
 
 export const readCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };

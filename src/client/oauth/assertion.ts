@@ -1,7 +1,9 @@
 // What others vouch for: a text that a platform or an identity provider made, given as it is, or by a function that
 // brings a fresh one each time, because such texts expire soon. It is as secret as a password.
 
-import { unauthorized } from "./failures.ts";
+import type { AuthorizationServer } from "oauth4webapi";
+import { plain, unauthorized } from "./failures.ts";
+import { sameIssuer } from "./issuer-bond.ts";
 
 /** For what an assertion is needed. */
 export interface AssertionWanted {
@@ -36,11 +38,30 @@ export async function assertionFor(assertion: Assertion, wanted: AssertionWanted
 /** Whom a JWT is about; undefined where it does not say, or is brought by a function. Nothing is verified. */
 export function subjectOf(assertion: Assertion): string | undefined {
   if (typeof assertion === "function") return undefined;
+  const { iss, sub } = claimsOf(assertion);
+  return typeof sub === "string" ? `${sub} of ${String(iss)}` : undefined;
+}
+
+/**
+ * Throws where a JWT is for somebody else than this server: it is the end that names the server, and one that should
+ * not have the JWT could show it to those that it is for. A JWT that does not say for whom it is may be for anybody.
+ */
+export function heldToAudience(text: string, { issuer, token_endpoint: endpoint }: AuthorizationServer): void {
+  const { aud } = claimsOf(text);
+  const named = (Array.isArray(aud) ? aud : [aud]).filter((one) => typeof one === "string");
+  const isFor = (one: string): boolean => one === endpoint || sameIssuer(one, issuer);
+  if (named.length === 0 || named.some(isFor)) return;
+  const advice = "name the `issuer` that may see it, if that is the one";
+  throw unauthorized(`The JWT is for ${plain(named.join(", "))} and is not shown to ${issuer}: ${advice}`);
+}
+
+/** Nothing is verified. */
+function claimsOf(jwt: string): Readonly<Record<string, unknown>> {
   try {
-    const [, payload = ""] = assertion.split(".");
-    const { iss, sub } = JSON.parse(Buffer.from(payload, "base64url").toString()) as Record<string, unknown>;
-    return typeof sub === "string" ? `${sub} of ${String(iss)}` : undefined;
+    const [, payload = ""] = jwt.split(".");
+    const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
+    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : {};
   } catch {
-    return undefined;
+    return {};
   }
 }

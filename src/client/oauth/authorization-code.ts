@@ -6,7 +6,7 @@
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../transport/http/host-rules.ts";
 import { plain, refusal, unauthorized } from "./failures.ts";
-import type { Grant, Ground } from "./grant.ts";
+import type { Grant, Ground, KnownClient } from "./grant.ts";
 import type { Redirect } from "./redirect.ts";
 import { withNonce } from "./token-request.ts";
 
@@ -16,7 +16,12 @@ export interface AuthorizationCodeOptions {
   readonly allows: (url: URL) => boolean;
 }
 
+/** An end decides when a person is asked, and must not open one page after another. */
+const MOST_VISITS = 10;
+const VISITS_MS = 600_000;
+
 export function authorizationCode({ redirect, allows }: AuthorizationCodeOptions): Grant {
+  const visits: number[] = [];
   return {
     kind: "authorization_code",
     interactive: true,
@@ -26,9 +31,20 @@ export function authorizationCode({ redirect, allows }: AuthorizationCodeOptions
         const advice = "give `redirect` (loopbackRedirect() opens a browser), or another grant";
         throw unauthorized(`${ground.server.issuer} wants a person's consent, and nobody can be asked: ${advice}`);
       }
+      count(visits, ground);
       return obtain(ground, redirect);
     },
   };
+}
+
+function count(visits: number[], { server, resource }: Ground): void {
+  const now = performance.now();
+  while (visits[0] !== undefined && visits[0] < now - VISITS_MS) visits.shift();
+  if (visits.length >= MOST_VISITS) {
+    const often = `${MOST_VISITS} times within ${VISITS_MS / 60_000} minutes`;
+    throw unauthorized(`${resource} had a person sent to ${server.issuer} ${often}; wait, or look into what it wants`);
+  }
+  visits.push(now);
 }
 
 function misfit(server: oauth.AuthorizationServer, allows: (url: URL) => boolean): string | undefined {
@@ -36,6 +52,7 @@ function misfit(server: oauth.AuthorizationServer, allows: (url: URL) => boolean
   const { code_challenge_methods_supported: methods } = server;
   if (endpoint === undefined || token === undefined) return "it names no authorization endpoint or no token endpoint";
   if (!URL.canParse(endpoint) || !allows(new URL(endpoint))) return "its authorization endpoint is no https address";
+  if (!URL.canParse(token) || !allows(new URL(token))) return "its token endpoint is no https address";
   if (!Array.isArray(methods) || !methods.includes("S256")) {
     return "it does not say that it supports PKCE with S256 (code_challenge_methods_supported), without which a code could be stolen";
   }
@@ -46,7 +63,7 @@ async function obtain(ground: Ground, redirect: Redirect): Promise<oauth.TokenEn
   const { server, resource, http, signal } = ground;
   const redirectUri = await uriOf(redirect);
   const known = await ground.client();
-  const { client, auth } = known;
+  const { client, auth, secret } = known;
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
   const challenge = await oauth.calculatePKCECodeChallenge(verifier);
@@ -75,7 +92,11 @@ async function obtain(ground: Ground, redirect: Redirect): Promise<oauth.TokenEn
   } catch (error) {
     // The server no longer knows the client: whoever called may register it anew.
     if (isInvalidClient(error)) throw error;
-    throw refusal(`exchanging the authorization code at ${server.issuer}`, error);
+    throw refusal(`exchanging the authorization code at ${server.issuer}`, error, [
+      back.searchParams.get("code") ?? undefined,
+      verifier,
+      secret,
+    ]);
   }
 }
 
@@ -94,7 +115,7 @@ function isInvalidClient(error: unknown): boolean {
 /** Where the person goes: with the request in the address, or with a name that the server gave the request (RFC 9126). */
 async function addressFor(
   { server, http }: Ground,
-  { client, auth }: { client: oauth.Client; auth: oauth.ClientAuth },
+  { client, auth, secret }: KnownClient,
   request: URLSearchParams,
 ): Promise<URL> {
   const url = new URL(server.authorization_endpoint ?? "");
@@ -113,7 +134,7 @@ async function addressFor(
     url.searchParams.set("state", request.get("state") ?? "");
     return url;
   } catch (error) {
-    throw refusal(`handing the authorization request to ${server.issuer}`, error);
+    throw refusal(`handing the authorization request to ${server.issuer}`, error, [secret]);
   }
 }
 

@@ -50,6 +50,12 @@ describe("a token that is refused", () => {
     await expect(refused).rejects.not.toThrow("very-secret");
   });
 
+  it("is not told even where the end says it", async () => {
+    const headers = { "www-authenticate": 'Bearer error_description="no Bearer pass+wo/rd"' };
+    const refused = bearerToken("pass+wo/rd").refused(challenge("Bearer pass+wo/rd", { headers }));
+    await expect(refused).rejects.toThrow("(no Bearer ...)");
+  });
+
   it("is told with the scope that it lacks", async () => {
     const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="write"' };
     const refused = bearerToken("abc").refused(challenge("Bearer abc", { status: 403, headers }));

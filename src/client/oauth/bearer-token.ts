@@ -47,8 +47,10 @@ function isToken(value: unknown): boolean {
   return typeof value === "string" && TOKEN.test(value);
 }
 
-function notTaken({ url, status }: Challenge, { error, description, scopes }: Told, source: string): Error {
-  const words = [error, description].filter((word) => word !== undefined).map(plain);
+function notTaken({ url, status, sent }: Challenge, { error, description, scopes }: Told, source: string): Error {
+  // The end may repeat the token that it was shown.
+  const secrets = sent["authorization"]?.split(" ").slice(1);
+  const words = [error, description].filter((word) => word !== undefined).map((word) => plain(word, secrets));
   const why = words.length === 0 ? `HTTP ${status}` : words.join(", ");
   const lacks = scopes === undefined ? "" : `; it wants the scope "${plain(scopes.join(" "))}"`;
   return unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${lacks}`);

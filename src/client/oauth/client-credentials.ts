@@ -39,9 +39,13 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
       bond.check(ground.server, KIND);
       const { knownClient, requestTokens } = await import("./grant-request.ts");
       const known = credentials === undefined ? await ground.client() : await knownClient(credentials, ground.server);
-      const secret = credentials !== undefined && "secret" in credentials ? credentials.secret : undefined;
       const advice = "check the client's id and its secret or key, and whether it may use this grant";
-      const tokens = await requestTokens(ground, known, { grantType: KIND, parameters: {}, secrets: [secret], advice });
+      const tokens = await requestTokens(ground, known, {
+        grantType: KIND,
+        parameters: {},
+        secrets: [known.secret],
+        advice,
+      });
       if (credentials !== undefined) bond.keep(ground.server);
       return tokens;
     },

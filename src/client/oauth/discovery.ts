@@ -7,8 +7,9 @@ import * as oauth from "oauth4webapi";
 import { LinkError } from "../../core/errors.ts";
 import type { Told } from "./challenges.ts";
 import { plain, reasonOf, unauthorized } from "./failures.ts";
+import { sameIssuer } from "./issuer-bond.ts";
 import type { Reach } from "./reach.ts";
-import { isTexts, plainServer, search, type Search, serverMetadata } from "./server-metadata.ts";
+import { hasHidden, isTexts, plainServer, search, type Search, serverMetadata } from "./server-metadata.ts";
 
 export interface Found {
   readonly server: oauth.AuthorizationServer;
@@ -37,6 +38,7 @@ export interface Discovery {
 
 /** Of those that an end lists; nobody has as many. */
 const MOST_SERVERS = 8;
+const LONGEST_ISSUER = 2_048;
 
 export async function discover(discovery: Discovery): Promise<Found> {
   const { end } = discovery;
@@ -83,7 +85,7 @@ async function readMetadata(end: URL, response: Response): Promise<oauth.Resourc
 
 /** A resource is an end itself, or what it stands under. */
 export function covers(resource: string, end: URL): boolean {
-  if (!URL.canParse(resource)) return false;
+  if (!URL.canParse(resource) || hasHidden(resource)) return false;
   const { origin, pathname, search: query, hash } = new URL(resource);
   if (origin !== end.origin || origin === "null" || hash !== "") return false;
   if (query !== "" && query !== end.search) return false;
@@ -121,7 +123,7 @@ async function listedServer(discovery: Discovery, listed: readonly string[]): Pr
 }
 
 async function serverFor(issuer: string, reach: Reach, signal?: AbortSignal): Promise<oauth.AuthorizationServer> {
-  if (!URL.canParse(issuer)) throw new TypeError("it is no address");
+  if (!URL.canParse(issuer) || issuer.length > LONGEST_ISSUER) throw new TypeError("it is no address");
   const { found, reasons } = await serverMetadata(new URL(issuer), reach, signal);
   if (found === undefined) throw unauthorized(`it has no metadata (${reasons.join("; ")})`);
   return found;
@@ -141,11 +143,6 @@ async function ownServer(discovery: Discovery, before: readonly string[]): Promi
 function misfitOf(server: oauth.AuthorizationServer, { only, fits }: Discovery): string | undefined {
   if (only === undefined || sameIssuer(server.issuer, only)) return fits?.(server);
   return `the client is registered with ${only}, and its credentials are for nobody else`;
-}
-
-/** An origin with and without a slash is one issuer: the same documents are its own. */
-export function sameIssuer(one: string, other: string): boolean {
-  return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
 }
 
 /** A server that tokens came from before, looked up again. */

@@ -39,6 +39,12 @@ const options = (more: Partial<EnterpriseManagedOptions> = {}): EnterpriseManage
 });
 
 describe("enterprise-managed authorization", () => {
+  it("is kept apart from that of others where nobody says whose it is", () => {
+    expect(enterpriseManaged(options({ idToken: () => idToken })).isNameless).toBe(true);
+    expect(enterpriseManaged(options({ idToken: () => idToken, subject: "ann" })).isNameless).toBe(false);
+    expect(enterpriseManaged(options()).isNameless).toBe(false);
+  });
+
   it("exchanges what the person has at the identity provider, and what it gives at the end's server", async () => {
     const grant = enterpriseManaged(options());
     expect(grant).toMatchObject({

@@ -19,17 +19,21 @@ export interface EnterpriseManagedOptions {
   readonly idTokenType?: "id_token" | "saml2";
   /** The client as the end's authorization server knows it; the one that `oauth()` was given where it is left out. */
   readonly client?: ClientIdentity & { readonly issuer?: string };
-  /** Whose tokens they are, so that a store keeps apart those of several people; what the token says, if it is given. */
+  /**
+   * Whose tokens they are, so that a store keeps apart those of several people; what the token says, if it is given.
+   * Where neither says it, they are kept in memory alone, whatever the store.
+   */
   readonly subject?: string;
 }
 
 export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
   const { idp, idToken, client } = options;
   const bond = new IssuerBond(client?.issuer);
-  const subject = options.subject ?? subjectOf(idToken) ?? "person";
+  const subject = options.subject ?? subjectOf(idToken);
   return {
     kind: JWT_BEARER,
-    identity: [client?.id, idp.client.id, subject].filter((part) => part !== undefined).join(" "),
+    isNameless: subject === undefined,
+    identity: [client?.id, idp.client.id, subject ?? "person"].filter((part) => part !== undefined).join(" "),
     interactive: false,
     fits: (server) => bond.misfit(server, JWT_BEARER),
     async obtain(ground) {

@@ -30,6 +30,15 @@ describe("an error of this room", () => {
 });
 
 describe("what an error says", () => {
+  it("has none of the secrets in it that it was told, not even cut short", () => {
+    const error = { error: "bad s3+cr/t", error_description: `${"word ".repeat(38)}s3+cr/t` };
+    expect(reasonOf(error, ["s3+cr/t", undefined, "wor"])).toBe(`bad ... (${"word ".repeat(38)}...)`);
+  });
+
+  it("is something, even of nothing", () => {
+    expect(refusal("asking", undefined)).toMatchObject({ kind: "unauthorized" });
+  });
+
   it("is what `fetch` knows of the connection", () => {
     const refused = Object.assign(new Error(""), { code: "ECONNREFUSED" });
     expect(reasonOf(new TypeError("fetch failed", { cause: refused }))).toBe("fetch failed: ECONNREFUSED");

@@ -10,26 +10,29 @@ export function unauthorized(message: string): LinkError {
   return new LinkError("unauthorized", message, { mayHaveRun: false });
 }
 
+/** What must not be shown, even where a server repeats it; those that are not there, or too short to be one, are none. */
+export type Secrets = readonly (string | undefined)[];
+
 /** What was thrown while `doing` (a clause without a full stop), made safe to show. */
-export function refusal(doing: string, error: unknown): LinkError {
+export function refusal(doing: string, error: unknown, secrets: Secrets = []): LinkError {
   if (error instanceof LinkError && (error.kind === "unauthorized" || error.kind === "cancelled")) return error;
-  const { name } = error as { name?: unknown };
+  const { name } = (error ?? {}) as { name?: unknown };
   if (name === "AbortError") return new LinkError("cancelled", `Given up: ${doing}`, { mayHaveRun: false });
   if (name === "TimeoutError") return unauthorized(`It took too long: ${doing}`);
-  return unauthorized(`Failed: ${doing}: ${reasonOf(error)}`);
+  return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`);
 }
 
 /** What an error of oauth4webapi or of `fetch` says, without what it carries. */
-export function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (error instanceof LinkError) return error.message;
-  const { code, status, cause } = error as { code?: unknown; status?: unknown; cause?: unknown };
-  const said = oauthError(error);
+  const { code, status, cause } = (error ?? {}) as { code?: unknown; status?: unknown; cause?: unknown };
+  const said = oauthError(error, secrets);
   if (said !== undefined) return said;
   if (code === "OAUTH_WWW_AUTHENTICATE_CHALLENGE") return `it answered HTTP ${String(status)}`;
   if (cause instanceof Response) return answered(cause);
   // What `fetch` knows of a connection stands in the cause; elsewhere a cause may hold anything.
   if (error instanceof TypeError && cause instanceof Error) return plain(`${error.message}: ${causeText(cause)}`);
-  return plain(textOf(error));
+  return plain(textOf(error), secrets);
 }
 
 /** The `error` that a server named, in its answer or on the way back from it. */
@@ -38,12 +41,12 @@ export function errorCode(error: unknown): string | undefined {
   return typeof named === "string" ? named : undefined;
 }
 
-function oauthError(error: unknown): string | undefined {
+function oauthError(error: unknown, secrets: Secrets): string | undefined {
   const named = errorCode(error);
   if (named === undefined) return undefined;
   const { error_description: description } = error as { error_description?: unknown };
-  const more = typeof description === "string" && description !== "" ? ` (${plain(description)})` : "";
-  return `${plain(named)}${more}`;
+  const more = typeof description === "string" && description !== "" ? ` (${plain(description, secrets)})` : "";
+  return `${plain(named, secrets)}${more}`;
 }
 
 /** What an answer's head says, for people. */
@@ -59,10 +62,14 @@ function causeText(cause: Error): string {
 }
 
 const LONGEST = 200;
+/** Less than that is a word, not a secret. */
+const SHORTEST = 3;
 
 /** On one line, without what writes on terminals, without what might be a token. */
-export function plain(text: string): string {
-  const line = text
+export function plain(text: string, secrets: Secrets = []): string {
+  const known = secrets.filter((secret) => secret !== undefined && secret.length > SHORTEST);
+  const line = known
+    .reduce<string>((rest, secret) => rest.replaceAll(String(secret), "..."), text)
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .replaceAll(/[\w-]{28,}(?:\.[\w-]+)*/g, "...")
     .trim();

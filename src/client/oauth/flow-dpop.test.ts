@@ -4,7 +4,7 @@
 import { calculateJwkThumbprint, EmbeddedJWK, jwtVerify } from "jose";
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import {
   type Asked,
   type AuthorizationServer,
@@ -150,6 +150,27 @@ it("keeps the key beside the tokens, and refreshes them with it", async () => {
   expect(await send(auth, end.url)).toBe(200);
   expect(server.grantsOf("refresh_token")).toHaveLength(1);
   expect(bound.get("bound-2")).toBe(key);
+});
+
+it("refreshes what another process got with the key of that one", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const store = memoryTokens();
+    const auth = oauth({ store, redirect: consenting() });
+    await send(auth, end.url);
+    const others = memoryTokens();
+    const set: typeof store.set = async (key, value) => {
+      await Promise.all([others.set(key, value), store.set(key, value)]);
+    };
+    await send(oauth({ store: { ...others, set }, redirect: consenting() }), end.url);
+    expect(bound.get("bound-2")).not.toBe(bound.get("bound-1"));
+    vi.setSystemTime(Date.now() + 3_590_000);
+    expect(await send(auth, end.url)).toBe(200);
+    expect(server.grantsOf("refresh_token").map((form) => form.get("refresh_token"))).toEqual(["refresh-2"]);
+    expect(bound.get("bound-3")).toBe(bound.get("bound-2"));
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it("does not go on with a token that is not bound, though that was demanded", async () => {

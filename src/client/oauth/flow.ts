@@ -44,6 +44,7 @@ export class Flow implements Authorizer {
 
   async authorize(sending: Sending): Promise<Readonly<Record<string, string>>> {
     const home = this.#at(sending.url);
+    if (!home.isSafe) return {};
     const held = await this.#current(home);
     const lacks = held === undefined || isExpired(held.tokens);
     if (held !== undefined && this.#wantsRenewal(held, home.grant)) {
@@ -58,6 +59,7 @@ export class Flow implements Authorizer {
     const home = this.#at(challenge.url);
     const told = toldBy(challenge.headers["www-authenticate"]);
     if (challenge.status === 403 && told.error !== "insufficient_scope") return false;
+    if (!home.isSafe) throw inTheOpen(home);
     const held = await this.#current(home);
     const hasNonce = held?.key?.heard(challenge.url, challenge.headers) === true;
     if (hasNonce && told.error === "use_dpop_nonce" && challenge.attempt <= MOST_NONCES) return true;
@@ -117,12 +119,14 @@ export class Flow implements Authorizer {
   }
 
   /** Never fails: without a token the end refuses, and then everything is looked up anew. */
-  async #renew({ vault, source }: Home, { tokens, key }: Held, signal: AbortSignal): Promise<void> {
+  async #renew({ vault, source }: Home, { tokens }: Held, signal: AbortSignal): Promise<void> {
     const work = async (): Promise<void> => {
-      const stored = await vault.tokens(tokens);
-      if (stored !== undefined && stored.access !== tokens.access && !isDue(stored)) return this.#hold(stored, "store");
-      const { refresh: _gone, ...without } = stored ?? tokens;
-      const next = await source.refresh(stored ?? tokens, key);
+      const stored = (await vault.tokens(tokens)) ?? tokens;
+      if (stored.access !== tokens.access && !isDue(stored)) return this.#hold(stored, "store");
+      const { refresh: _gone, ...without } = stored;
+      // Whoever signed in anew meanwhile did so with another key.
+      const key = await keyOf(stored, this.#held);
+      const next = await source.refresh(stored, key);
       if (next !== undefined) return this.#keep(vault, next, "refresh");
       const repeated = await source.repeat(without, key, signal);
       await this.#keep(vault, repeated ?? without, repeated === undefined ? "store" : "grant");
@@ -192,18 +196,18 @@ export class Flow implements Authorizer {
     return dpop ?? (bound || (schemes.has("dpop") && !schemes.has("bearer")));
   }
 
-  #giveUpWhereUseless({ end }: Home, { attempt, status }: Challenge, told: Told, held: Held | undefined): void {
+  #giveUpWhereUseless({ end }: Home, challenge: Challenge, told: Told, held: Held | undefined): void {
+    const { attempt, status, sent } = challenge;
     const most = this.#options.maxStepUps ?? MOST_AUTHORIZATIONS;
     const name = `${end.origin}${end.pathname}`;
+    const why = said(told, sent["authorization"]);
     if (attempt > most) {
-      throw unauthorized(`${name} refused one request ${attempt} times, whatever token it got${said(told)}; given up`);
+      throw unauthorized(`${name} refused one request ${attempt} times, whatever token it got${why}; given up`);
     }
     if (status === 401 && held?.from === "grant" && !held.proven) {
       const { issuer, resource } = held.tokens;
       const advice = `the end must trust that server and take tokens for ${resource}`;
-      throw unauthorized(
-        `${name} refused the access token that ${issuer} issued for it just now${said(told)}: ${advice}`,
-      );
+      throw unauthorized(`${name} refused the access token that ${issuer} issued for it just now${why}: ${advice}`);
     }
   }
 }
@@ -233,8 +237,14 @@ function notGranted({ end }: Home, { issuer, asked, granted = asked }: Tokens, t
   return unauthorized(`${wants}: ${gave}; it must be allowed there`);
 }
 
-function said({ error, description, scopes }: Told): string {
+function inTheOpen({ end }: Home): Error {
+  const why = "anybody on the way could read a token for it, so none is got; connect by https";
+  return unauthorized(`${end.origin} wants a token, but it is reached by http: ${why}`);
+}
+
+/** An end may repeat the token that it was shown. */
+function said({ error, description, scopes }: Told, sent: string | undefined): string {
   const words = [error, description, scopes === undefined ? undefined : `scope "${scopes.join(" ")}"`];
-  const known = words.filter((word) => word !== undefined).map(plain);
+  const known = words.filter((word) => word !== undefined).map((word) => plain(word, sent?.split(" ").slice(1)));
   return known.length === 0 ? "" : ` (${known.join(", ")})`;
 }

@@ -5,7 +5,7 @@
 import * as oauth from "oauth4webapi";
 import { LinkError } from "../../core/errors.ts";
 import { clientAuth } from "./client-auth.ts";
-import { errorCode, refusal } from "./failures.ts";
+import { errorCode, refusal, type Secrets } from "./failures.ts";
 import type { Ground, KnownClient } from "./grant.ts";
 import { signingKey, type PrivateKeySource } from "./private-key.ts";
 import { withNonce } from "./token-request.ts";
@@ -28,7 +28,7 @@ export async function knownClient(identity: ClientIdentity, server: oauth.Author
     ...(privateKey === undefined ? {} : { privateKey: await signingKey(privateKey, server, alg) }),
     ...(authMethod === undefined ? {} : { authMethod }),
   };
-  return { client: { client_id: id }, auth: await clientAuth(credentials, server) };
+  return { client: { client_id: id }, auth: await clientAuth(credentials, server), secret };
 }
 
 /** For a server that knows by other means who asks. */
@@ -37,8 +37,7 @@ export const NOBODY: KnownClient = { client: { client_id: "-" }, auth: () => und
 export interface TokenRequest {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** What must not be in an error, even where the server repeats it. */
-  readonly secrets: readonly (string | undefined)[];
+  readonly secrets: Secrets;
   /** What to look at where the server refuses, as the end of a sentence. */
   readonly advice: string;
 }
@@ -70,10 +69,8 @@ export async function asked<T>(
   try {
     return await work();
   } catch (error) {
-    const { kind, message, mayHaveRun } = refusal(`asking ${server.issuer} for a token`, error);
-    const known = secrets.filter((secret) => secret !== undefined && secret.length > 3);
-    const blotted = known.reduce<string>((text, secret) => text.replaceAll(String(secret), "..."), message);
+    const { kind, message, mayHaveRun } = refusal(`asking ${server.issuer} for a token`, error, secrets);
     const named = errorCode(error) === undefined ? "" : `; ${advice}`;
-    throw new LinkError(kind, `${blotted}${named}`, { mayHaveRun });
+    throw new LinkError(kind, `${message}${named}`, { mayHaveRun });
   }
 }

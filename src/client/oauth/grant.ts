@@ -21,6 +21,8 @@ export interface Ground {
 export interface KnownClient {
   readonly client: oauth.Client;
   readonly auth: oauth.ClientAuth;
+  /** Only so that no error repeats it. */
+  readonly secret?: string | undefined;
 }
 
 export interface Grant {
@@ -28,6 +30,8 @@ export interface Grant {
   readonly kind: string;
   /** For whom, where the grant itself knows: a client's or a subject's name. Tokens are kept under it; never secret. */
   readonly identity?: string;
+  /** Nobody says whose tokens they are: then they are not kept in a store, where another might find them. */
+  readonly isNameless?: boolean;
   /** Whether a person takes part, so that it is not begun where nobody can. */
   readonly interactive: boolean;
   /** Why it cannot be had from this server, as the end of a sentence; of several servers the next is tried then. */

@@ -15,6 +15,8 @@ export interface Home {
   readonly vault: Vault;
   readonly source: TokenSource;
   readonly grant: Grant;
+  /** Whether a token may go there: by https, or on this machine. */
+  readonly isSafe: boolean;
 }
 
 export function homeOf(url: URL, options: OAuthOptions): Home {
@@ -25,8 +27,10 @@ export function homeOf(url: URL, options: OAuthOptions): Home {
   const grant = options.grant ?? authorizationCode({ redirect: options.redirect, allows });
   const identity = [grant.kind, grant.identity ?? "", options.client?.id ?? ""].map(encodeURIComponent).join(" ");
   const onNotice = (text: string): void => options.onNotice?.(text);
-  const vault = new Vault({ store: options.store ?? memoryTokens(), end, who: identity, onNotice });
-  return { end, vault, grant, source: new TokenSource({ options, end, vault, reach, grant }) };
+  const shared = grant.isNameless === true ? undefined : options.store;
+  const vault = new Vault({ store: shared ?? memoryTokens(), end, who: identity, onNotice });
+  const source = new TokenSource({ options, end, vault, reach, grant });
+  return { end, vault, grant, source, isSafe: allows(end) };
 }
 
 function fetchFor(target: URL, { fetch, allowPrivateNetwork = false }: OAuthOptions): Fetch {

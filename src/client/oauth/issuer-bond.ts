@@ -14,7 +14,7 @@ export class IssuerBond {
 
   /** Why this server will not do, as the end of a sentence. */
   misfit({ issuer, grant_types_supported: grants }: AuthorizationServer, grant: string): string | undefined {
-    if (this.#issuer !== undefined && !isSame(issuer, this.#issuer)) {
+    if (this.#issuer !== undefined && !sameIssuer(issuer, this.#issuer)) {
       return `the credentials are for ${this.#issuer}, and are shown to nobody else`;
     }
     if (grants !== undefined && !grants.includes(grant)) return `it does not list ${grant} among its grants`;
@@ -33,7 +33,7 @@ export class IssuerBond {
   }
 }
 
-/** An origin with and without a slash is one issuer. */
-function isSame(one: string, other: string): boolean {
+/** An origin with and without a slash is one issuer: the same documents are its own. */
+export function sameIssuer(one: string, other: string): boolean {
   return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
 }

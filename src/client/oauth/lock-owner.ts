@@ -44,7 +44,7 @@ export class Watch {
     const [place, id, started] = name.split("-");
     const pid = Number(id);
     if (place === PLACE && Number.isSafeInteger(pid) && pid > 0) {
-      if (started !== UNKNOWN && STARTED !== UNKNOWN) return (await startOf(pid)) !== started;
+      if (started !== UNKNOWN && STARTED !== UNKNOWN) return (await startOf(pid, started)) !== started;
       if (!exists(pid)) return true;
     }
     return this.#isSilent(path);
@@ -65,9 +65,11 @@ export class Watch {
   }
 }
 
-/** Undefined where it has ended. */
-async function startOf(pid: number): Promise<string | undefined> {
-  return readFile(`/proc/${pid}/stat`, "utf8").then(startIn, () => undefined);
+/** Undefined where it has ended; what is `thought` where that cannot be found out, as without a free descriptor. */
+async function startOf(pid: number, thought: string | undefined): Promise<string | undefined> {
+  return readFile(`/proc/${pid}/stat`, "utf8").then(startIn, (error: unknown) =>
+    codeOf(error) === "ENOENT" || codeOf(error) === "ESRCH" ? undefined : thought,
+  );
 }
 
 /** The fields stand behind the program's name, which may have any characters in it, parentheses too. */

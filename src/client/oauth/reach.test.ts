@@ -35,7 +35,7 @@ describe("addresses without https", () => {
     const sending = { method: "POST", url, signal: new AbortController().signal };
     const auth = oauth({ redirect: consenting(), fetch });
     const refused = auth.refused({ ...sending, status: 401, headers: {}, sent: {}, attempt: 1 });
-    await expect(refused).rejects.toThrow("https is needed");
+    await expect(refused).rejects.toThrow("connect by https");
     expect(asked).toEqual([]);
   });
 

@@ -69,7 +69,8 @@ export class Reach {
       const advice = "http is for ends and authorization servers on this machine; https is needed";
       throw unauthorized(`Not asked: ${url.origin}${url.pathname} is not reached by https (${advice})`);
     }
-    return bounded(url, await this.#fetch(url.href, init));
+    const response = await bounded(url, await this.#fetch(url.href, init));
+    return init.method === "POST" ? honest(response) : response;
   }
 }
 
@@ -101,15 +102,24 @@ async function bounded(url: URL, response: Response): Promise<Response> {
   }
   const headers = new Headers(response.headers);
   const body = await new Blob(bytes).arrayBuffer();
-  // oauth4webapi would look no further than at the challenge, and what is wrong stands in the body.
-  if (headers.has("www-authenticate") && namesError(body)) headers.delete("www-authenticate");
   return new Response(WITHOUT_BODY.has(status) ? null : body, { status, headers });
 }
 
-function namesError(body: ArrayBuffer): boolean {
+/** Where the body names an error, the answer as RFC 6749 (5.2) has it, whatever its head says. */
+async function honest(response: Response): Promise<Response> {
+  const { status } = response;
+  const text = await response.clone().text();
+  if (!namesError(text)) return response;
+  const headers = new Headers(response.headers);
+  // oauth4webapi would look no further than at the challenge, and what is wrong stands in the body.
+  headers.delete("www-authenticate");
+  return new Response(text, { status: status === 200 ? 400 : status, headers });
+}
+
+function namesError(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    return typeof (value as { error?: unknown } | null)?.error === "string";
+    const { error } = (JSON.parse(text) ?? {}) as { error?: unknown };
+    return typeof error === "string" && error !== "";
   } catch {
     return false;
   }

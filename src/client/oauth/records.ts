@@ -40,6 +40,8 @@ export interface Registered {
   readonly client_secret_expires_at?: number;
   readonly token_endpoint_auth_method: string;
   readonly redirect_uris: readonly string[];
+  /** The one that it replaced, for as long as there are tokens that were given to that one. */
+  readonly before?: Registered;
 }
 
 export function readTokens(text: string | undefined): Tokens | undefined {
@@ -59,8 +61,12 @@ export function readTrace(text: string | undefined): Trace | undefined {
 
 export function readRegistered(text: string | undefined): Registered | undefined {
   const it = parsed(text);
-  const whole = it !== undefined && texts(it, "client_id", "token_endpoint_auth_method") && isList(it["redirect_uris"]);
-  return whole ? (it as unknown as Registered) : undefined;
+  return isRegistered(it) && (it.before === undefined || isRegistered(it.before)) ? it : undefined;
+}
+
+function isRegistered(value: unknown): value is Registered {
+  const it = (value ?? {}) as Record<string, unknown>;
+  return texts(it, "client_id", "token_endpoint_auth_method") && isList(it["redirect_uris"]);
 }
 
 function parsed(text: string | undefined): Record<string, unknown> | undefined {
@@ -98,7 +104,9 @@ export interface Bound {
 export function tokensOf(answer: oauth.TokenEndpointResponse, bound: Bound, now: number = Date.now()): Tokens {
   const { issuer, resource, client, asked, key, plain } = bound;
   const refresh = answer.refresh_token ?? bound.refresh;
-  const life = answer.expires_in === undefined ? undefined : answer.expires_in * 1000;
+  const told = (answer.expires_in ?? 0) * 1000;
+  // A server that says 0 means that it does not know: whoever gives a token wants it used.
+  const life = told > 0 && Number.isFinite(told) ? told : undefined;
   return {
     issuer,
     resource,

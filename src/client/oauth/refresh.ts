@@ -11,7 +11,7 @@ import { withNonce } from "./token-request.ts";
 export async function refreshed(
   tokens: Tokens,
   server: oauth.AuthorizationServer,
-  { client, auth }: KnownClient,
+  { client, auth, secret }: KnownClient,
   http: oauth.TokenEndpointRequestOptions,
 ): Promise<Tokens | undefined> {
   const { refresh, resource } = tokens;
@@ -27,13 +27,26 @@ export async function refreshed(
       answer.scope === undefined && tokens.granted !== undefined ? { granted: tokens.granted } : undefined;
     return { ...tokensOf(answer, { ...tokens, refresh }), ...granted };
   } catch (error) {
-    const code = errorCode(error);
-    if (code !== undefined && GONE.has(code)) return undefined;
+    if (isFinal(error)) return undefined;
     // That is for whoever knows where the client came from.
-    if (code === "invalid_client") throw error;
-    throw refusal(`refreshing the access token at ${server.issuer}`, error);
+    if (errorCode(error) === "invalid_client") throw error;
+    throw refusal(`refreshing the access token at ${server.issuer}`, error, [refresh, secret]);
   }
 }
 
-/** The grant, or the client's right to refresh, is gone: neither comes back by asking again. */
-const GONE: ReadonlySet<string> = new Set(["invalid_grant", "unauthorized_client", "unsupported_grant_type"]);
+/** What says nothing of the refresh token. All else does: servers have many names for one that they do not take. */
+const OTHERWISE: ReadonlySet<string> = new Set([
+  "invalid_client",
+  "invalid_dpop_proof",
+  "server_error",
+  "slow_down",
+  "temporarily_unavailable",
+  "use_dpop_nonce",
+]);
+const REFUSALS: ReadonlySet<unknown> = new Set([400, 401, 403]);
+
+/** The server has judged it, and would not judge otherwise if it were asked again. */
+function isFinal(error: unknown): boolean {
+  const code = errorCode(error);
+  return code !== undefined && !OTHERWISE.has(code) && REFUSALS.has((error as { status?: unknown }).status);
+}

@@ -63,6 +63,17 @@ describe("a client that the server knows already", () => {
     expect(other.asked.map(({ path }) => path)).toEqual(["/.well-known/oauth-authorization-server"]);
   });
 
+  it("is not tried on a second server where it came to nothing at the first", async () => {
+    const auth = oauth({ redirect: consenting(), client: { id: "known-one", secret: "hush" } });
+    server.pages.set("/token", (_asked, response) => json(response, 503, {}));
+    await expect(send(auth, end.url)).rejects.toThrow("HTTP 503");
+    const other = await openAuthorizationServer();
+    end.metadata = { ...end.metadata, authorization_servers: [other.url] };
+    await expect(send(auth, end.url)).rejects.toThrow(`registered with ${server.url}`);
+    await other.close();
+    expect(other.at("/token")).toEqual([]);
+  });
+
   it("is not tried on a server that the end names later, though its own was never named", async () => {
     const client = { id: "known-one", secret: "hush" };
     const auth = oauth({ redirect: consenting(), client });
@@ -164,6 +175,25 @@ describe("registration", () => {
     });
     expect(await send(oauth({ store, redirect }), end.url)).toBe(200);
     expect(clientIds(redirect)).toEqual(["client-1", "client-1", expect.not.stringMatching(/^client-1$/)]);
+  });
+
+  it("is not lost to one that came to nothing: its tokens are still renewed", async () => {
+    const store = memoryTokens();
+    await send(oauth({ store, redirect: consenting("http://127.0.0.1:1001/callback") }), end.url);
+    end.needs = () => ["more"];
+    for (const port of [1002, 1003]) {
+      const uri = `http://127.0.0.1:${port}/callback`;
+      const redirect = { uri, visit: () => Promise.reject(new Error("the tab was closed")) };
+      await expect(send(oauth({ store, redirect }), end.url)).rejects.toThrow("the tab was closed");
+    }
+    end.needs = () => [];
+    expect(server.at("/register")).toHaveLength(3);
+    for (const [access, issued] of [...server.issued]) {
+      server.issued.delete(access);
+      server.issued.set(`gone-${access}`, issued);
+    }
+    expect(await send(oauth({ store }), end.url)).toBe(200);
+    expect(server.grantsOf("refresh_token").map((form) => form.get("client_id"))).toEqual(["client-1"]);
   });
 
   it("that is refused is told with the server's own words, and with what to do", async () => {

@@ -5,9 +5,9 @@
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../transport/http/host-rules.ts";
 import { clientAuth } from "./client-auth.ts";
-import { sameIssuer } from "./discovery.ts";
 import { errorCode, refusal, unauthorized } from "./failures.ts";
 import type { KnownClient } from "./grant.ts";
+import { sameIssuer } from "./issuer-bond.ts";
 import type { OAuthOptions } from "./oauth.ts";
 import type { Registered } from "./records.ts";
 import type { Vault } from "./vault.ts";
@@ -17,6 +17,8 @@ export interface Registrar {
   readonly vault: Vault;
   /** What we register for: the kind of our grant. */
   readonly grantType: string;
+  /** The server that a client whose own was not named was first used with. */
+  firstIssuer?: string;
 }
 
 export interface Place {
@@ -33,7 +35,7 @@ export async function ourClient(
   const { options, vault } = registrar;
   const { server } = place;
   if (options.client !== undefined) {
-    await heldToIssuer(options.client, server, vault);
+    await heldToIssuer(options.client, server, registrar);
     return known(server, options.client.id, options.client);
   }
   if (options.metadataUrl !== undefined && server.client_id_metadata_document_supported === true) {
@@ -46,19 +48,21 @@ export async function ourClient(
 }
 
 /** The client that tokens were given to, where we still are it. */
-export async function clientBefore(
-  { options, vault }: Registrar,
-  place: Place,
-  id: string,
-): Promise<KnownClient | undefined> {
+export async function clientBefore(registrar: Registrar, place: Place, id: string): Promise<KnownClient | undefined> {
+  const { options, vault } = registrar;
   const { server } = place;
   if (options.client?.id === id) {
-    await heldToIssuer(options.client, server, vault);
+    await heldToIssuer(options.client, server, registrar);
     return known(server, id, options.client);
   }
   if (options.metadataUrl === id) return known(server, id, {});
-  const registered = await vault.registered(at(place));
-  return registered?.client_id === id ? fromRegistered(server, registered) : undefined;
+  const registered = await registeredAs(vault, place, id);
+  return registered === undefined ? undefined : fromRegistered(server, registered);
+}
+
+async function registeredAs(vault: Vault, place: Place, id: string | undefined): Promise<Registered | undefined> {
+  const last = await vault.registered(at(place));
+  return [last, last?.before].find((one) => one !== undefined && one.client_id === id);
 }
 
 /** A server that no longer knows a client which it registered: the next try registers anew. */
@@ -78,17 +82,19 @@ async function known(
   id: string,
   credentials: Parameters<typeof clientAuth>[0],
 ): Promise<KnownClient> {
-  return { client: { client_id: id }, auth: await clientAuth(credentials, server) };
+  return { client: { client_id: id }, auth: await clientAuth(credentials, server), secret: credentials.secret };
 }
 
 /** Credentials that somebody gave us for one server are not tried on another that an end names later. */
 async function heldToIssuer(
   client: { readonly id: string; readonly issuer?: string },
   { issuer }: oauth.AuthorizationServer,
-  vault: Vault,
+  registrar: Registrar,
 ): Promise<void> {
-  const trace = client.issuer === undefined ? await vault.trace() : undefined;
-  const own = client.issuer ?? (trace?.client === client.id ? trace.issuer : undefined);
+  const trace = client.issuer === undefined ? await registrar.vault.trace() : undefined;
+  const own = client.issuer ?? (trace?.client === client.id ? trace.issuer : registrar.firstIssuer);
+  // Also where it came to nothing there: what was shown to one is not shown around.
+  registrar.firstIssuer ??= own ?? issuer;
   if (own === undefined || sameIssuer(own, issuer)) return;
   const advice = "give the client that it knows, and name its `issuer`";
   throw unauthorized(`The end now wants tokens of ${issuer}, but the client is registered with ${own}: ${advice}`);
@@ -128,12 +134,21 @@ async function register(
     const response = await oauth.dynamicClientRegistrationRequest(server, wish, without as object);
     const answer = await oauth.processDynamicClientRegistrationResponse(await lenient(response));
     const registered = registeredOf(answer, method, redirectUri);
-    await vault.keepRegistered(at(place), registered);
+    await vault.keepRegistered(at(place), { ...registered, ...(await stillUsed(vault, place)) });
     return registered;
   } catch (error) {
     const advice = "if it takes no clients that register themselves, configure `client` with one that it knows";
     throw refusal(`registering with ${server.issuer} as a client (${advice})`, error);
   }
+}
+
+/** The new client may never get a token, if the person does not come back: then what the old one has must be renewed. */
+async function stillUsed(vault: Vault, place: Place): Promise<Pick<Registered, "before"> | undefined> {
+  const tokens = await vault.tokens(at(place));
+  const found = await registeredAs(vault, place, tokens?.client);
+  if (found === undefined) return undefined;
+  const { before: _, ...before } = found;
+  return { before };
 }
 
 function nobody({ issuer }: oauth.AuthorizationServer, { metadataUrl }: OAuthOptions): Error {

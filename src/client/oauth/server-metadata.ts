@@ -4,7 +4,7 @@
 
 import * as oauth from "oauth4webapi";
 import { LinkError } from "../../core/errors.ts";
-import { answered, reasonOf, unauthorized } from "./failures.ts";
+import { answered, plain, reasonOf, unauthorized } from "./failures.ts";
 import type { Reach } from "./reach.ts";
 
 /** What was found at several addresses, or why nothing was. */
@@ -64,7 +64,7 @@ export async function serverMetadata(
     } catch (error) {
       const other = await namedIssuer(document);
       if (other === undefined || other === issuer.href) throw error;
-      const found = `its metadata is that of another issuer (${other})`;
+      const found = `its metadata is that of another issuer (${plain(other)})`;
       throw unauthorized(`The authorization server ${issuer.href} cannot be trusted: ${found}`);
     }
   });
@@ -87,8 +87,14 @@ function placesOf(issuer: URL): readonly URL[] {
 /** oauth4webapi looks at what it uses itself; these are looked into here. */
 function checked(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
   const { scopes_supported: scopes, token_endpoint_auth_methods_supported: methods } = server;
-  if (isTexts(scopes) && isTexts(methods)) return server;
+  if (hasHidden(server.issuer)) throw new TypeError("its issuer has what no address has");
+  if (isTexts(scopes) && isTexts(methods) && isTexts(server.grant_types_supported)) return server;
   throw new TypeError("its lists are no lists of texts");
+}
+
+/** A URL is read without them, or with others in their place; but the text as it is goes into messages. */
+export function hasHidden(text: string): boolean {
+  return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }
 
 export function isTexts(value: unknown): boolean {

@@ -67,10 +67,11 @@ export class TokenSource {
     // Not given up when nobody waits for it any more: the server may have replaced the refresh token already, and the
     // new one would be lost.
     const http = this.#options.reach.options(undefined, key?.handle);
-    return refreshed(tokens, server, client, http).catch(async (error: unknown) => {
+    const next = await refreshed(tokens, server, client, http).catch(async (error: unknown) => {
       if (await forgotten(this.#registrar, place, error)) return undefined;
-      throw refusal(`refreshing the access token at ${server.issuer}`, error);
+      throw refusal(`refreshing the access token at ${server.issuer}`, error, [tokens.refresh, client.secret]);
     });
+    return next && checked(next);
   }
 
   /** Once more what was had before, where that takes nobody's consent. */
@@ -105,8 +106,7 @@ export class TokenSource {
       if (!plain || failure.kind === "cancelled") throw failure;
       throw unauthorized(`${resource} says nowhere how to get a token, and the default way fails: ${failure.message}`);
     }
-    checked(answer, issuer, key !== undefined);
-    return tokensOf(answer, { issuer, resource, client, asked, plain, key: await key?.export() });
+    return checked(tokensOf(answer, { issuer, resource, client, asked, plain, key: await key?.export() }));
   }
 
   async #serverOf({ issuer, plain = false }: Tokens): Promise<oauth.AuthorizationServer> {
@@ -116,13 +116,16 @@ export class TokenSource {
   }
 }
 
-function checked(answer: oauth.TokenEndpointResponse, issuer: string, bound: boolean): void {
-  if (!/^[\x21-\x7e]+$/.test(answer.access_token)) {
+/** Nothing is kept that could not be used, or that whoever sees it could use. */
+function checked(tokens: Tokens): Tokens {
+  const { issuer, access, scheme, key } = tokens;
+  if (!/^[\x21-\x7e]+$/.test(access)) {
     throw unauthorized(`${issuer} gave an access token that cannot stand in a header`);
   }
-  if (bound === (answer.token_type === "dpop")) return;
+  const isBound = key !== undefined;
+  if (isBound === (scheme === "DPoP")) return tokens;
   throw unauthorized(
-    bound
+    isBound
       ? `${issuer} gave an access token that is not bound to our key, though DPoP is needed; it may not support DPoP`
       : `${issuer} gave an access token for DPoP, though no key was shown to it; try oauth({ dpop: true })`,
   );

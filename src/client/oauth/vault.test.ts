@@ -53,6 +53,27 @@ describe("what is kept for an end", () => {
   });
 });
 
+describe("what the store does not take", () => {
+  it("counts for as long as nobody else writes there, and until the store takes it", async () => {
+    const kept = memoryTokens();
+    let isFull = false;
+    const set: TokenStore["set"] = (key, value) => (isFull ? Promise.reject(new Error("full")) : kept.set(key, value));
+    const mine = vault({ ...kept, set });
+    await mine.keep(tokens);
+    isFull = true;
+    const newer = { ...tokens, access: "newer" };
+    await mine.keep(newer);
+    expect(await mine.tokens(tokens)).toEqual(newer);
+    expect(await vault(kept).tokens(tokens)).toEqual(tokens);
+    const theirs = { ...tokens, access: "theirs" };
+    await vault(kept).keep(theirs);
+    expect(await mine.tokens(tokens)).toEqual(theirs);
+    isFull = false;
+    await mine.keep(newer);
+    expect(await vault(kept).tokens(tokens)).toEqual(newer);
+  });
+});
+
 describe("a record", () => {
   it.each([
     undefined,
@@ -67,6 +88,14 @@ describe("a record", () => {
   ])("counts as none where it is %j", (text) => {
     expect(readTokens(text)).toBeUndefined();
     expect(readRegistered(text)).toBeUndefined();
+  });
+
+  it("of a client counts as none where the one before it is broken", () => {
+    const client = { client_id: "c", token_endpoint_auth_method: "none", redirect_uris: [] };
+    expect(readRegistered(JSON.stringify({ ...client, before: client }))).toEqual({ ...client, before: client });
+    for (const before of [null, 1, {}, { ...client, client_id: 1 }]) {
+      expect(readRegistered(JSON.stringify({ ...client, before }))).toBeUndefined();
+    }
   });
 
   it("is due a minute before it expires, and a short-lived one a tenth of its life before", () => {

@@ -3,8 +3,7 @@
 // store only share what is meant for both.
 
 import type { LinkError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
-import { plain, unauthorized } from "./failures.ts";
+import { reasonOf, unauthorized } from "./failures.ts";
 import { readRegistered, readTokens, readTrace, type Registered, type Tokens, type Trace } from "./records.ts";
 import type { TokenStore } from "./token-store.ts";
 
@@ -19,8 +18,16 @@ export interface VaultOptions {
 
 type Place = Pick<Tokens, "issuer" | "resource">;
 
+/** What the store did not take, and what it has instead. */
+interface Unkept {
+  readonly text: string | undefined;
+  readonly instead: string | undefined;
+}
+
 export class Vault {
   readonly #options: VaultOptions;
+  /** The old refresh token, out of a store that takes no new one, would be good for nothing but to end everything. */
+  readonly #unkept = new Map<string, Unkept>();
 
   constructor(options: VaultOptions) {
     this.#options = options;
@@ -66,18 +73,27 @@ export class Vault {
   }
 
   async #get(key: string): Promise<string | undefined> {
+    let found: string | undefined;
     try {
-      return await this.#options.store.get(key);
+      found = await this.#options.store.get(key);
     } catch (error) {
       throw unread(error);
     }
+    const unkept = this.#unkept.get(key);
+    // Where somebody else has written since, that counts.
+    return unkept !== undefined && unkept.instead === found ? unkept.text : found;
   }
 
   async #set(key: string, value: object | undefined): Promise<void> {
+    const { store, end, onNotice } = this.#options;
+    const text = value === undefined ? undefined : JSON.stringify(value);
     try {
-      await this.#options.store.set(key, value === undefined ? undefined : JSON.stringify(value));
+      await store.set(key, text);
+      this.#unkept.delete(key);
     } catch (error) {
-      this.#options.onNotice(`The token store cannot keep what ${this.#options.end.origin} needs: ${said(error)}`);
+      const instead = await store.get(key).catch(() => undefined);
+      this.#unkept.set(key, { text, instead });
+      onNotice(`The token store cannot keep what ${end.origin} needs: ${reasonOf(error)}`);
     }
   }
 
@@ -91,9 +107,5 @@ export class Vault {
 }
 
 function unread(error: unknown): LinkError {
-  return unauthorized(`The token store cannot be read: ${said(error)}`);
-}
-
-function said(error: unknown): string {
-  return plain(textOf(error));
+  return unauthorized(`The token store cannot be read: ${reasonOf(error)}`);
 }

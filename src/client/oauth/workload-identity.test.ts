@@ -75,6 +75,27 @@ describe("workload identity", () => {
     }
   });
 
+  it("is shown to nobody but whom it names as its audience, unless the program says to whom", async () => {
+    const { url } = server;
+    const jwtFor = (aud: unknown): string => `${part({ alg: "ES256" })}.${part({ sub: "job-1", aud })}.c2ln`;
+    const stolen = jwtFor(["https://honest.example", 1]);
+    const error = await failure(workloadIdentity({ assertion: stolen }), groundOn(server), stolen);
+    expect(error.message).toContain(`is for https://honest.example and is not shown to ${url}`);
+    await failure(workloadIdentity({ assertion: () => stolen }), groundOn(server), stolen);
+    expect(server.at("/token")).toEqual([]);
+    for (const aud of [url, `${url}/`, `${url}/token`, ["x", url], undefined]) {
+      await workloadIdentity({ assertion: jwtFor(aud) }).obtain(groundOn(server));
+    }
+    await workloadIdentity({ assertion: stolen, issuer: url }).obtain(groundOn(server));
+    expect(server.at("/token")).toHaveLength(6);
+  });
+
+  it("is kept apart from that of others where nobody says whose it is", () => {
+    expect(workloadIdentity({ assertion: () => jwt }).isNameless).toBe(true);
+    expect(workloadIdentity({ assertion: () => jwt, subject: "job-1" }).isNameless).toBe(false);
+    expect(workloadIdentity({ assertion: jwt }).isNameless).toBe(false);
+  });
+
   it("is not for a server that lists other grants only", () => {
     const metadata = { ...groundOn(server).server, grant_types_supported: ["authorization_code"] };
     expect(workloadIdentity({ assertion: jwt }).fits?.(metadata)).toContain(JWT_BEARER);

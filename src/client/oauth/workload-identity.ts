@@ -2,7 +2,7 @@
 // account's token, an instance's identity) is exchanged for a token of the end (RFC 7523, 2.1). No secret is kept
 // anywhere. The JWT must name the authorization server as its audience.
 
-import { assertionFor, subjectOf, type Assertion } from "./assertion.ts";
+import { assertionFor, heldToAudience, subjectOf, type Assertion } from "./assertion.ts";
 import type { Grant } from "./grant.ts";
 import { IssuerBond } from "./issuer-bond.ts";
 
@@ -11,9 +11,15 @@ export interface WorkloadIdentityOptions {
   readonly assertion: Assertion;
   /** Where the server wants to know a client beside the workload. */
   readonly clientId?: string;
-  /** Whose tokens they are, so that a store keeps apart those of several workloads; what the JWT says, if it is given. */
+  /**
+   * Whose tokens they are, so that a store keeps apart those of several workloads; what the JWT says, if it is given.
+   * Where neither says it, they are kept in memory alone, whatever the store.
+   */
   readonly subject?: string;
-  /** The only server that may see the JWT; the first that gives a token where it is left out. */
+  /**
+   * The only server that may see the JWT. Where it is left out: one that the JWT names as its audience, and the first
+   * that gives a token.
+   */
   readonly issuer?: string;
 }
 
@@ -21,10 +27,12 @@ export const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
   const { assertion, clientId } = options;
-  const subject = options.subject ?? subjectOf(assertion) ?? "workload";
+  const named = options.subject ?? subjectOf(assertion);
+  const subject = named ?? "workload";
   const bond = new IssuerBond(options.issuer);
   return {
     kind: JWT_BEARER,
+    isNameless: named === undefined,
     identity: clientId === undefined ? subject : `${clientId} ${subject}`,
     interactive: false,
     fits: (server) => bond.misfit(server, JWT_BEARER),
@@ -32,6 +40,7 @@ export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
       bond.check(ground.server, JWT_BEARER);
       const { server, resource, signal } = ground;
       const text = await assertionFor(assertion, { audience: server.issuer, resource, signal }, "workload assertion");
+      if (options.issuer === undefined) heldToAudience(text, server);
       const { knownClient, NOBODY, requestTokens } = await import("./grant-request.ts");
       const known = clientId === undefined ? NOBODY : await knownClient({ id: clientId, authMethod: "none" }, server);
       const tokens = await requestTokens(ground, known, {

@@ -20,6 +20,8 @@ export class Cursor {
 
   see(id: string): void {
     this.lastId = idInHeader(id);
+    // An end that takes its id back has given none that could come again.
+    if (id === "") return;
     this.#seen.add(id);
     if (this.#seen.size > MOST_SEEN) for (const oldest of this.#seen) if (this.#seen.delete(oldest)) break;
   }
@@ -125,7 +127,10 @@ export async function failureOf(answer: HttpAnswer, what: string): Promise<{ bod
 
 function adviceFor(status: number): string {
   if (status === 404 || status === 405) return "; check the path of the address";
+  if (status === 413) return "; the message is longer than it takes";
   if (status === 429) return "; it wants fewer requests";
+  if (status === 400 || status === 422) return "; it does not take the request as it is: ask whoever runs it";
+  if (status === 500) return "; whoever runs it finds the cause in its log";
   if (status === 502 || status === 503 || status === 504)
     return "; what stands behind it is not there: try again later";
   return "";

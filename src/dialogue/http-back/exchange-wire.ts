@@ -18,13 +18,18 @@ export class ExchangeWire implements Transport {
   readonly #link: HttpLink;
   readonly #tools: ToolBook;
   readonly #life = new AbortController();
-  readonly #inbounds = new Inbounds((message) => this.send(message), this.#life.signal);
+  readonly #inbounds: Inbounds;
   /** What ends each request that is under way. */
   readonly #live = new Map<Id, AbortController>();
 
   constructor(link: HttpLink, tools: ToolBook) {
     this.#link = link;
     this.#tools = tools;
+    this.#inbounds = new Inbounds(
+      (message) => this.send(message),
+      this.#life.signal,
+      () => tools.forget(),
+    );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
@@ -60,14 +65,14 @@ export class ExchangeWire implements Transport {
         signal: stop.signal,
         onWait,
       });
-      await this.#take(answer, id, method);
+      await this.#take(answer, id, method, stop.signal);
     } finally {
       forget();
       this.#live.delete(id);
     }
   }
 
-  async #take(answer: HttpAnswer, id: Id, method: string): Promise<void> {
+  async #take(answer: HttpAnswer, id: Id, method: string, signal: AbortSignal): Promise<void> {
     if (!isFine(answer)) {
       const failure = await failureOf(answer, method);
       if ("error" in failure) throw failure.error;
@@ -75,9 +80,14 @@ export class ExchangeWire implements Transport {
     } else if (isJson(answer)) this.#inbounds.handOnly(await readJson(answer, this.#link.limits), id, method);
     else if (isEvents(answer)) {
       const cursor = new Cursor();
-      const hand = (decoded: Parameters<Inbounds["hand"]>[0]): boolean => this.#inbounds.hand(decoded, id);
+      // What is still to be read of a call that is over belongs to nobody: others must not be taken for its caller.
+      const hand = (decoded: Parameters<Inbounds["hand"]>[0]): boolean =>
+        signal.aborted || this.#inbounds.hand(decoded, id);
       if (await readStream(answer, this.#link.limits, cursor, hand)) return;
-      throw new LinkError("closed", `The end closed the stream of ${method} before it had answered; it may have run`);
+      throw new LinkError(
+        "closed",
+        `The end closed the stream of ${method} before it had answered; it may have run: look before you call it again`,
+      );
     } else throw noMessages(answer, method);
   }
 

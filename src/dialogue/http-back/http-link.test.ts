@@ -62,6 +62,20 @@ test("where the authorizer gives up, the error says that what we showed was not 
   );
 });
 
+test("what an end says back of what we showed to it stands in no error", async () => {
+  const auth: Authorizer = {
+    authorize: async () => ({ authorization: "Bearer 0123456789" }),
+    refused: async () => false,
+  };
+  const echo: Script = ({ headers }) =>
+    answer(403, `you sent ${headers["authorization"] ?? ""} and ${headers["x-key"] ?? ""}`);
+  const { link } = linked(echo, auth, { "X-Key": "abcdefghij" });
+  const error = await link.ask(asking).catch((failure: unknown) => failure as LinkError);
+  expect((error as LinkError).message).toContain("you sent ... and ...");
+  const { link: other } = linked(() => answer(500, "Bearer 0123456789"), auth);
+  expect(await (await other.ask(asking)).text(100)).toBe("...");
+});
+
 test("without an authorizer the error says what to bring", async () => {
   const { link } = linked(() => answer(401));
   await expect(link.ask(asking)).rejects.toThrow("bring a token or let a person sign in");

@@ -25,6 +25,8 @@ export interface Asking {
   readonly signal: AbortSignal;
   /** Told when the authorizer is at work, and when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
+  /** Not worth that anybody signs in for it. */
+  readonly isParting?: boolean;
 }
 
 /** Refusals after which a request is given up, whatever the authorizer thinks. */
@@ -49,7 +51,7 @@ export class HttpLink {
   }
 
   /** Rejects with a LinkError. Any answer that is no refusal of who we are is an answer. */
-  async ask({ method, url = this.url, headers, body, signal, onWait }: Asking): Promise<HttpAnswer> {
+  async ask({ method, url = this.url, headers, body, signal, onWait, isParting = false }: Asking): Promise<HttpAnswer> {
     const { auth, requester } = this.#options;
     const sending: Sending = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
@@ -62,16 +64,18 @@ export class HttpLink {
         ...(body === undefined ? undefined : { body }),
       });
       const { status } = answer;
+      const secrets = status < 400 ? [] : secretsIn({ ...this.#fixed, ...sent });
       if (status !== 401 && status !== 403) {
         auth?.answered?.(sending, answer.headers);
-        return answer;
+        return secrets.length === 0 ? answer : blotted(answer, secrets);
       }
       const challenge = { ...sending, status, headers: answer.headers, sent, attempt } as const;
       const again =
         attempt < MOST_REFUSALS &&
         auth !== undefined &&
+        !isParting &&
         (await waiting(onWait, auth.refused(challenge)).catch(discarding(answer)));
-      if (!again) throw await refusal(url, answer, auth !== undefined);
+      if (!again) throw await refusal(url, blotted(answer, secrets), auth !== undefined);
       answer.discard();
     }
   }
@@ -95,6 +99,28 @@ function discarding(answer: HttpAnswer): (error: unknown) => never {
     answer.discard();
     throw error;
   };
+}
+
+/** Headers of ours that are the same for everybody. */
+const PLAIN: ReadonlySet<string> = new Set(["user-agent", "accept", "content-type"]);
+/** What is shorter is no secret, and may be a part of any text. */
+const LEAST_SECRET = 6;
+
+/** Whatever stands in the headers that prove who we are, with and without the name of its scheme. */
+function secretsIn(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers)
+    .filter(([name]) => !PLAIN.has(name))
+    .flatMap(([, value]) => [value, ...value.split(/\s+/)])
+    .filter((text) => text.length >= LEAST_SECRET)
+    .toSorted((a, b) => b.length - a.length);
+}
+
+/** An end may say back to us what we showed to it; it is not shown to anybody else. */
+function blotted(answer: HttpAnswer, secrets: readonly string[]): HttpAnswer {
+  const { status, headers, body } = answer;
+  const text = async (limit: number): Promise<string> =>
+    secrets.reduce((said, secret) => said.replaceAll(secret, "..."), await answer.text(limit));
+  return { status, headers, body, text, discard: () => answer.discard() };
 }
 
 const QUOTED_BYTES = 64 * 1024;

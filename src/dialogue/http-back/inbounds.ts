@@ -7,14 +7,19 @@ import type { Decoded } from "../../jsonrpc/codec.ts";
 import { Exact, isResponse, type ErrorBody, type Id, type Message } from "../../jsonrpc/message.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 
+const TOOLS_CHANGED = "notifications/tools/list_changed";
+
 export class Inbounds {
   readonly #send: Transport["send"];
   readonly #gone: AbortSignal;
+  readonly #onOtherTools: () => void;
   #receive: (inbound: Inbound) => void = () => undefined;
 
-  constructor(send: Transport["send"], gone: AbortSignal) {
+  /** `onOtherTools` is called when what was known of the end's tools may no longer be so. */
+  constructor(send: Transport["send"], gone: AbortSignal, onOtherTools: () => void) {
     this.#send = send;
     this.#gone = gone;
+    this.#onOtherTools = onOtherTools;
   }
 
   start(receive: (inbound: Inbound) => void): void {
@@ -57,8 +62,16 @@ export class Inbounds {
     this.#pass({ kind: "lost" }, undefined);
   }
 
+  /** Something may have been said that did not reach us. */
+  miss(): void {
+    this.#pass({ kind: "gap" }, undefined);
+  }
+
   #pass(what: Pick<Inbound, "kind" | "message" | "batch" | "fault">, about: Id | undefined): void {
     if (this.#gone.aborted) return;
+    const { kind, message } = what;
+    const isChange = message !== undefined && "method" in message && message.method === TOOLS_CHANGED;
+    if (isChange || kind === "lost" || kind === "gap") this.#onOtherTools();
     const reply: Inbound["reply"] = (message) => this.#send(message);
     this.#receive({ ...what, ...(about === undefined ? undefined : { about }), gone: this.#gone, reply });
   }

@@ -50,7 +50,11 @@ async function listen(handler: Handler, request: Request, context: Context): Pro
 
 function isBroken(error: unknown): boolean {
   if (!(error instanceof LinkError)) return false;
-  return error.kind === "closed" || error.kind === "refused" || (error.kind === "http" && (error.status ?? 0) >= 500);
+  const { kind, status = 0, mayHaveRun } = error;
+  // A connection that could not be made in time is as good as one that was refused.
+  return (
+    kind === "closed" || kind === "refused" || (kind === "timeout" && !mayHaveRun) || (kind === "http" && status >= 500)
+  );
 }
 
 function tellAll(granted: unknown, context: Context): void {

@@ -4,14 +4,18 @@
 
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
+import { unlessAborted } from "../../core/unless-aborted.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
-import { isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
+import { Exact, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import type { ServerSentEvent } from "../../transport/http/event-reader.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
 import { Cursor, failureOf, isEvents, isFine, noMessages, readTexts } from "./answer.ts";
 import type { HttpLink } from "./http-link.ts";
+import { bounded } from "../pacing.ts";
 import { Inbounds, saidTwice } from "./inbounds.ts";
+import { stopQuietly } from "./quiet-leave.ts";
+import type { ToolBook } from "./tool-book.ts";
 
 interface Session {
   readonly address: URL;
@@ -20,17 +24,31 @@ interface Session {
   readonly over: AbortController;
 }
 
+/** How long the end may take to say that it has heard what wants no answer: it has by then, or never will. */
+const HEARD_MS = 5_000;
+/** The same for the answer to a question, which it waits for. */
+const ANSWERED_MS = 60_000;
+
 const POSTED: Readonly<Record<string, string>> = { "content-type": "application/json", accept: "*/*" };
 const GET: Readonly<Record<string, string>> = { accept: "text/event-stream" };
 
 export class OldSseWire implements Transport {
   readonly #link: HttpLink;
   readonly #life = new AbortController();
-  readonly #inbounds = new Inbounds((message) => this.send(message), this.#life.signal);
+  readonly #inbounds: Inbounds;
+  /** What ends each request that is under way, in whichever session. */
+  readonly #live = new Map<Id, AbortController>();
   #session: Session | undefined;
+  /** Ends the stream of the session that is being begun, or was begun last. */
+  #stream = new AbortController();
 
-  constructor(link: HttpLink) {
+  constructor(link: HttpLink, tools: ToolBook) {
     this.#link = link;
+    this.#inbounds = new Inbounds(
+      (message) => this.send(message),
+      this.#life.signal,
+      () => tools.forget(),
+    );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
@@ -42,18 +60,18 @@ export class OldSseWire implements Transport {
     if (Array.isArray(message)) throw new LinkError("protocol", "Batches are not sent");
     const one = message as Message;
     if (!isRequest(one)) {
-      const session = this.#current();
-      await saidTwice(() => this.#post(one, session), isResponse(one) && !session.over.signal.aborted);
+      await this.#say(one).finally(() => this.#leave(one));
       return;
     }
     const session = one.method === "initialize" ? await this.#begin(options) : this.#current();
-    await this.#call(one.id, one, session, options.onWait);
+    await this.#call(one.id, one, session, options);
   }
 
   async close(): Promise<void> {
     const reason = new LinkError("closed", "The connection was closed");
     this.#life.abort(reason);
-    this.#session?.over.abort(reason);
+    this.#stream.abort(reason);
+    for (const stop of this.#live.values()) stop.abort(reason);
     this.#link.close();
   }
 
@@ -62,31 +80,48 @@ export class OldSseWire implements Transport {
     return this.#session;
   }
 
-  async #call(id: Id, message: Message, session: Session, onWait: SendOptions["onWait"]): Promise<void> {
+  async #call(id: Id, message: Message, session: Session, { onWait, quiet }: SendOptions): Promise<void> {
+    // Not ended with the stream: where the end refuses it, it has surely not begun with it.
+    const stop = new AbortController();
+    let isSent = true;
+    stopQuietly(quiet, stop, () => isSent);
+    this.#live.set(id, stop);
     const answered = new Promise<void>((resolve, reject) => {
       session.waiting.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
     });
     // The stream may break while the request is still being sent.
     answered.catch(() => undefined);
     try {
-      await this.#post(message, session, onWait);
-      await answered;
+      await this.#post(message, session, stop.signal, (isWaiting) => {
+        isSent = !isWaiting;
+        onWait?.(isWaiting);
+      });
+      await unlessAborted(stop.signal, answered);
     } finally {
       session.waiting.delete(id);
+      this.#live.delete(id);
     }
   }
 
-  async #post(message: Message, session: Session, onWait?: SendOptions["onWait"]): Promise<void> {
+  async #say(message: Message): Promise<void> {
+    const session = this.#current();
+    const isAnswer = isResponse(message);
+    const ms = isAnswer ? ANSWERED_MS : HEARD_MS;
+    const say = (): Promise<void> => bounded(ms, this.#life.signal, (signal) => this.#post(message, session, signal));
+    await saidTwice(say, isAnswer && !session.over.signal.aborted);
+  }
+
+  /** The end has been told, as far as that was possible, that nobody waits for a call any more. */
+  #leave(message: Message): void {
+    if (!("method" in message) || message.method !== "notifications/cancelled") return;
+    const given = message.params?.["requestId"] as Id;
+    this.#live.get(given instanceof Exact ? given.value : given)?.abort(new LinkError("cancelled", "Cancelled"));
+  }
+
+  async #post(message: Message, session: Session, signal: AbortSignal, onWait?: SendOptions["onWait"]): Promise<void> {
     const { address: url } = session;
-    // Not ended with the stream: where the end refuses it, it has surely not begun with it.
-    const answer = await this.#link.ask({
-      method: "POST",
-      url,
-      headers: POSTED,
-      body: encode(message),
-      signal: this.#life.signal,
-      onWait,
-    });
+    const body = encode(message);
+    const answer = await this.#link.ask({ method: "POST", url, headers: POSTED, body, signal, onWait });
     const what = "method" in message ? message.method : "an answer";
     if (isFine(answer)) {
       // Ends say what they like when they have taken a message; a page for people is none of it.
@@ -107,11 +142,11 @@ export class OldSseWire implements Transport {
 
   /** Resolves when the end has said where to send to. */
   async #begin({ signal, onWait }: SendOptions): Promise<Session> {
-    this.#session?.over.abort(new LinkError("closed", "The session was begun anew"));
+    this.#stream.abort(new LinkError("closed", "The session was begun anew"));
     this.#session = undefined;
     const over = new AbortController();
+    this.#stream = over;
     const forgetCaller = onAbort(signal, () => over.abort(signal?.reason));
-    const forgetLife = onAbort(this.#life.signal, () => over.abort(this.#life.signal.reason));
     try {
       const answer = await this.#link.ask({ method: "GET", headers: GET, signal: over.signal, onWait });
       if (!isFine(answer)) {
@@ -129,7 +164,6 @@ export class OldSseWire implements Transport {
       throw error;
     } finally {
       forgetCaller();
-      forgetLife();
     }
   }
 
@@ -173,7 +207,12 @@ export class OldSseWire implements Transport {
   #lose(session: Session): void {
     session.over.abort(new LinkError("closed", "The end's stream is broken"));
     for (const settle of session.waiting.values()) {
-      settle(new LinkError("closed", "The end's stream broke before it had answered"));
+      settle(
+        new LinkError(
+          "closed",
+          "The end's stream broke before it had answered: look what has run before you call it again",
+        ),
+      );
     }
     if (this.#session !== session) return;
     this.#session = undefined;

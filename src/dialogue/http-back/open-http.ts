@@ -67,6 +67,8 @@ class Opening {
   readonly #options: OpenOptions;
   readonly #wanted: Revision | undefined;
   readonly #tried: string[] = [];
+  /** It has said what it speaks, and that is nothing that we do. */
+  #isSettled = false;
 
   constructor(target: HttpTarget, options: OpenOptions, wanted: Revision | undefined) {
     this.#target = target;
@@ -76,7 +78,7 @@ class Opening {
 
   /** For an error that only says that the end does not speak what was tried: nothing. Any other is thrown. */
   readonly notThat = (error: unknown): undefined => {
-    if (!isEvidence(error)) throw error;
+    if (this.#isSettled || !isEvidence(error)) throw error;
     this.#tried.push(error.message);
     return undefined;
   };
@@ -107,7 +109,11 @@ class Opening {
     const whole = { ...DEFAULT_LIMITS, messageBytes: ANSWER_BYTES, ...limits };
     const link = new HttpLink({ ...target, requester: kept(target.requester), limits: whole });
     if (style === "exchange") return this.#exchange(new ExchangeWire(link, tools), tools);
-    return this.#session(style === "session" ? new SessionWire(link) : new OldSseWire(link), tools, style);
+    return this.#session(
+      style === "session" ? new SessionWire(link, tools) : new OldSseWire(link, tools),
+      tools,
+      style,
+    );
   }
 
   async #exchange(transport: Transport, tools: ToolBook): Promise<FoundEnd> {
@@ -119,6 +125,7 @@ class Opening {
       if (this.#wanted !== undefined) throw lacks(this.#wanted, found.error);
       // Silence is no evidence here: every end over HTTP can say that it does not know a request.
       if (found.error instanceof LinkError && found.error.kind === "timeout") throw slow(found.error, startMs);
+      this.#isSettled = found.final;
       if (found.final || found.error instanceof LinkError) throw found.error;
       throw new LinkError("protocol", found.error.message, { cause: found.error });
     });

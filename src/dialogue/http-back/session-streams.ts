@@ -28,11 +28,13 @@ interface AnswerStream {
   readonly signal: AbortSignal;
   readonly headers: () => Record<string, string>;
   readonly hand: (decoded: Decoded, about: Id) => boolean;
+  /** The end has forgotten the session, and the stream with it. */
+  readonly onLost: () => void;
 }
 
 /** Resolves when the answer has been handed on. */
 export async function readAnswerStream(link: HttpLink, first: HttpAnswer, stream: AnswerStream): Promise<void> {
-  const { id, method, signal, headers, hand } = stream;
+  const { id, method, signal, headers, hand, onLost } = stream;
   const cursor = new Cursor();
   let answer: HttpAnswer | undefined = first;
   let failures = 0;
@@ -52,6 +54,7 @@ export async function readAnswerStream(link: HttpLink, first: HttpAnswer, stream
       answer = resumed;
     } else {
       resumed.discard();
+      if (resumed.status === 404) onLost();
       throw broken(method, `and does not take it up again (HTTP ${resumed.status})`);
     }
   }
@@ -63,10 +66,15 @@ interface Listening {
   readonly hand: (decoded: Decoded) => boolean;
   /** The stream is open, or there is none for now. */
   readonly onHead: () => void;
+  /** It is open again, but not from where it broke: its events have no ids. */
+  readonly onGap: () => void;
 }
 
 /** Until the session is over or the end offers no such stream; true: the end has forgotten the session. */
-export async function keepListening(link: HttpLink, { headers, signal, hand, onHead }: Listening): Promise<boolean> {
+export async function keepListening(
+  link: HttpLink,
+  { headers, signal, hand, onHead, onGap }: Listening,
+): Promise<boolean> {
   const cursor = new Cursor();
   let opened = false;
   let failures = 0;
@@ -81,6 +89,7 @@ export async function keepListening(link: HttpLink, { headers, signal, hand, onH
       onHead();
       if (answer instanceof LinkError) failures += 1;
       else if (isOpen(answer)) {
+        if (opened && resume === undefined) onGap();
         opened = true;
         failures = 0;
         await readOn(link, answer, cursor, onEach, signal);
@@ -90,7 +99,7 @@ export async function keepListening(link: HttpLink, { headers, signal, hand, onH
         if (opened ? status === 404 : !PASSING.has(status)) return opened;
         failures += 1;
       }
-      await pause(failures === 0 ? waitMs(cursor, 0) : backoffMs(failures - 1), signal);
+      await pause(waitMs(cursor, failures), signal);
     }
   } catch {
     // The session is over, or who we are is no longer accepted: the next call says so.
@@ -145,6 +154,6 @@ function waitMs({ retryMs }: Cursor, failures: number): number {
 function broken(method: string, why: string): LinkError {
   return new LinkError(
     "closed",
-    `The end broke off the stream of ${method} before it had answered, ${why}; it may have run`,
+    `The end broke off the stream of ${method} before it had answered, ${why}; it may have run: look before you call it again`,
   );
 }

@@ -17,10 +17,17 @@ import { failureOf, isEvents, isFine, isJson, noMessages, readJson } from "./ans
 import type { HttpLink } from "./http-link.ts";
 import { Inbounds, saidTwice } from "./inbounds.ts";
 import { POSTED, sessionHeaders } from "./request-headers.ts";
+import { bounded } from "../pacing.ts";
+import { stopQuietly } from "./quiet-leave.ts";
 import { readAnswerStream, keepListening } from "./session-streams.ts";
+import type { ToolBook } from "./tool-book.ts";
 
 /** How long the end of a session may take to be heard. */
 const FAREWELL_MS = 2_000;
+/** How long the end may take to say that it has heard what wants no answer: it has by then, or never will. */
+const HEARD_MS = 5_000;
+/** The same for the answer to a question, which it waits for. */
+const ANSWERED_MS = 60_000;
 /** How long a call waits for that stream: some ends show nothing of it before they have something to say. */
 const HEAD_MS = 5_000;
 
@@ -33,21 +40,36 @@ interface Session {
   revision: string | undefined;
   /** Aborted when the session is over, ours or the end's wish. */
   readonly over: AbortController;
-  /** Resolves when the end knows that the handshake is done: what comes after must not overtake it. */
-  begun: Promise<void>;
+  /** Resolves when the end knows that the handshake is done, or it failed: what comes after must not overtake it. */
+  readonly begun: Promise<void>;
+  readonly isBegun: () => void;
   /** Resolves when the end has the stream for what belongs to no request, or offers none. */
   heard: Promise<void>;
+}
+
+/** A request that is under way. */
+interface Live {
+  readonly stop: AbortController;
+  /** In which it may have reached the end. */
+  sentIn: Session | undefined;
+  /** Nobody waits for its answer any more. */
+  isLeft: boolean;
 }
 
 export class SessionWire implements Transport {
   readonly #link: HttpLink;
   readonly #life = new AbortController();
-  readonly #inbounds = new Inbounds((message) => this.send(message), this.#life.signal);
-  readonly #live = new Map<Id, AbortController>();
+  readonly #inbounds: Inbounds;
+  readonly #live = new Map<Id, Live>();
   #session: Session | undefined;
 
-  constructor(link: HttpLink) {
+  constructor(link: HttpLink, tools: ToolBook) {
     this.#link = link;
+    this.#inbounds = new Inbounds(
+      (message) => this.send(message),
+      this.#life.signal,
+      () => tools.forget(),
+    );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
@@ -69,7 +91,7 @@ export class SessionWire implements Transport {
     const session = this.#session;
     this.#life.abort(reason);
     session?.over.abort(reason);
-    for (const stop of this.#live.values()) stop.abort(reason);
+    for (const { stop } of this.#live.values()) stop.abort(reason);
     await this.#sayFarewell(session, Math.min(budgetMs, FAREWELL_MS)).catch(() => undefined);
     this.#link.close();
   }
@@ -78,54 +100,87 @@ export class SessionWire implements Transport {
   async #sayFarewell(session: Session | undefined, budgetMs: number): Promise<void> {
     if (session?.name === undefined || budgetMs <= 0) return;
     const headers = sessionHeaders(session.name, session.revision);
-    (await this.#link.ask({ method: "DELETE", headers, signal: AbortSignal.timeout(budgetMs) })).discard();
+    const { signal: never } = new AbortController();
+    await bounded(budgetMs, never, async (signal) => {
+      (await this.#link.ask({ method: "DELETE", headers, signal, isParting: true })).discard();
+    });
   }
 
   async #begin(message: RequestMessage, { signal, onWait }: SendOptions): Promise<void> {
     this.#session?.over.abort(new LinkError("closed", "The session was begun anew"));
-    const session: Session = {
-      name: undefined,
-      revision: undefined,
-      over: new AbortController(),
-      begun: Promise.resolve(),
-      heard: Promise.resolve(),
-    };
+    const over = new AbortController();
+    let isBegun = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (isBegun = resolve));
+    onAbort(over.signal, isBegun);
+    const session: Session = { name: undefined, revision: undefined, over, begun, isBegun, heard: begun };
     this.#session = session;
-    await this.#following(message, signal, async (stop) => {
-      const answer = await this.#post(message, session, stop, onWait);
-      session.name = answer.headers[SESSION_HEADER] || undefined;
-      await this.#take(answer, message, session, stop, (result) => {
-        const { protocolVersion } = result;
-        if (typeof protocolVersion === "string") session.revision = protocolVersion;
+    // The handshake cannot be taken back, only left: by who wanted it, or for the next.
+    const forget = onAbort(signal, () => over.abort(signal?.reason));
+    try {
+      await this.#following(message, async ({ stop }) => {
+        const leave = onAbort(over.signal, () => stop.abort(over.signal.reason));
+        try {
+          const answer = await this.#post(message, session, stop.signal, onWait);
+          session.name = answer.headers[SESSION_HEADER] || undefined;
+          await this.#take(answer, message, session, stop.signal, (result) => {
+            const { protocolVersion } = result;
+            if (typeof protocolVersion === "string") session.revision = protocolVersion;
+          });
+          // Answered, but not by a session.
+          if (session.revision === undefined) this.#drop(session, new LinkError("closed", "There is no session"));
+        } finally {
+          leave();
+        }
       });
-    });
+    } catch (error) {
+      this.#drop(session, error);
+      throw error;
+    } finally {
+      forget();
+    }
   }
 
-  async #call(message: RequestMessage, { signal, onWait }: SendOptions): Promise<void> {
-    await this.#following(message, signal, async (stop) => {
-      const session = this.#current();
-      // Some ends put the questions of a call on the other stream, and drop them where there is none.
-      await (ASKABLE.has(message.method) ? session.heard : session.begun);
-      const answer = await this.#post(message, session, stop, onWait);
-      await this.#take(answer, message, session, stop);
+  /** A session that did not come to be. */
+  #drop(session: Session, reason: unknown): void {
+    if (this.#session === session) this.#session = undefined;
+    session.over.abort(reason);
+  }
+
+  async #call(message: RequestMessage, { onWait, quiet }: SendOptions): Promise<void> {
+    await this.#following(message, async (live) => {
+      const { signal } = live.stop;
+      stopQuietly(quiet, live.stop, () => live.sentIn !== undefined);
+      const session = await this.#ready(message.method);
+      signal.throwIfAborted();
+      live.sentIn = session;
+      const answer = await this.#post(message, session, signal, (isWaiting) => {
+        // What waits for a proof of who we are was not sent yet, or refused.
+        live.sentIn = isWaiting ? undefined : session;
+        onWait?.(isWaiting);
+      });
+      await this.#take(answer, message, session, signal);
     });
   }
 
   /** The request is known under its id, and can be ended by it, while `work` runs. */
-  async #following(
-    { id, method }: RequestMessage,
-    signal: AbortSignal | undefined,
-    work: (stop: AbortSignal) => Promise<void>,
-  ): Promise<void> {
-    const stop = new AbortController();
-    // A call is ended once the end has been told; the handshake cannot be taken back, only left.
-    const forget = method === "initialize" ? onAbort(signal, () => stop.abort(signal?.reason)) : undefined;
-    this.#live.set(id, stop);
+  async #following({ id }: RequestMessage, work: (live: Live) => Promise<void>): Promise<void> {
+    const live: Live = { stop: new AbortController(), sentIn: undefined, isLeft: false };
+    this.#live.set(id, live);
     try {
-      await work(stop.signal);
+      await work(live);
     } finally {
-      forget?.();
       this.#live.delete(id);
+    }
+  }
+
+  /** The session in which the request may be sent, once it may. */
+  async #ready(method: string): Promise<Session> {
+    for (;;) {
+      const session = this.#current();
+      await session.begun;
+      // Some ends put the questions of a call on the other stream, and drop them where there is none.
+      if (ASKABLE.has(method)) await session.heard;
+      if (session === this.#session) return session;
     }
   }
 
@@ -148,18 +203,21 @@ export class SessionWire implements Transport {
   ): Promise<void> {
     if (!isFine(answer)) {
       const failure = await failureOf(answer, method);
-      this.#checkKept(answer, failure, session);
+      if (method !== "initialize") this.#checkKept(answer, failure, session);
       if ("error" in failure) throw failure.error;
       const { status } = answer;
-      // Whatever else is said with it: nothing can be posted here, and it may be an end of the first revision.
-      if (method === "initialize" && (status === 404 || status === 405))
+      // Whatever else is said with it: where this cannot be posted there may be an end of the first revision.
+      if (method === "initialize" && (status === 400 || status === 404 || status === 405))
         throw new LinkError("http", `The end answered ${method} with HTTP ${status}, ${failure.body.message}`, {
           status,
         });
       this.#inbounds.fail(id, failure.body);
       return;
     }
+    const live = this.#live.get(id);
     const hand: Inbounds["hand"] = (decoded, about) => {
+      // What is still said in a call that is over belongs to nobody: another must not be taken for it.
+      if (live?.isLeft === true) return true;
       const result = decoded.kind === "message" && "result" in decoded.message ? decoded.message.result : undefined;
       if (look !== undefined && isObject(result)) look(result);
       return this.#inbounds.hand(decoded, about);
@@ -170,7 +228,14 @@ export class SessionWire implements Transport {
       this.#inbounds.handOnly(decoded, id, method);
     } else if (isEvents(answer)) {
       const headers = (): Record<string, string> => sessionHeaders(session.name, session.revision);
-      await readAnswerStream(this.#link, answer, { id, method, signal, headers, hand });
+      await readAnswerStream(this.#link, answer, {
+        id,
+        method,
+        signal,
+        headers,
+        hand,
+        onLost: () => this.#lose(session),
+      });
     } else if (answer.status === 202) answer.discard();
     else throw noMessages(answer, method);
     // Some answer 202 to a request, and send the answer on the stream that belongs to none.
@@ -188,30 +253,50 @@ export class SessionWire implements Transport {
   }
 
   async #tell(message: Message & { method: string; params?: { readonly [key: string]: unknown } }): Promise<void> {
-    const session = this.#current();
-    if (message.method === "notifications/initialized") {
-      session.begun = this.#deliver(message, session).catch(() => undefined);
-      session.heard = session.begun.then(() => this.#untilHeard(session));
-      await session.begun;
+    if (message.method === "notifications/cancelled") {
+      await this.#cancel(message);
       return;
     }
-    await session.begun;
-    const ended = message.method === "notifications/cancelled" ? message.params?.["requestId"] : undefined;
+    const session = this.#current();
+    if (message.method === "notifications/initialized") {
+      const told = this.#deliver(message, session, HEARD_MS).catch(() => undefined);
+      session.heard = told.then(() => this.#untilHeard(session));
+      await told;
+      session.isBegun();
+    } else await session.begun.then(() => this.#deliver(message, session, HEARD_MS));
+  }
+
+  /** A call is ended once the end has been told, and at once where it was not sent yet. */
+  async #cancel(message: Message & { params?: { readonly [key: string]: unknown } }): Promise<void> {
+    const given = message.params?.["requestId"] as Id | undefined;
+    const live = given === undefined ? undefined : this.#live.get(given instanceof Exact ? given.value : given);
+    if (live !== undefined) live.isLeft = true;
+    const session = live === undefined ? this.#session : live.sentIn;
     try {
-      await this.#deliver(message, session);
+      if (session !== undefined) await this.#deliver(message, session, HEARD_MS);
     } finally {
-      const id = ended instanceof Exact ? ended.value : (ended as Id | undefined);
-      if (id !== undefined) this.#live.get(id)?.abort(new LinkError("cancelled", "Cancelled"));
+      live?.stop.abort(new LinkError("cancelled", "Cancelled"));
     }
   }
 
   async #respond(message: Message): Promise<void> {
     const session = this.#current();
-    await saidTwice(() => this.#deliver(message, session), !session.over.signal.aborted);
+    await saidTwice(() => this.#deliver(message, session, ANSWERED_MS), !session.over.signal.aborted);
   }
 
-  async #deliver(message: Message, session: Session): Promise<void> {
-    (await this.#post(message, session, this.#life.signal)).discard();
+  async #deliver(message: Message, session: Session, ms: number): Promise<void> {
+    await bounded(ms, this.#life.signal, async (signal) => {
+      const answer = await this.#post(message, session, signal);
+      answer.discard();
+      if (answer.status === 404 && session.name !== undefined) this.#lose(session);
+    });
+  }
+
+  /** Nobody asked for anything that could be asked again: whoever has the session is told. */
+  #lose(session: Session): void {
+    if (session !== this.#session || session.over.signal.aborted) return;
+    session.over.abort(new LinkError("closed", "The end has forgotten the session"));
+    this.#inbounds.lose();
   }
 
   async #untilHeard(session: Session): Promise<void> {
@@ -225,9 +310,8 @@ export class SessionWire implements Transport {
       signal: session.over.signal,
       hand: (decoded) => this.#inbounds.hand(decoded),
       onHead,
+      onGap: () => this.#inbounds.miss(),
     });
-    if (!lost || session !== this.#session) return;
-    session.over.abort(new LinkError("closed", "The end has forgotten the session"));
-    this.#inbounds.lose();
+    if (lost) this.#lose(session);
   }
 }

@@ -71,6 +71,8 @@ test("a call that was refused for its headers is made again when the list says w
     throw McpError.of("header_mismatch", "Header mismatch");
   };
   const over = book.over(end, NEWEST);
+  // Known, but not as it is now.
+  await book.over(listing(tool("echo"), tool("other")), NEWEST)({ method: "tools/list", params: {} }, context);
   expect(await over(call("echo"), context)).toEqual({ content: [] });
   expect(calls).toBe(2);
   await expect(over(call("other"), context)).rejects.toThrow("Header mismatch");
@@ -93,4 +95,23 @@ test("a tool is safe to call twice where it says so", async () => {
     false,
     false,
   ]);
+});
+
+test("the list is read before the first call of a tool that nobody has listed, once for all, and again after a change", async () => {
+  const book = new ToolBook(() => undefined);
+  book.mirrors = true;
+  const asked: string[] = [];
+  const end: Handler = async (request, given) => {
+    asked.push(request.method);
+    return request.method === "tools/list" ? listing(tool("echo", "Text"))(request, given) : { content: [] };
+  };
+  const over = book.over(end, NEWEST);
+  await Promise.all([over(call("echo"), context), over(call("echo"), context), over(call("unknown"), context)]);
+  await over(call("unknown"), context);
+  expect(asked.filter((method) => method === "tools/list")).toHaveLength(1);
+  expect(asked[0]).toBe("tools/list");
+  expect(book.headersFor(call("echo"))).toEqual({ "mcp-param-text": "a" });
+  book.forget();
+  await over(call("echo"), context);
+  expect(asked.filter((method) => method === "tools/list")).toHaveLength(2);
 });

@@ -26,6 +26,8 @@ export class ToolBook {
   readonly #warn: (text: string) => void;
   /** Lists are taken from here on as those of an end that reads headers. */
   mirrors = false;
+  /** The list that is being read, or was: for the calls of tools that nobody has listed. */
+  #read: Promise<void> | undefined;
 
   constructor(warn: (text: string) => void) {
     this.#warn = warn;
@@ -44,11 +46,22 @@ export class ToolBook {
       : mirrorHeaders(entry.headers, params?.["arguments"]);
   }
 
+  /** What was known is no longer so: the tools have changed, or another end may have taken the place of this one. */
+  forget(): void {
+    this.#entries.clear();
+    this.#read = undefined;
+  }
+
   /** The same handler, read along. */
   over(handler: Handler, revision: Revision): Handler {
     return async (request, context) => {
       if (request.method === "tools/list") return this.#note(await handler(request, context));
       if (request.method !== "tools/call" || !this.mirrors) return handler(request, context);
+      // A call must repeat in its headers what its tool's schema says, so the schema must be known.
+      if (!this.#entries.has(String(request.params["name"])))
+        await (this.#read ??= this.#find(handler, request, context).catch(() => {
+          this.#read = undefined;
+        }));
       try {
         return await handler(request, context);
       } catch (error) {
@@ -85,20 +98,25 @@ export class ToolBook {
     return true;
   }
 
-  /** Reads the list until it comes to the tool; whether what it says differs from what we knew. */
+  /** Reads the list again until it comes to the tool; whether what it says differs from what we knew. */
   async #readAgain(handler: Handler, call: Request, context: Context): Promise<boolean> {
     const name = call.params["name"] as string;
     const before = JSON.stringify(this.#entries.get(name)?.headers);
     this.#entries.delete(name);
+    await this.#find(handler, call, context);
+    const after = this.#entries.get(name);
+    return after !== undefined && JSON.stringify(after.headers) !== before;
+  }
+
+  async #find(handler: Handler, call: Request, context: Context): Promise<void> {
+    const quiet: Context = { ...context, notify: () => undefined };
     let cursor: unknown;
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
       const params = cursor === undefined ? {} : { cursor };
-      const page = this.#note(await handler({ method: "tools/list", params }, context));
+      const page = this.#note(await handler({ method: "tools/list", params }, quiet));
       cursor = page["nextCursor"];
-      if (this.#entries.has(name) || cursor === undefined) break;
+      if (this.#entries.has(call.params["name"] as string) || cursor === undefined) break;
     }
-    const after = this.#entries.get(name);
-    return after !== undefined && JSON.stringify(after.headers) !== before;
   }
 }
 

@@ -11,6 +11,8 @@ import type { HttpAnswer } from "./requester.ts";
 /** So much of a body that nobody wants is read, for so long, to have its connection again; else it is ended. */
 const DISCARD_BYTES = 64 * 1024;
 const DISCARD_MS = 1_000;
+/** The same for a stream of events: one that has said all that it had to say ends at once, or stays open for ever. */
+const DISCARD_STREAM_MS = 100;
 /** So much may wait for a reader that does not come. */
 const UNREAD_BYTES = 64 * 1024;
 
@@ -86,13 +88,13 @@ class NodeAnswer implements HttpAnswer {
       return;
     }
     const length = Number(this.headers["content-length"] ?? 0);
-    const isEndless = /^text\/event-stream\b/i.test(this.headers["content-type"] ?? "");
-    if (isEndless || length > DISCARD_BYTES) {
+    const isStream = /^text\/event-stream\b/i.test(this.headers["content-type"] ?? "");
+    if (length > DISCARD_BYTES) {
       response.destroy();
       return;
     }
     let count = 0;
-    const timer = unref(setTimeout(() => response.destroy(), DISCARD_MS));
+    const timer = unref(setTimeout(() => response.destroy(), isStream ? DISCARD_STREAM_MS : DISCARD_MS));
     // One that never comes to its end must not keep the process alive; who uses the connection next takes it up again.
     response.socket.unref();
     response

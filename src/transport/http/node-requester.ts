@@ -10,7 +10,15 @@ import type { LinkError } from "../../core/errors.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { PoolOptions } from "./connection-pool.ts";
 import { nodeAnswer } from "./node-answer.ts";
-import { cancelled, connectTimeout, encodedBody, unanswered, unconnected, unsendable } from "./request-faults.ts";
+import {
+  cancelled,
+  connectTimeout,
+  encodedBody,
+  otherProtocol,
+  unanswered,
+  unconnected,
+  unsendable,
+} from "./request-faults.ts";
 import type { HttpAnswer, HttpRequest, Requester } from "./requester.ts";
 
 export interface NodeRequesterOptions extends PoolOptions {
@@ -19,6 +27,8 @@ export interface NodeRequesterOptions extends PoolOptions {
 }
 
 const CONNECT_MS = 10_000;
+/** Silence after which the system asks whether the other side is still there. */
+const PROBE_MS = 30_000;
 /** Of the head of an answer. */
 const HEAD_BYTES = 32 * 1024;
 
@@ -90,6 +100,8 @@ class Exchange {
     this.#request
       .once("socket", (socket) => this.#connect(socket))
       .once("response", (response) => this.#answer(response))
+      // Where nobody hears it, Node ends the connection without a word.
+      .once("upgrade", () => this.#end(otherProtocol(url)))
       .on("error", (error) => this.#break(error))
       .end(body);
     // The signal may have been aborted by what was called to open it.
@@ -125,6 +137,8 @@ class Exchange {
       this.#isReady = true;
       return;
     }
+    // A stream may be silent for hours: an end that has gone without a word is found out by the system.
+    socket.setKeepAlive(true, PROBE_MS);
     const { connectMs } = this.#means;
     this.#timer = setTimeout(() => this.#end(connectTimeout(url, connectMs)), connectMs);
     socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
@@ -139,7 +153,7 @@ class Exchange {
     response.on("error", () => undefined);
     if (this.#isSettled) return;
     const encoding = response.headers["content-encoding"];
-    if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
+    if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
       this.#end(encodedBody(url, encoding));
       return;
     }

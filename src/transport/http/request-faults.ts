@@ -108,6 +108,11 @@ export function longBody(url: URL, limit: number): LinkError {
   return new LinkError("http", `The answer of ${hostOf(url)} is longer than the limit of ${limit} bytes`);
 }
 
+export function otherProtocol(url: URL): LinkError {
+  const message = `The end at ${hostOf(url)} wants to go on in another protocol (HTTP 101), which was not asked for`;
+  return new LinkError("http", message, { status: 101 });
+}
+
 export function encodedBody(url: URL, encoding: string): LinkError {
   const named = encoding.slice(0, 40);
   const message = `The answer of ${hostOf(url)} is compressed (${named}), though identity was asked for; check its proxy`;
