@@ -90,6 +90,9 @@ describe("a field", () => {
     expect(fieldHint(field({ type: "string", format: "email" }, false))).toBe("email, may be left out");
     expect(fieldHint(field({ type: "integer", minimum: 0 }))).toBe("whole number, at least 0");
     expect(fieldHint(field(MANY))).toBe("numbers with commas between; 0 for none, 1 to 2 of them");
+    expect(fieldHint(field({ type: "array", items: { type: "string" } }))).toBe(
+      "texts with commas between; 0 for none",
+    );
   });
 
   it("shows a value by its title", () => {

@@ -81,7 +81,9 @@ function membersOf(written: unknown, walk: Walk, depth = 0): Members {
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
   for (const { properties } of [...parts, ...choices]) {
     for (const [name, found] of properties) {
-      members.properties.set(name, [...(members.properties.get(name) ?? []), ...found]);
+      const all = members.properties.get(name);
+      if (all === undefined) members.properties.set(name, found);
+      else all.push(...found);
     }
   }
   for (const { required } of parts) for (const name of required) members.required.add(name);

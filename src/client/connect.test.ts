@@ -50,6 +50,20 @@ describe("targets", () => {
     await expect(connect(ours, { revision: "1999-01-01" })).rejects.toThrow("Unknown revision");
   });
 
+  it("declares the extensions that its authorizer is made of, beside those of the program", async () => {
+    const { handler } = stage();
+    let declared: unknown;
+    const seeing: typeof handler = (request, context) => {
+      declared = context.caller.capabilities["extensions"];
+      return handler(request, context);
+    };
+    const auth = { extensions: ["org.example/proof"], authorize: async () => ({}), refused: async () => false };
+    const client = await connect(seeing, { auth, capabilities: { extensions: { "org.example/own": { a: 1 } } } });
+    await client.ping();
+    expect(declared).toMatchObject({ "org.example/proof": {}, "org.example/own": { a: 1 } });
+    await client.close();
+  });
+
   it("says what it is, and what it can be asked, to a handler too", async () => {
     const { handler } = stage();
     const callers: unknown[] = [];

@@ -9,7 +9,7 @@ import type { LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
-import type { Implementation } from "../protocol/model/index.ts";
+import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
 import { textOf } from "../core/text.ts";
@@ -47,7 +47,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const { signal, onLog, onProgress, onNotification, logLevel } = options;
   if (isGone(signal)) throw givenUp(signal);
   const info = options.info ?? ourselves();
-  const asks = new Asks(options);
+  const asks = new Asks({ ...options, capabilities: withExtensions(options) });
   const contexts = new Contexts({
     info,
     asks,
@@ -123,6 +123,14 @@ async function openTarget(
 }
 
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
+
+/** What we prove who we are by may be an extension, which an end may want to know of. */
+function withExtensions({ capabilities = {}, auth }: ConnectOptions): ClientCapabilities {
+  const { extensions = [] } = auth ?? {};
+  if (extensions.length === 0) return capabilities;
+  const declared = Object.fromEntries(extensions.map((name) => [name, {}]));
+  return { ...capabilities, extensions: { ...declared, ...capabilities.extensions } };
+}
 
 /** The proof that goes with a request: whoever shows another may be another. */
 function identityBy(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {

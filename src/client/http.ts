@@ -37,10 +37,11 @@ const UNSENT = { mayHaveRun: false };
 function addressOf(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
-  if (!URL.canParse(text)) throw new LinkError("refused", `Cannot connect to ${text}: it is no URL; ${advice}`, UNSENT);
+  const wrong = `Cannot connect to ${shown(text)}`;
+  if (!URL.canParse(text)) throw new LinkError("refused", `${wrong}: it is no URL; ${advice}`, UNSENT);
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new LinkError("refused", `Cannot connect to ${text}: it is neither http nor https; ${advice}`, UNSENT);
+    throw new LinkError("refused", `${wrong}: it is neither http nor https; ${advice}`, UNSENT);
   }
   if (url.username !== "" || url.password !== "") {
     const why = "a name and a password do not belong into an address";
@@ -52,4 +53,9 @@ function addressOf(target: string | URL): URL {
   }
   url.hash = "";
   return url;
+}
+
+/** Without what an address may hold that nobody else should read: names, passwords, the query. */
+function shown(text: string): string {
+  return text.replace(/[?#].*$/s, "").replace(/(^|\/\/).*@/s, "$1...@");
 }

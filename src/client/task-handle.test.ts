@@ -135,6 +135,27 @@ describe("an end that acts of its own accord", () => {
   });
 });
 
+describe("an end that wants to be asked seldom", () => {
+  it.each([true, false])("is not asked before its time, where it grants listens %j", async (listens) => {
+    const { end, client } = await facing({ listens, pollIntervalMs: 5_000 });
+    vi.useFakeTimers();
+    try {
+      const handle = await client.startTool("job");
+      const results = [client.callTool("job"), handle.result()];
+      await vi.advanceTimersByTimeAsync(4_900);
+      expect(end.count("tools/call")).toBe(2);
+      expect(end.count("tasks/get")).toBe(0);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(end.count("tasks/get")).toBe(2);
+      for (const id of ["task-1", "task-2"]) end.move(id, DONE);
+      await vi.advanceTimersByTimeAsync(listens ? 0 : 5_000);
+      for (const result of await Promise.all(results)) expect(textOf(result)).toBe("done");
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
 describe("what a task asks", () => {
   it("is answered once, though it is shown again and again", async () => {
     const asked: string[] = [];

@@ -21,6 +21,8 @@ export interface Challenge extends Sending {
 }
 
 export interface Authorizer {
+  /** Extensions of the protocol that it is made of: a client that has it declares them. */
+  readonly extensions?: readonly string[];
   /** The headers that go with a request. Quick where it has what it needs. Rejects with LinkError("unauthorized"). */
   authorize(sending: Sending): Promise<Readonly<Record<string, string>>>;
   /** Whether it is worth sending again. Rejects with LinkError("unauthorized") where it never will be, and says why. */

@@ -229,6 +229,26 @@ describe("a caller that knows no tasks", () => {
     await vi.waitFor(() => expect(end.all("tasks/cancel")).toHaveLength(1));
   });
 
+  it("does not ask for the task before the end wants to be asked, and then once at a time", async () => {
+    const { end, ask } = await desk({ pollInterval: 5_000 });
+    vi.useFakeTimers();
+    try {
+      const call = ask("tools/call", { name: "job" }, unaware);
+      await vi.advanceTimersByTimeAsync(4_900);
+      expect(end.all("tools/call")).toHaveLength(1);
+      expect(end.all("tasks/get")).toHaveLength(0);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(end.all("tasks/get")).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(end.all("tasks/get")).toHaveLength(2);
+      end.finish("task-1", "completed", { result: TEXT });
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(await call).toEqual({ ...TEXT, resultType: "complete" });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("hears of progress for as long as it waits", async () => {
     const { end, ask, told } = await desk();
     const call = ask("tools/call", { name: "job", _meta: { progressToken: "mine" } }, unaware);

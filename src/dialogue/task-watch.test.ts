@@ -117,6 +117,36 @@ describe("a task that is only asked for", () => {
 });
 
 describe("a task that is listened to", () => {
+  it("is asked for once that is granted when it is time, where somebody waits, and then seldom", async () => {
+    const { end, watch } = await watching({ listens: true });
+    const { states, stop } = following(watch);
+    end.move("task-1", { statusMessage: "missed" });
+    watch.listen();
+    await vi.advanceTimersByTimeAsync(999);
+    expect(end.count("tasks/get")).toBe(0);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(states).toEqual(["missed"]);
+    expect(end.count("tasks/get")).toBe(1);
+    stop();
+  });
+
+  it("is asked for at once where nobody waits", async () => {
+    const { end, watch } = await watching({ listens: true });
+    watch.listen();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(end.count("tasks/get")).toBe(1);
+  });
+
+  it("is not asked for at all where the end says at once how it stands", async () => {
+    const { end, watch } = await watching({ listens: true });
+    const { stop } = following(watch);
+    watch.listen();
+    end.move("task-1", {});
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(end.count("tasks/get")).toBe(0);
+    stop();
+  });
+
   it("is asked for once when that is granted, and then seldom", async () => {
     const { end, watch } = await watching({ listens: true });
     watch.listen();
@@ -224,6 +254,26 @@ describe("the time of a task", () => {
     expect(states).toEqual(["longer", "done"]);
     expect(lost).toEqual([]);
     stop();
+  });
+});
+
+describe("what was heard of a task", () => {
+  it("is fresh for as long as its end does not want to be asked", async () => {
+    const { watch } = await watching();
+    expect(watch.isFresh).toBe(true);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(watch.isFresh).toBe(false);
+    await watch.refresh();
+    expect(watch.isFresh).toBe(true);
+  });
+
+  it.each([
+    ["the end names no interval", { pollIntervalMs: undefined }],
+    ["it does not say what is asked", { status: "input_required" }],
+    ["it was over when it was made", { status: "completed" }],
+  ])("is not where %s", (_, more) => {
+    const state = { taskId: "x", status: "working", ttlMs: null, pollIntervalMs: 1_000, ...more };
+    expect(new TaskWatch(async () => state, context, seedOf(state)).isFresh).toBe(false);
   });
 });
 

@@ -206,8 +206,11 @@ export class TaskWatch {
       const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
       this.#isHeard = Array.isArray(granted) && granted.includes(this.id);
       this.#isBehind = this.#isHeard;
-      // Whoever waits looks in any case when it is time.
-      if (this.#isHeard && !(this.isFresh && this.#turn !== undefined)) this.refresh().catch(() => undefined);
+      // The handler may say at once how it stands; and whoever waits, or is about to, looks in any case when it is time.
+      queueMicrotask(() => {
+        if (this.#isHeard && this.#isBehind && !(this.isFresh && this.#turn !== undefined))
+          this.refresh().catch(() => undefined);
+      });
     } else if (method === "notifications/tasks" && params?.["taskId"] === this.id) {
       this.#events += 1;
       this.#failures = 0;

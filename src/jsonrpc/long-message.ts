@@ -11,7 +11,7 @@ import { Exact } from "./message.ts";
 import { readString } from "./string-bytes.ts";
 
 /** Shorter ones are read faster as a text. */
-export const LONG_MESSAGE = 1024 * 1024;
+export const LONG_MESSAGE: number = 1024 * 1024;
 const LONG_STRING = 64 * 1024;
 /** So many strings are looked at: a message that is made of short ones is long for another reason. */
 const MOST_STRINGS = 4096;

@@ -1,98 +1,62 @@
-// The bytes of one long string of JSON as the string that they stand for. Escapes are resolved in the bytes themselves,
-// where what they stand for is always shorter, so that nothing as long as the string is made but the string. What is
-// no string of JSON, and the rare half of a character that no UTF-8 can say, is left to JSON.parse.
+// The bytes of one long string of JSON as the string that they stand for. It is parsed piece by piece, and each piece
+// is written back over its own bytes, where it is never longer than it was, so that nothing as long as the string is
+// made but the string. Where a piece cannot be written back, all that is left is parsed at once.
 
-const BACKSLASH = 92;
+/** What is made of a piece is gone before it could count. */
+const PIECE_BYTES = 32 * 1024;
+
+const LOWER_D = 100;
 const LOWER_U = 117;
-const FIRST_PLAIN = 32;
-/** Bytes are looked at in a block of this size, where the engine is faster than in memory that can grow. */
-const BLOCK_BYTES = 64 * 1024;
-
-/** By the character behind the backslash. */
-const ESCAPES = new Uint8Array(128);
-for (const [name, meant] of ['""', "\\\\", "//", "b\b", "f\f", "n\n", "r\r", "t\t"].map((pair) => Buffer.from(pair))) {
-  ESCAPES[name as number] = meant as number;
-}
+const BACKSLASH = 92;
 
 /** From behind the one quote to before the other; the bytes are written over. Throws what JSON.parse throws. */
-export function readString(bytes: Buffer, start: number, end: number): string {
-  const scratch = new Uint8Array(Math.min(BLOCK_BYTES, end - start));
+export function readString(bytes: Buffer, start: number, end: number, pieceBytes: number = PIECE_BYTES): string {
   let from = start;
   let to = start;
   while (from < end) {
-    const block = scratch.subarray(0, bytes.copy(scratch, 0, from, end));
-    const { read, written } = resolve(block);
-    if (read === 0) break;
-    bytes.set(block.subarray(0, written), to);
-    from += read;
-    to += written;
+    const cut = cutBefore(bytes, from, Math.min(end, from + pieceBytes), end);
+    const piece = parse(bytes, from, cut);
+    // Half a surrogate pair has no UTF-8, and what was no UTF-8 has become longer.
+    if (/[\ud800-\udfff]/u.test(piece) || Buffer.byteLength(piece) > cut - from) break;
+    to += bytes.write(piece, to);
+    from = cut;
   }
   const text = bytes.toString("utf8", start, to);
-  return from === end ? text : text + String(JSON.parse(`"${bytes.toString("utf8", from, end)}"`));
+  return from === end ? text : text + parse(bytes, from, end);
 }
 
-/** Up to the end, or to what cannot be resolved: the next block begins with it, if it only was cut. */
-function resolve(block: Uint8Array): { read: number; written: number } {
-  const { length } = block;
-  let read = 0;
-  let written = 0;
-  while (read < length) {
-    const c = block[read] as number;
-    if (c < FIRST_PLAIN) break;
-    if (c !== BACKSLASH) {
-      block[written++] = c;
-      read += 1;
-    } else if (block[read + 1] !== LOWER_U) {
-      const meant = ESCAPES[block[read + 1] ?? 0] ?? 0;
-      if (meant === 0) break;
-      block[written++] = meant;
-      read += 2;
-    } else {
-      const unit = unitAt(block, read);
-      const isHigh = unit >= 0xd800 && unit < 0xdc00;
-      const low = isHigh ? unitAt(block, read + 6) : 0;
-      const isHalf = isHigh ? low < 0xdc00 || low > 0xdfff : unit >= 0xdc00 && unit <= 0xdfff;
-      if (unit < 0 || isHalf) break;
-      written = write(block, written, isHigh ? 0x10000 + ((unit - 0xd800) << 10) + low - 0xdc00 : unit);
-      read += isHigh ? 12 : 6;
-    }
+function parse(bytes: Buffer, start: number, end: number): string {
+  return JSON.parse(`"${bytes.toString("utf8", start, end)}"`) as string;
+}
+
+/** The last place up to there that is within no character, or the end. */
+function cutBefore(bytes: Buffer, start: number, wanted: number, end: number): number {
+  if (wanted === end) return end;
+  let cut = wanted;
+  while ((bytes[cut] as number) >> 6 === 0b10 && cut > start) cut -= 1;
+  for (let at = cut - 1; at >= start && at > cut - 6; at -= 1) {
+    if (!isEscape(bytes, start, at)) continue;
+    if (at + (bytes[at + 1] === LOWER_U ? 6 : 2) > cut) cut = at;
+    break;
   }
-  return { read, written };
+  const first = cut - 6;
+  const isHalf = first >= start && isEscape(bytes, start, first) && isHighSurrogate(bytes, first);
+  if (isHalf) cut = first;
+  return cut > start ? cut : end;
 }
 
-/** The number of an escape by a number, or -1. */
-function unitAt(block: Uint8Array, at: number): number {
-  if (block[at] !== BACKSLASH || block[at + 1] !== LOWER_U || at + 6 > block.length) return -1;
-  let unit = 0;
-  for (let digit = at + 2; digit < at + 6; digit += 1) {
-    const value = hexValue(block[digit] as number);
-    if (value < 0) return -1;
-    unit = unit * 16 + value;
-  }
-  return unit;
+/** A backslash that is not itself behind one. */
+function isEscape(bytes: Buffer, start: number, at: number): boolean {
+  let before = at;
+  while (before >= start && bytes[before] === BACKSLASH) before -= 1;
+  return (at - before) % 2 === 1;
 }
 
-function hexValue(c: number): number {
-  if (c >= 48 && c <= 57) return c - 48;
-  const letter = c | 32;
-  return letter >= 97 && letter <= 102 ? letter - 87 : -1;
-}
-
-/** UTF-8; gives where it ends. */
-function write(block: Uint8Array, at: number, point: number): number {
-  let to = at;
-  if (point < 0x80) block[to++] = point;
-  else {
-    if (point < 0x800) block[to++] = 0xc0 | (point >> 6);
-    else {
-      if (point < 0x10000) block[to++] = 0xe0 | (point >> 12);
-      else {
-        block[to++] = 0xf0 | (point >> 18);
-        block[to++] = 0x80 | ((point >> 12) & 63);
-      }
-      block[to++] = 0x80 | ((point >> 6) & 63);
-    }
-    block[to++] = 0x80 | (point & 63);
-  }
-  return to;
+function isHighSurrogate(bytes: Buffer, at: number): boolean {
+  const second = ((bytes[at + 3] as number) | 32) as number;
+  return (
+    bytes[at + 1] === LOWER_U &&
+    ((bytes[at + 2] as number) | 32) === LOWER_D &&
+    (second === 0x38 || second === 0x39 || second === 0x61 || second === 0x62)
+  );
 }

@@ -1,16 +1,13 @@
 // Each command as a process, toward a command and toward a URL: what it prints where, and what its exit code says.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { atDesk, catenary, CLI, DESK_COMMAND, deskOverHttp, marking, nobodyLeft, Run } from "./stage.ts";
+import { atDesk, catenary, DESK_COMMAND, deskOverHttp } from "./stage.ts";
 
 let folder = "";
 let desk: Awaited<ReturnType<typeof deskOverHttp>>;
@@ -331,73 +328,6 @@ describe("an end that wants to know who we are", () => {
     expect(said.err).not.toContain("hush-hush");
     if (way !== "a header") expect(said.err).toContain("bring another token");
     expect(said.err).not.toContain("bearerToken");
-  });
-});
-
-describe("the end of it", () => {
-  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s cancels the call, and the code is 130", async (signal) => {
-    const log = join(folder, `${signal}.log`);
-    const run = new Run(["call", "hang", "--json", "--", ...DESK_COMMAND], { env: { CATENARY_TEST_LOG: log } });
-    await run.says("hanging");
-    run.process.kill(signal);
-    expect(await run.exited).toBe(130);
-    expect(run.err).toContain("Cancelling");
-    expect(JSON.parse(run.out)).toEqual({ error: { kind: "interrupted", message: "Cancelled", reason: "cancelled" } });
-    expect(readFileSync(log, "utf8")).toContain("aborted");
-    await nobodyLeft(run.mark);
-  });
-
-  it("a second signal does not wait, and the child is gone all the same", async () => {
-    const log = join(folder, "deaf.log");
-    const run = new Run(["call", "deaf", "--", ...DESK_COMMAND], { env: { CATENARY_TEST_LOG: log } });
-    await run.says("deaf");
-    await expect.poll(() => readFileSync(log, "utf8"), { timeout: 10_000 }).toContain("deaf");
-    run.process.kill("SIGINT");
-    await run.says("Cancelling");
-    run.process.kill("SIGINT");
-    expect(await run.exited).toBe(130);
-    await nobodyLeft(run.mark);
-  });
-
-  it("over HTTP the tool hears of it too", async () => {
-    const log = join(folder, "http.log");
-    const other = await deskOverHttp({ env: { CATENARY_TEST_LOG: log } });
-    try {
-      const run = new Run(["call", other.url, "hang"]);
-      await run.says("hanging");
-      run.process.kill("SIGINT");
-      expect(await run.exited).toBe(130);
-      await expect.poll(() => readFileSync(log, "utf8")).toContain("aborted");
-    } finally {
-      await other.close();
-    }
-  });
-
-  it("a listener that leaves early is no failure either", async () => {
-    const run = new Run(["call", "count", "to=12", "ms=150", "--", ...DESK_COMMAND]);
-    await run.says("progress");
-    run.process.stderr.destroy();
-    expect(await run.exited).toBe(0);
-    expect(run.out).toBe("counted to 12\n");
-    await nobodyLeft(run.mark);
-  });
-
-  it.skipIf(!existsSync("/dev/full"))("a disk that is full is one, and the child is gone all the same", async () => {
-    const line = [process.execPath, CLI, "read", "desk://note", "--", ...DESK_COMMAND];
-    const { mark, env } = marking();
-    const shell = spawn("sh", ["-c", 'exec "$@" > /dev/full', "sh", ...line], { env: { ...process.env, ...env } });
-    const exited = once(shell, "exit");
-    expect(await text(shell.stderr)).toMatch(/^catenary: stdout cannot be written: ENOSPC.*\n$/);
-    expect(await exited).toEqual([1, null]);
-    await nobodyLeft(mark);
-  });
-
-  it("a reader that leaves early is no failure", async () => {
-    const run = new Run(["call", "echo", "text=x", "times=100000", "--", ...DESK_COMMAND]);
-    run.process.stdout.destroy();
-    expect(await run.exited).toBe(0);
-    expect(run.err).toBe("");
-    await nobodyLeft(run.mark);
   });
 });
 

@@ -147,7 +147,8 @@ describe.each([
   it("expire, and are unknown from then on", async () => {
     const brief = await client.startTool("brief");
     expect(brief.state.ttlMs).toBe(200);
-    await expect(brief.result()).rejects.toMatchObject({ code: -32602 });
+    // Whose clock is the faster is not certain.
+    await expect(brief.result()).rejects.toThrow(/no longer knows the task|within the 200 ms/);
     await expect(client.task("none")).rejects.toThrow("The end knows no task none");
   });
 

@@ -24,6 +24,8 @@ interface Laid {
 }
 
 export class FaultyEnd {
+  static #count = 0;
+  readonly #number: number = (FaultyEnd.#count += 1);
   /** Every request that came, in order. */
   readonly visits: Visit[] = [];
   readonly server: RawServer;
@@ -48,8 +50,9 @@ export class FaultyEnd {
     return new FaultyEnd(await RawServer.open(), options);
   }
 
+  /** No other end has the same: ports come again, and the style of an end is remembered by its address. */
   get url(): string {
-    return `${this.server.origin}/mcp`;
+    return `${this.server.origin}/mcp?end=${this.#number}`;
   }
 
   /** What was asked, in order: methods of messages, and GET or DELETE. */

@@ -29,5 +29,12 @@ export function answer(status: number, body = "", headers: Readonly<Record<strin
   async function* bytes(): AsyncGenerator<Uint8Array> {
     if (body !== "") yield new TextEncoder().encode(body);
   }
-  return { status, headers, body: bytes(), text: async () => body, discard: () => undefined };
+  return {
+    status,
+    headers,
+    body: bytes(),
+    read: async (_limit, make) => make(Buffer.from(body)),
+    text: async () => body,
+    discard: () => undefined,
+  };
 }

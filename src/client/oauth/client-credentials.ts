@@ -32,6 +32,7 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
   const bond = new IssuerBond(credentials?.issuer);
   return {
     kind: KIND,
+    extension: "io.modelcontextprotocol/oauth-client-credentials",
     ...(credentials === undefined ? {} : { identity: credentials.id }),
     interactive: false,
     fits: (server) => bond.misfit(server, KIND),

@@ -32,6 +32,7 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
   const subject = options.subject ?? subjectOf(idToken);
   return {
     kind: JWT_BEARER,
+    extension: "io.modelcontextprotocol/enterprise-managed-authorization",
     isNameless: subject === undefined,
     identity: [client?.id, idp.client.id, subject ?? "person"].filter((part) => part !== undefined).join(" "),
     interactive: false,

@@ -26,6 +26,8 @@ export interface KnownClient {
 }
 
 export interface Grant {
+  /** The extension of the protocol that this grant is, where it is one. */
+  readonly extension?: string;
   /** The `grant_type` that it asks with. */
   readonly kind: string;
   /** For whom, where the grant itself knows: a client's or a subject's name. Tokens are kept under it; never secret. */

@@ -50,7 +50,9 @@ export function oauth(options: OAuthOptions = {}): Authorizer {
     loading ??= import("./flow.ts").then(({ Flow }) => (loaded = new Flow(options)));
     return loading;
   };
+  const { extension } = options.grant ?? {};
   return {
+    ...(extension === undefined ? undefined : { extensions: [extension] }),
     authorize: async (sending) => (await load()).authorize(sending),
     refused: async (challenge) => (await load()).refused(challenge),
     answered: (sending, headers) => loaded?.answered?.(sending, headers),

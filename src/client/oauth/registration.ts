@@ -114,19 +114,16 @@ async function register(
   redirectUri: string | undefined,
 ): Promise<Registered> {
   const { server } = place;
-  if (server.registration_endpoint === undefined) throw nobody(server, options);
+  // A program that acts for itself is known beforehand: who registers itself would prove nothing.
+  if (server.registration_endpoint === undefined || redirectUri === undefined) throw nobody(server, options);
   const method = methodToAsk(server);
   const wish = {
     client_name: options.clientName ?? "Catenary",
     token_endpoint_auth_method: method,
-    ...(redirectUri === undefined
-      ? { grant_types: [grantType], response_types: [] }
-      : {
-          application_type: isNative(redirectUri) ? "native" : "web",
-          redirect_uris: [redirectUri],
-          grant_types: [grantType, "refresh_token"],
-          response_types: ["code"],
-        }),
+    application_type: isNative(redirectUri) ? "native" : "web",
+    redirect_uris: [redirectUri],
+    grant_types: [grantType, "refresh_token"],
+    response_types: ["code"],
     ...(http.DPoP === undefined ? undefined : { dpop_bound_access_tokens: true }),
   };
   const { DPoP: _key, ...without } = http;

@@ -5,9 +5,11 @@
 import { LinkError } from "../../core/errors.ts";
 import { beginning, decode, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
 import { tooLong } from "../../jsonrpc/fault.ts";
+import { decodeLong, LONG_MESSAGE } from "../../jsonrpc/long-message.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
 import { readEvents, type ServerSentEvent } from "../../transport/http/event-reader.ts";
+import { textOf } from "../../transport/http/growing-bytes.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
 import { quote } from "./http-link.ts";
 
@@ -57,8 +59,10 @@ export function isFine({ status }: HttpAnswer): boolean {
 }
 
 /** The whole body as what it is. */
-export async function readJson(answer: HttpAnswer, limits: Limits): Promise<Decoded> {
-  return decode(await answer.text(limits.messageBytes), limits);
+export function readJson(answer: HttpAnswer, limits: Limits): Promise<Decoded> {
+  return answer.read(limits.messageBytes, (bytes) =>
+    bytes.length < LONG_MESSAGE ? decode(textOf(bytes), limits) : decodeLong(bytes, limits),
+  );
 }
 
 /** What is said in the events of a stream, one by one, until `take` says that it wants no more; true if it said so. */
@@ -83,7 +87,9 @@ export function readTexts(
     };
     readEvents(answer.body, {
       maxBytes: limits.messageBytes,
-      onEvent: (event) => see(isMessage(event) ? decode(event.data, limits) : undefined, event),
+      // An id alone says only from where to go on.
+      onEvent: (event) => see(event.data !== "" && isMessage(event) ? decode(event.data, limits) : undefined, event),
+      onBytes: (bytes, event) => see(isMessage(event) ? decodeLong(bytes, limits) : undefined, { ...event, data: "" }),
       onLongEvent: ({ head, ...event }) => see(overlong(head, limits), { ...event, data: "" }),
       onRetry: (ms) => {
         cursor.retryMs = ms;
@@ -102,9 +108,8 @@ export function readStream(
   return readTexts(answer, limits, cursor, (decoded) => decoded !== undefined && take(decoded));
 }
 
-/** An id alone says only from where to go on. */
-function isMessage({ event, data }: ServerSentEvent): boolean {
-  return data !== "" && (event === undefined || event === "message");
+function isMessage({ event }: Omit<ServerSentEvent, "data">): boolean {
+  return event === undefined || event === "message";
 }
 
 function overlong(head: string, limits: Limits): Decoded {

@@ -33,6 +33,12 @@ export class Inbounds {
       return about !== undefined && decoded.fault.id !== null && sameId(decoded.fault.id, about);
     }
     if (decoded.kind === "message") {
+      const { message } = decoded;
+      // An error that names no request can only be about the one on whose answer it came.
+      if (about !== undefined && "error" in message && message.id === null) {
+        this.fail(about, message.error);
+        return true;
+      }
       this.#pass({ kind: "message", message: decoded.message }, about);
       return answers(decoded.message, about);
     }
@@ -43,10 +49,6 @@ export class Inbounds {
 
   /** The whole body of an answer to one request: that answer, or what is wrong with it. */
   handOnly(decoded: Decoded, about: Id, what: string): void {
-    if (decoded.kind === "message" && "error" in decoded.message && decoded.message.id === null) {
-      this.fail(about, decoded.message.error);
-      return;
-    }
     if (this.hand(decoded, about)) return;
     const why =
       decoded.kind === "fault" ? `with what is no message: ${decoded.fault.error.message}` : "with something else";

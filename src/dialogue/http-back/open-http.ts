@@ -44,7 +44,7 @@ export async function openHttp(target: HttpTarget, options: OpenOptions): Promis
   const known = wanted === undefined ? remembered.get(href) : undefined;
   try {
     const found = known === undefined ? undefined : await opening.try(known).catch(opening.notThat);
-    const { style, end } = found ?? (await opening.tryAll());
+    const { style, end } = found ?? (await opening.tryAll(known));
     remembered.delete(href);
     if (remembered.size >= MOST_REMEMBERED)
       for (const oldest of remembered.keys()) if (remembered.delete(oldest)) break;
@@ -83,9 +83,11 @@ class Opening {
     return undefined;
   };
 
-  async tryAll(): Promise<FoundEnd> {
+  /** In their order; but not the one that was remembered, and has just turned out to be false. */
+  async tryAll(not?: Style): Promise<FoundEnd> {
     const style = this.#wanted?.style;
-    const exchange = style === "session" ? undefined : await this.try("exchange").catch(this.#orElse(style));
+    const tries = style !== "session" && not !== "exchange";
+    const exchange = tries ? await this.try("exchange").catch(this.#orElse(style)) : undefined;
     if (exchange !== undefined) return exchange;
     try {
       return await this.try("session");

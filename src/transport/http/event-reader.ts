@@ -29,6 +29,11 @@ export interface EventReaderOptions {
   /** Bytes of the data of one event. */
   readonly maxBytes?: number;
   onEvent(event: ServerSentEvent): void;
+  /**
+   * Where the data are long, in place of `onEvent`, so that their text need not be made: they are good until it
+   * returns, and it may write on them.
+   */
+  onBytes?(bytes: Buffer, event: Omit<ServerSentEvent, "data">): void;
   /** At the end of an event whose data were longer than `maxBytes`; without it such an event is skipped in silence. */
   onLongEvent?(event: LongEvent): void;
   /** Milliseconds after which one that was cut off comes again. */
@@ -43,6 +48,8 @@ const COLON = 58;
 const FIELD_BYTES = 8 * 1024;
 /** Of an event that is too long, so much is shown, to find out whose answer it was. */
 const HEAD_BYTES = 4 * 1024;
+/** From here on data are told by their bytes, where that is wanted. */
+const LONG_DATA = 1024 * 1024;
 /** What may stand beside the data while they are gathered: names of fields, a byte order mark, another field. */
 const BESIDE_DATA = FIELD_BYTES + 32;
 
@@ -230,11 +237,20 @@ export class EventReader {
     };
     const head = this.#head;
     const isTold = this.#dataLines > 0 || this.#id !== undefined;
-    const data = decodeUtf8(this.#line ?? this.#kept.bytes.subarray(this.#dataStart, this.#dataEnd));
+    const bytes = this.#line ?? this.#kept.bytes.subarray(this.#dataStart, this.#dataEnd);
     this.#dataLines = 0;
     this.#id = undefined;
     this.#event = undefined;
     this.#head = undefined;
+    if (head === undefined && bytes.length >= LONG_DATA && this.#options.onBytes !== undefined) {
+      try {
+        this.#options.onBytes(bytes, about);
+      } finally {
+        this.#forgetData();
+      }
+      return;
+    }
+    const data = decodeUtf8(bytes);
     this.#forgetData();
     if (head !== undefined) this.#options.onLongEvent?.({ ...about, head });
     else if (isTold) this.#options.onEvent({ ...about, data });

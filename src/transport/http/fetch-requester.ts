@@ -4,7 +4,7 @@
 
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
-import { decodeUtf8, GrowingBytes, withoutMark } from "./growing-bytes.ts";
+import { GrowingBytes, textOf } from "./growing-bytes.ts";
 import { brokenBody, cancelled, hostOf, longBody, neverSent, unanswered, unconnected } from "./request-faults.ts";
 import type { HttpAnswer, HttpRequest, Requester } from "./requester.ts";
 
@@ -58,14 +58,18 @@ class FetchAnswer implements HttpAnswer {
     return { [Symbol.asyncIterator]: () => this.#read() };
   }
 
-  async text(limit: number): Promise<string> {
+  async read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
     const kept = new GrowingBytes(limit);
     try {
       for await (const chunk of this.body) if (!kept.append(chunk)) throw longBody(this.#url, limit);
-      return withoutMark(decodeUtf8(kept.bytes));
+      return make(kept.bytes);
     } finally {
       kept.release();
     }
+  }
+
+  text(limit: number): Promise<string> {
+    return this.read(limit, textOf);
   }
 
   discard(): void {

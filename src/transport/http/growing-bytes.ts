@@ -82,7 +82,8 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** A text without the byte order mark that may stand before it. */
-export function withoutMark(text: string): string {
+/** Of a whole body: without the byte order mark that may stand before it. */
+export function textOf(bytes: Buffer): string {
+  const text = decodeUtf8(bytes);
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }

@@ -1,12 +1,13 @@
-// The answer to a request that went out by node:http: its head, and three ways to its body. The bytes are read no
+// The answer to a request that went out by node:http: its head, and four ways to its body. The bytes are read no
 // faster than somebody takes them. Apart from the sending, because from here on nothing is in doubt any more: the
 // end has answered, and only the rest of what it says may be missing.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/unref.ts";
-import { decodeUtf8, GrowingBytes, withoutMark } from "./growing-bytes.ts";
+import { GrowingBytes, textOf } from "./growing-bytes.ts";
 import { brokenBody, longBody } from "./request-faults.ts";
 import type { HttpAnswer } from "./requester.ts";
+import { SpentChunks } from "./spent-chunks.ts";
 
 /** So much of a body that nobody wants is read, for so long, to have its connection again; else it is ended. */
 const DISCARD_BYTES = 64 * 1024;
@@ -38,18 +39,28 @@ class NodeAnswer implements HttpAnswer {
   }
 
   text(limit: number): Promise<string> {
+    return this.read(limit, textOf);
+  }
+
+  read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const response = this.#response;
-      // A text that came in one piece, as most do, is not gathered.
+      const spent = new SpentChunks(response);
+      // A body that came in one piece, as most do, is not gathered.
       let first: Buffer | undefined;
       let rest: GrowingBytes | undefined;
       let isOver = false;
       const finish = (error?: Error): void => {
         isOver = true;
-        if (error === undefined) resolve(withoutMark(decodeUtf8(rest?.bytes ?? first ?? Buffer.alloc(0))));
-        else reject(error);
-        rest?.release();
         response.removeListener("data", take);
+        try {
+          if (error === undefined) resolve(make(rest?.bytes ?? first ?? Buffer.alloc(0)));
+          else reject(error);
+        } catch (unmade) {
+          reject(unmade as Error);
+        } finally {
+          rest?.release();
+        }
       };
       const fail = (error?: unknown): void => {
         if (!isOver) finish(brokenBody(this.#url, error));
@@ -69,6 +80,7 @@ class NodeAnswer implements HttpAnswer {
           rest.append(first);
         }
         if (!rest.append(chunk)) refuse();
+        else spent.add(chunk);
       };
       if (Number(this.headers["content-length"] ?? 0) > limit) refuse();
       else if (response.destroyed) fail(response.errored);
@@ -110,13 +122,17 @@ class NodeAnswer implements HttpAnswer {
 class BodyReader implements AsyncIterator<Uint8Array> {
   readonly #response: IncomingMessage;
   readonly #chunks: Buffer[] = [];
+  readonly #spent: SpentChunks;
   #bytes = 0;
+  /** Whoever asks for the next has done with this one. */
+  #given: Buffer | undefined;
   #waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: unknown): void } | undefined;
   #error: unknown;
   #isOver: boolean;
 
   constructor(url: URL, response: IncomingMessage) {
     this.#response = response;
+    this.#spent = new SpentChunks(response);
     this.#isOver = response.readableEnded;
     const fail = (error?: unknown): void => {
       if (!this.#isOver) this.#error ??= brokenBody(url, error);
@@ -134,6 +150,8 @@ class BodyReader implements AsyncIterator<Uint8Array> {
   }
 
   next(): Promise<IteratorResult<Uint8Array>> {
+    if (this.#given !== undefined) this.#spent.add(this.#given);
+    this.#given = undefined;
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
       this.#settle();
@@ -161,6 +179,7 @@ class BodyReader implements AsyncIterator<Uint8Array> {
     if (waiting === undefined) return;
     const value = this.#chunks.shift();
     if (value !== undefined) {
+      this.#given = value;
       this.#bytes -= value.length;
       if (this.#bytes === 0 && this.#response.isPaused()) this.#response.resume();
       waiting.resolve({ done: false, value });

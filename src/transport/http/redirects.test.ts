@@ -24,6 +24,7 @@ function stage(redirects: Readonly<Record<string, readonly [status: number, loca
       status,
       headers: location === undefined ? {} : { location },
       body: (async function* () {})(),
+      read: async (_limit, make) => make(Buffer.alloc(0)),
       text: async () => "",
       discard: () => void (stage.discarded += 1),
     };

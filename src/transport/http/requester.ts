@@ -11,13 +11,21 @@ export interface HttpRequest {
   readonly signal?: AbortSignal;
 }
 
-/** Its head is known, its body is still to be read: by one of the three ways, once. */
+/** Its head is known, its body is still to be read: by one of the four ways, once. */
 export interface HttpAnswer {
   readonly status: number;
   /** By lower-case names; one that came several times is joined by commas. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The bytes as they come; rejects with a LinkError where the connection breaks before the end of the body. */
+  /**
+   * The bytes as they come; rejects with a LinkError where the connection breaks before the end of the body. A chunk is
+   * good until the next one is asked for: what shall stay must be copied.
+   */
   readonly body: AsyncIterable<Uint8Array>;
+  /**
+   * What `make` makes of all of it; rejects where it is longer than `limit` bytes. The bytes are good until `make`
+   * returns, and it may write on them.
+   */
+  read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T>;
   /** All of it, decoded; rejects where it is longer than `limit` bytes. */
   text(limit: number): Promise<string>;
   /** Nobody wants the rest: the connection is used again where that is cheap, and ended otherwise. */

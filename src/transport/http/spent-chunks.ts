@@ -11,7 +11,6 @@ const LONG_CHUNK = 4 * 1024;
 export class SpentChunks {
   readonly #response: IncomingMessage;
   #bytes = 0;
-  #newest: ArrayBufferLike | undefined;
 
   constructor(response: IncomingMessage) {
     this.#response = response;
@@ -19,7 +18,6 @@ export class SpentChunks {
 
   /** A chunk of the body that nobody will look at again. */
   add(chunk: Uint8Array): void {
-    this.#newest = chunk.buffer;
     if (this.#bytes >= LONG_BODY) {
       giveBack(chunk);
       return;
@@ -29,21 +27,27 @@ export class SpentChunks {
   }
 
   #watchSocket(): void {
-    const { socket } = this.#response;
+    const response = this.#response;
+    const { socket } = response;
     // What the system did not read came from somebody who stands in for a socket, and may be his to keep.
     if (socket.bytesRead < this.#bytes) return;
-    // Node's parser heard the socket before us, so it has taken what it wanted.
+    let newest: ArrayBufferLike | undefined;
+    const hear = ({ buffer }: Uint8Array): void => {
+      newest = buffer;
+    };
+    // Node's parser heard the socket before us, and has taken the body out. Should it ever do so without a copy, then
+    // the memory is that of the newest chunk, or of one that waits.
     const take = (chunk: Uint8Array): void => {
-      if (chunk.buffer !== this.#newest) giveBack(chunk);
+      if (response.readableLength === 0 && chunk.buffer !== newest) giveBack(chunk);
     };
     const stop = (): void => void socket.removeListener("data", take);
     socket.on("data", take);
-    // Before another request gets the socket: its parser would hear it after us.
-    this.#response.once("end", stop).once("close", stop);
+    // Ended before another request has the socket, whose parser would hear it after us.
+    response.on("data", hear).once("end", stop).once("close", stop);
   }
 }
 
-let nowhere: MessagePort | undefined;
+let nowhere: InstanceType<typeof MessagePort> | undefined;
 
 /** What is sent to a port is not ours any more, and a closed one keeps nothing. */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
