@@ -44,7 +44,7 @@ export async function authorizerFor(
 ): Promise<Authorizer | undefined> {
   if (token !== undefined) {
     if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-      person.note(`Warning: the token goes to ${url.host} over http, and anybody on the way can read it`);
+      person.say(`Warning: the token goes to ${url.host} over http, and anybody on the way can read it`);
     }
     const { bearerToken } = await import("../client/oauth/bearer-token.ts");
     try {

@@ -57,5 +57,5 @@ function addressOf(target: string | URL): URL {
 
 /** Without what an address may hold that nobody else should read: names, passwords, the query. */
 function shown(text: string): string {
-  return text.replace(/[?#].*$/s, "").replace(/(^|\/\/).*@/s, "$1...@");
+  return text.replace(/[?#].*$/s, "").replace(/^([^/]*\/\/)?.*@/s, "$1...@");
 }

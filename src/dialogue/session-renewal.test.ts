@@ -70,3 +70,29 @@ test("nothing is begun when nobody needs it any more", async () => {
   await vi.runAllTimersAsync();
   expect(begun).toBeLessThanOrEqual(1);
 });
+
+test("who goes while a session is begun anew does not wait for it, and has sent nothing", async () => {
+  const renewal = new SessionRenewal(() => new Promise(() => undefined), forever);
+  const lost = (): Promise<never> => Promise.reject(new SessionLost("gone"));
+  const leaving = new AbortController();
+  const outcomes = [renewal.within(lost, leaving.signal), renewal.within(lost, leaving.signal)];
+  for (const outcome of outcomes) outcome.catch(() => undefined);
+  await vi.advanceTimersByTimeAsync(0);
+  leaving.abort(new Error("enough"));
+  for (const outcome of outcomes) {
+    await expect(outcome).rejects.toMatchObject({ kind: "cancelled", mayHaveRun: false, message: "Cancelled: enough" });
+  }
+});
+
+test("nobody is asked again and again to sign in where nobody has called anything", async () => {
+  let begun = 0;
+  const renewal = new SessionRenewal(async () => {
+    begun += 1;
+    if (begun === 1) throw new LinkError("unauthorized", "who are you?");
+  }, forever);
+  renewal.lost();
+  await vi.runAllTimersAsync();
+  expect(begun).toBe(1);
+  expect(await renewal.within(async () => "done")).toBe("done");
+  expect(begun).toBe(2);
+});

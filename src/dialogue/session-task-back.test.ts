@@ -121,6 +121,12 @@ describe("a call", () => {
     expect(end.all("tools/call")).toEqual([]);
   });
 
+  it("that was sent as it is must not be answered with a task", async () => {
+    const answer = ({ method }: Loose) => (method === "tools/call" ? { result: { task: { taskId: "x" } } } : undefined);
+    const { ask } = await desk({ tools: { never: "forbidden" }, answer });
+    await expect(ask("tools/call", { name: "never" })).rejects.toMatchObject({ name: "LinkError", kind: "protocol" });
+  });
+
   it("may be answered at once all the same", async () => {
     const { ask } = await desk({ answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined) });
     expect(await ask("tools/call", { name: "job" })).toEqual({ ...TEXT, resultType: "complete" });

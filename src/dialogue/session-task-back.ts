@@ -177,7 +177,7 @@ export class SessionTaskBack {
     this.#sweep();
     if (this.#kept.size >= MOST_TASKS) this.#makeRoom();
     const { ttlMs } = task.watch.state as { readonly ttlMs?: unknown };
-    const expires = typeof ttlMs === "number" ? performance.now() + ttlMs : Infinity;
+    const expires = typeof ttlMs === "number" && ttlMs > 0 ? performance.now() + ttlMs : Infinity;
     this.#kept.set(task.watch.id, { task, token, expires });
     if (token !== undefined) this.#tokens.set(token, task);
   }

@@ -3,6 +3,7 @@
 // for, because most ends have none.
 
 import type { Caller, Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
 import { isObject } from "../protocol/check.ts";
@@ -85,6 +86,9 @@ export class TaskBackDoor {
 
   /** The same result; what it says of tools is kept in mind. */
   noted(method: string, result: Result): Result {
+    if (method === "tools/call" && isObject(result["task"]) && result["content"] === undefined) {
+      throw new LinkError("protocol", "The end answered tools/call with a task, though none was asked for");
+    }
     return method === "tools/list" && this.#isOpen ? this.#supports.note(result) : result;
   }
 

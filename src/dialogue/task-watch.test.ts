@@ -241,6 +241,16 @@ describe("the time of a task", () => {
     expect(states).toEqual([]);
   });
 
+  it.each([0, -1])("is not %i ms: that cannot be meant", async (ttlMs) => {
+    const { end, watch } = await watching({}, { ttlMs });
+    const { lost, states } = following(watch);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(lost).toEqual([]);
+    end.move("task-1", { status: "completed", result: {} });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(states).toEqual(["completed"]);
+  });
+
   it("is no matter where it came to its end within it, or has more of it by now", async () => {
     const { end, watch } = await watching({}, { ttlMs: 2_500 });
     const { lost, states, stop } = following(watch);

@@ -257,7 +257,8 @@ export class TaskWatch {
   /** For how long the handler has to know of it, at least since we do. */
   #leftMs(): number {
     const { ttlMs } = this.#state as { readonly ttlMs?: unknown };
-    return typeof ttlMs === "number" ? this.#since + ttlMs - performance.now() : Infinity;
+    // No time at all cannot be meant.
+    return typeof ttlMs === "number" && ttlMs > 0 ? this.#since + ttlMs - performance.now() : Infinity;
   }
 
   #explained(error: unknown): unknown {

@@ -102,7 +102,8 @@ export class Desk {
     }
     if (name === "ask") return this.#ask(say);
     this.#wake();
-    const text = name === "big" ? "x".repeat(Number(args.bytes)) : `ran ${key}`;
+    const { unit = "x", bytes = 0 } = args;
+    const text = name === "big" ? unit.repeat(Math.ceil(bytes / Buffer.byteLength(unit))) : `ran ${key}`;
     return { content: [{ type: "text", text }], isError: false };
   }
 

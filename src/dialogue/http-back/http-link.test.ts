@@ -81,6 +81,14 @@ test("without an authorizer the error says what to bring", async () => {
   await expect(link.ask(asking)).rejects.toThrow("bring a token or let a person sign in");
 });
 
+test("for what is said in parting, nobody is asked to sign in", async () => {
+  const auth = tokens("old", "new");
+  const { link, requester } = linked(() => answer(401), auth);
+  await expect(link.ask({ ...asking, isParting: true })).rejects.toMatchObject({ kind: "unauthorized" });
+  expect(requester.requests).toHaveLength(1);
+  expect(auth.challenges).toEqual([]);
+});
+
 test("an authorizer that never gives up is given up on", async () => {
   const auth: Authorizer = { authorize: async () => ({}), refused: async () => true };
   const { link, requester } = linked(() => answer(401), auth);

@@ -120,7 +120,8 @@ function blotted(answer: HttpAnswer, secrets: readonly string[]): HttpAnswer {
   const { status, headers, body } = answer;
   const text = async (limit: number): Promise<string> =>
     secrets.reduce((said, secret) => said.replaceAll(secret, "..."), await answer.text(limit));
-  return { status, headers, body, text, discard: () => answer.discard() };
+  const read: HttpAnswer["read"] = (limit, make) => answer.read(limit, make);
+  return { status, headers, body, text, read, discard: () => answer.discard() };
 }
 
 const QUOTED_BYTES = 64 * 1024;

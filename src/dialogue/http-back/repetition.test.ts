@@ -41,6 +41,8 @@ test("what the end has surely not begun with is sent again, and what only reads 
   const refused = new LinkError("refused", "nobody there", { mayHaveRun: false });
   expect(await tries("tools/call", "writes", refused)).toEqual([2, { done: true }]);
   expect(await tries("resources/read", undefined, broken, gateway(503))).toEqual([3, { done: true }]);
+  expect(await tries("tasks/update", undefined, broken)).toEqual([2, { done: true }]);
+  expect(await tries("tasks/cancel", undefined, gateway(502))).toEqual([2, { done: true }]);
 });
 
 test("where one of the tries may have run, the last failure does not say that none has", async () => {

@@ -25,6 +25,9 @@ const READING: ReadonlySet<string> = new Set([
   "tasks/get",
   "tasks/result",
   "tasks/list",
+  // Answers that the end has already it passes over, and what is cancelled stays so.
+  "tasks/update",
+  "tasks/cancel",
 ]);
 
 export function repeating(handler: Handler, tools: ToolBook): Handler {

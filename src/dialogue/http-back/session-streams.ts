@@ -70,11 +70,14 @@ interface Listening {
   readonly onGap: () => void;
 }
 
-/** Until the session is over or the end offers no such stream; true: the end has forgotten the session. */
+/** Why nobody listens any more: there is nothing to listen to, or the end has forgotten the session, or refuses us. */
+type Over = "over" | "lost" | "refused";
+
+/** Until the session is over or the end offers no such stream. */
 export async function keepListening(
   link: HttpLink,
   { headers, signal, hand, onHead, onGap }: Listening,
-): Promise<boolean> {
+): Promise<Over> {
   const cursor = new Cursor();
   let opened = false;
   let failures = 0;
@@ -96,14 +99,14 @@ export async function keepListening(
       } else {
         answer.discard();
         const { status } = answer;
-        if (opened ? status === 404 : !PASSING.has(status)) return opened;
+        if (opened ? status === 404 : !PASSING.has(status)) return opened ? "lost" : "over";
         failures += 1;
       }
       await pause(waitMs(cursor, failures), signal);
     }
-  } catch {
-    // The session is over, or who we are is no longer accepted: the next call says so.
-    return false;
+  } catch (error) {
+    // Who is no longer accepted is not asked to sign in for this: the next call says so.
+    return error instanceof LinkError && error.kind === "unauthorized" ? "refused" : "over";
   } finally {
     onHead();
   }

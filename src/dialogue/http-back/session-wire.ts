@@ -6,8 +6,16 @@
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
 import { within } from "../../core/within.ts";
-import { encode } from "../../jsonrpc/codec.ts";
-import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
+import { encode, type Decoded } from "../../jsonrpc/codec.ts";
+import {
+  Exact,
+  isNotification,
+  isRequest,
+  isResponse,
+  type Id,
+  type Message,
+  type RequestMessage,
+} from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "../../transport/http/requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
@@ -19,6 +27,7 @@ import { Inbounds, saidTwice } from "./inbounds.ts";
 import { POSTED, sessionHeaders } from "./request-headers.ts";
 import { bounded } from "../pacing.ts";
 import { stopQuietly } from "./quiet-leave.ts";
+import { isForgotten, newSession, type Live, type Session } from "./session-state.ts";
 import { readAnswerStream, keepListening } from "./session-streams.ts";
 import type { ToolBook } from "./tool-book.ts";
 
@@ -30,31 +39,6 @@ const HEARD_MS = 5_000;
 const ANSWERED_MS = 60_000;
 /** How long a call waits for that stream: some ends show nothing of it before they have something to say. */
 const HEAD_MS = 5_000;
-
-/** How ends say that they know of no handshake. */
-const UNKNOWN = /\bsession\b|\bnot initialized\b/i;
-
-/** One session, from one handshake to the next. */
-interface Session {
-  name: string | undefined;
-  revision: string | undefined;
-  /** Aborted when the session is over, ours or the end's wish. */
-  readonly over: AbortController;
-  /** Resolves when the end knows that the handshake is done, or it failed: what comes after must not overtake it. */
-  readonly begun: Promise<void>;
-  readonly isBegun: () => void;
-  /** Resolves when the end has the stream for what belongs to no request, or offers none. */
-  heard: Promise<void>;
-}
-
-/** A request that is under way. */
-interface Live {
-  readonly stop: AbortController;
-  /** In which it may have reached the end. */
-  sentIn: Session | undefined;
-  /** Nobody waits for its answer any more. */
-  isLeft: boolean;
-}
 
 export class SessionWire implements Transport {
   readonly #link: HttpLink;
@@ -108,14 +92,11 @@ export class SessionWire implements Transport {
 
   async #begin(message: RequestMessage, { signal, onWait }: SendOptions): Promise<void> {
     this.#session?.over.abort(new LinkError("closed", "The session was begun anew"));
-    const over = new AbortController();
-    let isBegun = (): void => undefined;
-    const begun = new Promise<void>((resolve) => (isBegun = resolve));
-    onAbort(over.signal, isBegun);
-    const session: Session = { name: undefined, revision: undefined, over, begun, isBegun, heard: begun };
+    const session = newSession();
+    const { over } = session;
     this.#session = session;
     // The handshake cannot be taken back, only left: by who wanted it, or for the next.
-    const forget = onAbort(signal, () => over.abort(signal?.reason));
+    const forget = onAbort(signal, () => this.#drop(session, signal?.reason));
     try {
       await this.#following(message, async ({ stop }) => {
         const leave = onAbort(over.signal, () => stop.abort(over.signal.reason));
@@ -150,7 +131,9 @@ export class SessionWire implements Transport {
     await this.#following(message, async (live) => {
       const { signal } = live.stop;
       stopQuietly(quiet, live.stop, () => live.sentIn !== undefined);
-      const session = await this.#ready(message.method);
+      // It is not the end's silence that is waited for.
+      onWait?.(true);
+      const session = await this.#ready(message.method).finally(() => onWait?.(false));
       signal.throwIfAborted();
       live.sentIn = session;
       const answer = await this.#post(message, session, signal, (isWaiting) => {
@@ -158,6 +141,7 @@ export class SessionWire implements Transport {
         live.sentIn = isWaiting ? undefined : session;
         onWait?.(isWaiting);
       });
+      if (session.isDeaf) this.#listenAgain(session);
       await this.#take(answer, message, session, signal);
     });
   }
@@ -203,9 +187,12 @@ export class SessionWire implements Transport {
   ): Promise<void> {
     if (!isFine(answer)) {
       const failure = await failureOf(answer, method);
-      if (method !== "initialize") this.#checkKept(answer, failure, session);
-      if ("error" in failure) throw failure.error;
       const { status } = answer;
+      if (method !== "initialize" && isForgotten(status, failure, session)) {
+        session.over.abort(new LinkError("closed", "The end has forgotten the session"));
+        throw new SessionLost(`The end has forgotten the session (HTTP ${status})`, { status });
+      }
+      if ("error" in failure) throw failure.error;
       // Whatever else is said with it: where this cannot be posted there may be an end of the first revision.
       if (method === "initialize" && (status === 400 || status === 404 || status === 405))
         throw new LinkError("http", `The end answered ${method} with HTTP ${status}, ${failure.body.message}`, {
@@ -239,17 +226,6 @@ export class SessionWire implements Transport {
     } else if (answer.status === 202) answer.discard();
     else throw noMessages(answer, method);
     // Some answer 202 to a request, and send the answer on the stream that belongs to none.
-  }
-
-  /** Throws where the end says that it does not know the session that we named. */
-  #checkKept(answer: HttpAnswer, failure: Awaited<ReturnType<typeof failureOf>>, session: Session): void {
-    const { status } = answer;
-    // Many ends say it with the status for a request that names no session.
-    const said = "body" in failure ? failure.body : undefined;
-    const unknown = status === 400 && said !== undefined && said.code <= -32_000 && UNKNOWN.test(said.message);
-    if (!unknown && (status !== 404 || session.name === undefined)) return;
-    session.over.abort(new LinkError("closed", "The end has forgotten the session"));
-    throw new SessionLost(`The end has forgotten the session (HTTP ${status})`, { status });
   }
 
   async #tell(message: Message & { method: string; params?: { readonly [key: string]: unknown } }): Promise<void> {
@@ -305,13 +281,30 @@ export class SessionWire implements Transport {
   }
 
   async #listen(session: Session, onHead: () => void): Promise<void> {
-    const lost = await keepListening(this.#link, {
+    const why = await keepListening(this.#link, {
       headers: sessionHeaders(session.name, session.revision),
       signal: session.over.signal,
-      hand: (decoded) => this.#inbounds.hand(decoded),
+      hand: (decoded) => this.#handOther(decoded),
       onHead,
       onGap: () => this.#inbounds.miss(),
     });
-    if (lost) this.#lose(session);
+    if (why === "lost") this.#lose(session);
+    session.isDeaf = why === "refused";
+  }
+
+  /** We are accepted again. */
+  #listenAgain(session: Session): void {
+    session.isDeaf = false;
+    void this.#listen(session, () => undefined);
+    this.#inbounds.miss();
+  }
+
+  /** Some ends answer a request here, and never end what they have begun to answer it by. */
+  #handOther(decoded: Decoded): boolean {
+    const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
+    const handed = this.#inbounds.hand(decoded);
+    const live = id === null ? undefined : this.#live.get(id instanceof Exact ? id.value : id);
+    live?.stop.abort(new LinkError("closed", "The request was answered on another stream"));
+    return handed;
   }
 }

@@ -162,6 +162,65 @@ describe("an event", () => {
   });
 });
 
+describe("an event that is long", () => {
+  const LONG = `${"x".repeat(1_100_000)}\u20ac`;
+
+  /** The reader, and what it told: of a text its beginning. */
+  function telling(): { reader: EventReader; told: unknown[] } {
+    const told: unknown[] = [];
+    const reader = new EventReader({
+      onEvent: ({ data, ...event }) => told.push(["text", data.slice(0, 20), event]),
+      onBytes: (bytes, event) => {
+        told.push(["bytes", bytes.toString() === LONG, event]);
+        bytes.fill(0);
+      },
+    });
+    return { reader, told };
+  }
+
+  const TEXT = Buffer.from(`event: a\nid: 1\ndata: ${LONG}\n\ndata: short\n\ndata: ${LONG}\n\n`);
+  const TOLD = [
+    ["bytes", true, { id: "1", event: "a" }],
+    ["text", "short", {}],
+    ["bytes", true, {}],
+  ];
+
+  it("is told by its bytes, which may be written on, and the next one by its text", () => {
+    const { reader, told } = telling();
+    for (let at = 0; at < TEXT.length; at += 50_000) reader.push(TEXT.subarray(at, at + 50_000));
+    expect(told).toEqual(TOLD);
+    expect(reader.isWithin).toBe(false);
+  });
+
+  it("leaves the chunk alone in which it came whole", () => {
+    const { reader, told } = telling();
+    const chunk = Buffer.from(TEXT);
+    reader.push(chunk);
+    expect(told).toEqual(TOLD);
+    expect(chunk.equals(TEXT)).toBe(true);
+  });
+
+  it("is forgotten where whoever hears it fails", () => {
+    const told: string[] = [];
+    let calls = 0;
+    const reader = new EventReader({
+      onEvent: ({ data }) => told.push(data),
+      onBytes: () => {
+        calls += 1;
+        throw new Error("no");
+      },
+    });
+    expect(() => reader.push(TEXT)).toThrow("no");
+    reader.push(Buffer.from("data: next\n\n"));
+    expect([calls, told]).toEqual([1, ["next"]]);
+  });
+
+  it("is a text like others where nobody wants its bytes", () => {
+    const { events } = read([TEXT]);
+    expect(events.map(({ data }) => data.length)).toEqual([LONG.length, 5, LONG.length]);
+  });
+});
+
 describe("an event that is too long", () => {
   it("is told by its beginning, and the next one comes", () => {
     const text = `data: ${"x".repeat(11)}\nid: 1\nevent: e\n\ndata: next\n\n`;

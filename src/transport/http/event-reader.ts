@@ -96,6 +96,10 @@ export class EventReader {
     return isInLine || this.#dataLines > 0 || this.#id !== undefined || this.#event !== undefined;
   }
 
+  get #dataLength(): number {
+    return this.#line?.length ?? this.#dataEnd - this.#dataStart;
+  }
+
   push(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     let start = 0;
@@ -168,7 +172,7 @@ export class EventReader {
   #takeData(bytes: Buffer, start: number, end: number, isKept: boolean): void {
     this.#dataLines += 1;
     if (this.#head !== undefined) return;
-    const before = this.#line?.length ?? this.#dataEnd - this.#dataStart;
+    const before = this.#dataLength;
     const isFirst = this.#dataLines === 1;
     if (before + (isFirst ? 0 : 1) + end - start > this.#maxBytes) {
       this.#dropData(bytes.subarray(start, end));
@@ -237,23 +241,22 @@ export class EventReader {
     };
     const head = this.#head;
     const isTold = this.#dataLines > 0 || this.#id !== undefined;
+    const isLong = head === undefined && this.#dataLength >= LONG_DATA && this.#options.onBytes !== undefined;
+    // What may be written on must be ours.
+    if (isLong) this.#keepLine();
     const bytes = this.#line ?? this.#kept.bytes.subarray(this.#dataStart, this.#dataEnd);
+    const data = isLong ? "" : decodeUtf8(bytes);
     this.#dataLines = 0;
     this.#id = undefined;
     this.#event = undefined;
     this.#head = undefined;
-    if (head === undefined && bytes.length >= LONG_DATA && this.#options.onBytes !== undefined) {
-      try {
-        this.#options.onBytes(bytes, about);
-      } finally {
-        this.#forgetData();
-      }
-      return;
+    try {
+      if (isLong) this.#options.onBytes?.(bytes, about);
+    } finally {
+      this.#forgetData();
     }
-    const data = decodeUtf8(bytes);
-    this.#forgetData();
     if (head !== undefined) this.#options.onLongEvent?.({ ...about, head });
-    else if (isTold) this.#options.onEvent({ ...about, data });
+    else if (isTold && !isLong) this.#options.onEvent({ ...about, data });
   }
 }
 

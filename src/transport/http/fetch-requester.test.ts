@@ -29,6 +29,7 @@ describe("a request by Node's own fetch", () => {
     expect(answer.headers["x-seen"]).toBe("POST /mcp?a=b 1");
     expect(await answer.text(100)).toBe("<h\u00e9>");
     expect(await all((await requester(get(url))).body)).toBe("<>");
+    expect(await (await requester(get(url))).read(100, ({ length }) => length)).toBe(2);
     requester.close();
   });
 

@@ -40,6 +40,7 @@ async function turns(): Promise<void> {
 
 const WAYS: readonly [string, (answer: HttpAnswer) => Promise<string>][] = [
   ["as text", (answer) => answer.text(1_000_000)],
+  ["by its bytes", (answer) => answer.read(1_000_000, (bytes) => bytes.toString())],
   ["as it comes", (answer) => all(answer.body)],
 ];
 
@@ -169,7 +170,40 @@ describe("text", () => {
   });
 });
 
+describe("what is made of a body", () => {
+  it("is handed on, and the bytes are let go of", async () => {
+    const { ask } = await stage((_request, response) => response.end("x".repeat(500_000)));
+    let seen: Buffer | undefined;
+    const made = await (await ask()).read(500_000, (bytes) => (seen = bytes).length);
+    expect([made, seen?.length]).toEqual([500_000, 0]);
+  });
+
+  it("may fail", async () => {
+    const { ask, sockets } = await stage((_request, response) => response.end("x".repeat(500_000)));
+    const reading = (await ask()).read(500_000, () => {
+      throw new TypeError("no use");
+    });
+    await expect(reading).rejects.toThrow("no use");
+    expect(await (await ask()).text(500_000)).toHaveLength(500_000);
+    expect(sockets).toHaveLength(1);
+  });
+});
+
 describe("a body that is read as it comes", () => {
+  it("is whole where it is long, and each chunk is good until the next one is asked for", async () => {
+    const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at).join(" "));
+    const { ask } = await stage((_request, response) => response.end(bytes));
+    const copies: Buffer[] = [];
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of (await ask()).body) {
+      await new Promise(setImmediate);
+      copies.push(Buffer.from(chunk));
+      chunks.push(chunk);
+    }
+    expect(Buffer.concat(copies).equals(bytes)).toBe(true);
+    expect(chunks.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(bytes.length / 2);
+  });
+
   it("is held up while nobody takes it", async () => {
     const total = 64 * 1024 * 1024;
     const chunk = Buffer.alloc(64 * 1024);
@@ -242,6 +276,22 @@ describe("a body that is not wanted", () => {
     const over = closed(sockets[0]);
     before.discard();
     await over;
+  });
+
+  it("keeps the connection of an event stream that ends as soon as all is said", async () => {
+    const { ask, sockets } = await stage((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write("data: {}\n\n");
+      setImmediate(() => response.end());
+    });
+    for (let count = 0; count < 3; count += 1) {
+      const answer = await ask();
+      const reader = answer.body[Symbol.asyncIterator]();
+      await reader.next();
+      answer.discard();
+      expect(await reader.next()).toMatchObject({ done: true });
+      await turns();
+    }
+    expect(sockets).toHaveLength(1);
   });
 
   it("may be one that is just being read", async () => {

@@ -45,10 +45,10 @@ class NodeAnswer implements HttpAnswer {
   read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const response = this.#response;
-      const spent = new SpentChunks(response);
       // A body that came in one piece, as most do, is not gathered.
       let first: Buffer | undefined;
       let rest: GrowingBytes | undefined;
+      let spent: SpentChunks | undefined;
       let isOver = false;
       const finish = (error?: Error): void => {
         isOver = true;
@@ -80,7 +80,7 @@ class NodeAnswer implements HttpAnswer {
           rest.append(first);
         }
         if (!rest.append(chunk)) refuse();
-        else spent.add(chunk);
+        else (spent ??= new SpentChunks(response)).add(chunk);
       };
       if (Number(this.headers["content-length"] ?? 0) > limit) refuse();
       else if (response.destroyed) fail(response.errored);

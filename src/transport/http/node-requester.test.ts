@@ -167,6 +167,23 @@ describe("a request that fails", () => {
     expect(long.message).toContain("head");
   });
 
+  it("says so where the end wants to go on in another protocol", async () => {
+    const { url, seen } = await handEnd(({ socket }) =>
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"),
+    );
+    const error = await failure(requesterFor()(post(url)));
+    expect(error).toMatchObject({ kind: "http", status: 101 });
+    expect(error.message).toContain("another protocol");
+    await closed(seen[0]?.socket);
+  });
+
+  it("takes an encoding without a name for none", async () => {
+    const { url } = await handEnd(({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\ncontent-encoding:\r\ncontent-length: 2\r\n\r\nok"),
+    );
+    expect(await (await requesterFor()(post(url))).text(10)).toBe("ok");
+  });
+
   it("says so where the answer is compressed", async () => {
     const { url, seen } = await handEnd(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 100\r\n\r\nabc"),

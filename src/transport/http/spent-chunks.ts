@@ -29,6 +29,8 @@ export class SpentChunks {
   #watchSocket(): void {
     const response = this.#response;
     const { socket } = response;
+    // The last chunks are spent when the socket has gone on to others.
+    if (response.readableEnded || response.destroyed) return;
     // What the system did not read came from somebody who stands in for a socket, and may be his to keep.
     if (socket.bytesRead < this.#bytes) return;
     let newest: ArrayBufferLike | undefined;
