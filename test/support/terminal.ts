@@ -14,6 +14,9 @@ export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
 export const ENTER = "\r";
 
+/** As in a person's terminal, wherever the tests run: Node takes the colours away where it finds a build server's CI. */
+const PERSONAL = { TERM: "xterm-256color", NO_COLOR: undefined, FORCE_COLOR: undefined, CI: undefined };
+
 export class Terminal {
   readonly exited: Promise<number | null>;
   /** All that was written, as it came. */
@@ -23,7 +26,7 @@ export class Terminal {
   constructor(command: readonly string[], options: { columns?: number; env?: NodeJS.ProcessEnv; cwd?: string } = {}) {
     const { columns = 80, cwd } = options;
     this.#process = spawn("python3", [RELAY, String(columns), "24", ...command], {
-      env: { ...process.env, TERM: "xterm-256color", NO_COLOR: undefined, FORCE_COLOR: undefined, ...options.env },
+      env: { ...process.env, ...PERSONAL, ...options.env },
       ...(cwd === undefined ? undefined : { cwd }),
     });
     this.#process.stdout.setEncoding("utf8").on("data", (text: string) => (this.bytes += text));

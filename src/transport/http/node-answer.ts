@@ -57,7 +57,7 @@ class NodeAnswer implements HttpAnswer {
           if (error === undefined) resolve(make(rest?.bytes ?? first ?? Buffer.alloc(0)));
           else reject(error);
         } catch (unmade) {
-          reject(unmade as Error);
+          reject(unmade);
         } finally {
           rest?.release();
         }
