@@ -7,7 +7,7 @@ import { LinkError } from "../core/errors.ts";
 import type { Result } from "../core/handler.ts";
 import { codeOf, McpError } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
-import { REVISIONS } from "../protocol/revisions/index.ts";
+import { NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import { ExchangeBack } from "./exchange-back.ts";
 import type { Wire } from "./wire.ts";
 
@@ -76,8 +76,7 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
   // Only an end that knows exchanges says so.
-  if (problem instanceof McpError && MODERN.some((kind) => codeOf(kind, revision) === (problem as McpError).code))
-    return { back: undefined, error: problem, final: true };
+  if (problem instanceof McpError && MODERN.has(problem.code)) return { back: undefined, error: problem, final: true };
   const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && names?.includes(name) === true);
   // Also the one that was refused: some ends refuse the first request whatever it says.
   if (common !== undefined && again) return ask(wire, options, common, false);
@@ -89,7 +88,9 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
   return { back: undefined, error: new LinkError("protocol", message, { cause: problem }), final };
 }
 
-const MODERN = ["header_mismatch", "missing_capability"] as const;
+const MODERN: ReadonlySet<number> = new Set(
+  (["header_mismatch", "missing_capability"] as const).map((kind) => codeOf(kind, NEWEST)),
+);
 
 function isSession(name: string): boolean {
   return REVISIONS.some((revision) => revision.style === "session" && revision.name === name);
