@@ -1,11 +1,15 @@
 // How the tests are run. The type alone is imported, so that tools which read this file need not load vitest.
 
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ViteUserConfig } from "vitest/config";
 
 const config: ViteUserConfig = {
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     testTimeout: 30_000,
+    // What ends offer is remembered in the cache: not in that of whoever runs the tests.
+    env: { CATENARY_CACHE: join(tmpdir(), `catenary-test-cache-${process.pid}`) },
     // Two cores are the smallest machine we promise to test on; more workers only make child processes late.
     maxWorkers: 2,
   },

@@ -11,9 +11,9 @@ const ROUNDS = 3;
 const CALLS = 10_000;
 const WARM_UP = 3_000;
 
-type Style = "exchange" | "session";
+export type Style = "exchange" | "session";
 
-interface Case {
+export interface Case {
   readonly style: Style;
   readonly tool: "echo" | "steps";
   readonly inFlight: number;
@@ -98,7 +98,7 @@ async function measure(child: MeasuredChild, one: Case, calls: number, warmUp: n
 }
 
 /** Each case in a new process, so that none is measured in what another has warmed or littered. */
-async function once(script: string, one: Case, calls = CALLS, warmUp = WARM_UP): Promise<number> {
+export async function once(script: string, one: Case, calls = CALLS, warmUp = WARM_UP): Promise<number> {
   const child = await MeasuredChild.start(script);
   try {
     return await measure(child, one, calls, warmUp);

@@ -2,6 +2,7 @@
 // (`--json` for machines); progress to stderr. `npm run bench -- http` measures that alone. Nothing here is a test:
 // tests assert bounds of work.
 
+import { chainCosts } from "./chain.ts";
 import { clientCosts } from "./client.ts";
 import { echoCosts } from "./echo.ts";
 import { framingCosts } from "./framing.ts";
@@ -20,7 +21,14 @@ export interface Figure {
 /** What is no number keeps no promise. */
 const isOver = ({ value, bound = Infinity }: Figure): boolean => !(value <= bound);
 
-const MEASURES = { import: importCosts, framing: framingCosts, echo: echoCosts, http: httpCosts, client: clientCosts };
+const MEASURES = {
+  import: importCosts,
+  framing: framingCosts,
+  echo: echoCosts,
+  http: httpCosts,
+  client: clientCosts,
+  chain: chainCosts,
+};
 
 const words = process.argv.slice(2).filter((word) => word !== "--json");
 const stranger = words.find((word) => !Object.hasOwn(MEASURES, word));

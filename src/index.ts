@@ -21,6 +21,9 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
   return (await import("./serve.ts")).serve(handler, options);
 }
 
+export { chain, type Chain, type GatewayOptions } from "./chain/chain.ts";
+export { end, type End, type EndOptions, type EndTarget } from "./chain/end.ts";
+export type { Gateway } from "./chain/gateway.ts";
 export type { Client, ConnectOptions, HttpOptions, ServeOptions, Serving, Target };
 export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
 export { LinkError, type LinkErrorKind } from "./core/errors.ts";

@@ -4,9 +4,10 @@
 import { describe, expect, it } from "vitest";
 import { readyLines, warningLines } from "./announcement.ts";
 
-const ready = (host: string, module = "./notes.js"): Parameters<typeof readyLines>[0] => ({
+const ready = (host: string): Parameters<typeof readyLines>[0] => ({
   url: "http://127.0.0.1:3000/mcp",
-  module,
+  what: "./notes.js",
+  name: "notes",
   host,
 });
 
@@ -19,8 +20,11 @@ describe("what is said when it is ready", () => {
     });
   });
 
-  it("names the entry by the folder where the file is only called server", () => {
-    expect(readyLines(ready("127.0.0.1", "examples/board/server.js")).join("\n")).toContain('"board"');
+  it("is that a token is wanted, but not which", () => {
+    const [, entry = "", remark] = readyLines({ ...ready("0.0.0.0"), tokenIn: "catenary.json" });
+    expect(entry).toContain('"headers":{"Authorization":"Bearer TOKEN"}');
+    expect(remark).toBe("TOKEN stands for what catenary.json says under listen.token.");
+    expect(warningLines({ host: "0.0.0.0", tokenIn: "catenary.json" })).toEqual([]);
   });
 
   it.each(["127.0.0.1", "127.8.8.8", "localhost", "::1"])("warns of nothing on %s", (host) => {
@@ -32,5 +36,6 @@ describe("what is said when it is ready", () => {
     expect(text).toContain(`${host} can be reached from the network`);
     expect(text).toContain("nobody is asked who they are");
     expect(text).toContain("bearer");
+    expect(text).toContain('{"listen": {"token": "${MY_TOKEN}"}}');
   });
 });

@@ -11,7 +11,7 @@ it("shows the beginning of what is too long to be read, and sends all of it", as
     shown.push(text);
     return Promise.resolve("");
   };
-  const talk: Talk = { tell: (text) => void shown.push(text), ask: show, confirm: show };
+  const talk: Talk = { tell: (text) => void shown.push(text), ask: show, confirm: show, secret: show };
   const person = { talk: (_signal: AbortSignal, about: (talk: Talk) => unknown) => about(talk) } as unknown as Person;
   const { form } = elicitation(
     person,

@@ -14,6 +14,7 @@ import { elicitation } from "./elicitation.ts";
 import { EXIT } from "./exit-codes.ts";
 import { fitFor, oneLine } from "./harmless.ts";
 import { Interruption } from "./interruption.ts";
+import { Linewise } from "./linewise.ts";
 import { Person } from "./person.ts";
 import { ProgressLine } from "./progress-line.ts";
 import { authorizerFor, openPage, takeToken, withAdvice } from "./sign-in.ts";
@@ -35,8 +36,6 @@ export interface Errand {
 const PATIENCE_MS = 60_000;
 /** A file that is read comes as one message; over HTTP, as much is taken by default. */
 const MESSAGE_BYTES = 64 * 1024 * 1024;
-/** Of what a program says on its stderr without an end of the line. */
-const LONGEST_LINE = 8_192;
 /** For the end of a call that was cancelled, and of a child process. */
 const CANCEL_MS = 3_000;
 
@@ -135,28 +134,6 @@ function listeners(values: TargetValues, say: (text: string) => void, stderr: Li
 function logText({ level, logger, data }: LogMessageParams): string {
   const text = typeof data === "string" ? data : (JSON.stringify(data) ?? "");
   return `[${typeof level === "string" ? oneLine(level) : "?"}] ${typeof logger === "string" ? `${oneLine(logger)}: ` : ""}${text}`;
-}
-
-/** Chunks of text, a whole line at a time; what has no end is said in pieces, and what is left, when it is over. */
-class Linewise {
-  readonly #say: (line: string) => void;
-  #rest = "";
-
-  constructor(say: (line: string) => void) {
-    this.#say = say;
-  }
-
-  readonly add = (chunk: string): void => {
-    const lines = `${this.#rest}${chunk}`.split("\n");
-    this.#rest = lines.pop() ?? "";
-    for (const line of lines) this.#say(line);
-    if (this.#rest.length > LONGEST_LINE) this.flush();
-  };
-
-  flush(): void {
-    if (this.#rest !== "") this.#say(this.#rest);
-    this.#rest = "";
-  }
 }
 
 function whoOf(client: Client | undefined, end: End): string {

@@ -101,8 +101,11 @@ function exitOfLink({ kind, cause }: LinkError): number {
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
 }
 
-/** Runs a command; what it throws is said, and becomes its exit code. */
-export async function reporting(args: readonly string[], run: () => Promise<number>): Promise<number> {
+/** Runs a command; what it throws is said, and becomes its exit code. One that goes on running has none yet. */
+export async function reporting<Code extends number | undefined>(
+  args: readonly string[],
+  run: () => Promise<Code>,
+): Promise<Code | number> {
   try {
     const exit = await run();
     const lost = lostOutput();

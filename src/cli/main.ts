@@ -4,7 +4,7 @@
 
 import { readFile } from "node:fs/promises";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../core/nearest.ts";
 import { fail, leave } from "./output.ts";
 
 export interface Command {
@@ -23,10 +23,31 @@ interface Entry {
 
 const COMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
   [
+    "up",
+    {
+      summary: "a gateway on this machine, for all the servers of a config",
+      load: async () => (await import("./commands/up.ts")).upCommand,
+    },
+  ],
+  [
     "serve",
     {
-      summary: "serve a module's server on stdio or over HTTP",
+      summary: "serve a config's gateway or a module's server, on stdio or over HTTP",
       load: async () => (await import("./commands/serve.ts")).serveCommand,
+    },
+  ],
+  [
+    "run",
+    {
+      summary: "one stdio server behind an empty chain, for a client of any revision",
+      load: async () => (await import("./commands/run.ts")).runCommand,
+    },
+  ],
+  [
+    "check",
+    {
+      summary: "explain what is wrong with a config",
+      load: async () => (await import("./commands/check.ts")).checkCommand,
     },
   ],
   [

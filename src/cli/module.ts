@@ -3,13 +3,11 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { textOf } from "../core/text.ts";
+import { exportedFunction } from "../modules/exported.ts";
+import { loadModule } from "../modules/load-module.ts";
 import type { Closeable } from "../serve.ts";
 import { NotFoundError, UsageError } from "./exit-codes.ts";
-
-/** In the order in which they are looked for. */
-const EXPORTS = ["default", "chain", "server"] as const;
 
 /** File names that say nothing about what is in them. */
 const NAMELESS = new Set(["app", "index", "main", "mod", "server"]);
@@ -28,25 +26,17 @@ export async function loadHandler(path: string): Promise<Closeable> {
   if (!found.isFile()) throw new UsageError(`${path} is no file; name the module itself, such as ./server.js`);
   let module: Record<string, unknown>;
   try {
-    module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+    module = await loadModule(file);
   } catch (error) {
     const said = ownServing(path);
     throw new UsageError(textOf(error) === said ? said : `Cannot load ${path}: ${reason(error)}`);
   }
-  const handler = exported(module);
+  const handler = exportedFunction(module) as Closeable | undefined;
   if (handler === undefined) {
     const advice = "export one made by createServer as the default, or as `server`, and leave serve() to this command";
     throw new UsageError(`${path} exports no server: ${advice}`);
   }
   return handler;
-}
-
-/** What a CommonJS module exports may stand one level down, in its default. */
-function exported(module: Record<string, unknown>): Closeable | undefined {
-  const inner = module["default"];
-  const places = typeof inner === "object" && inner !== null ? [module, inner as typeof module] : [module];
-  const candidates = places.flatMap((place) => EXPORTS.map((name) => place[name]));
-  return candidates.find((value) => typeof value === "function") as Closeable | undefined;
 }
 
 function reason(error: unknown): string {

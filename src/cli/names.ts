@@ -3,7 +3,7 @@
 import { isObject } from "../protocol/check.ts";
 import { NotFoundError, UsageError } from "./exit-codes.ts";
 import { oneLine } from "./harmless.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../core/nearest.ts";
 
 /** How far off a name may be and still be taken for a slip: a letter in three. */
 const SLIP = 3;

@@ -3,6 +3,7 @@
 // come at the same time wait for each other. What is asked is for others to know.
 
 import { createInterface, type Interface } from "node:readline";
+import { Writable } from "node:stream";
 import { onAbort } from "../core/abort.ts";
 import { isTerminal } from "./harmless.ts";
 import type { ProgressLine } from "./progress-line.ts";
@@ -14,6 +15,8 @@ export interface Talk {
   ask(prompt: string): Promise<string | undefined>;
   /** The same, but nothing that was typed before the question counts as its answer. */
   confirm(prompt: string): Promise<string | undefined>;
+  /** What was typed, as it was; it is not shown. */
+  secret(prompt: string): Promise<string | undefined>;
 }
 
 export class Person {
@@ -41,8 +44,9 @@ export class Person {
   async #talk<T>(signal: AbortSignal, about: (talk: Talk) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     const release = this.#line.hold();
-    const input = createInterface({ input: process.stdin, output: process.stderr, terminal: true, historySize: 0 });
-    const lines = new Lines(input);
+    const veil = new Veil();
+    const input = createInterface({ input: process.stdin, output: veil, terminal: true, historySize: 0 });
+    const lines = new Lines(input, veil);
     input.on("SIGINT", this.#interrupt);
     let forget = (): void => undefined;
     const gone = new Promise<never>((_, reject) => {
@@ -60,16 +64,32 @@ export class Person {
   }
 }
 
+/** Stderr, unless what is typed must not be seen there. */
+class Veil extends Writable {
+  isDown = false;
+
+  get columns(): number {
+    return process.stderr.columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    if (!this.isDown) process.stderr.write(chunk);
+    done();
+  }
+}
+
 class Lines implements Talk {
   /** A question stands. */
   isOpen = false;
   readonly #input: Interface;
+  readonly #veil: Veil;
   readonly #typed: string[] = [];
   #answer: ((line: string | undefined) => void) | undefined;
   #ended = false;
 
-  constructor(input: Interface) {
+  constructor(input: Interface, veil: Veil) {
     this.#input = input;
+    this.#veil = veil;
     input.on("line", (line) => this.#hear(line));
     input.on("close", () => {
       this.#ended = true;
@@ -82,17 +102,32 @@ class Lines implements Talk {
   }
 
   async ask(prompt: string): Promise<string | undefined> {
-    this.#input.setPrompt(prompt);
-    this.#input.prompt();
-    this.isOpen = true;
-    const line = await this.#next();
-    this.isOpen = line === undefined;
-    return line?.trim();
+    return (await this.#line(prompt))?.trim();
   }
 
   confirm(prompt: string): Promise<string | undefined> {
     this.#typed.length = 0;
     return this.ask(prompt);
+  }
+
+  async secret(prompt: string): Promise<string | undefined> {
+    process.stderr.write(prompt);
+    this.#veil.isDown = true;
+    try {
+      return await this.#line("");
+    } finally {
+      this.#veil.isDown = false;
+      if (!this.isOpen) process.stderr.write("\n");
+    }
+  }
+
+  async #line(prompt: string): Promise<string | undefined> {
+    this.#input.setPrompt(prompt);
+    this.#input.prompt();
+    this.isOpen = true;
+    const line = await this.#next();
+    this.isOpen = line === undefined;
+    return line;
   }
 
   #hear(line: string | undefined): void {

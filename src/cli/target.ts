@@ -11,7 +11,7 @@ import type { Root } from "../protocol/model/index.ts";
 import { knownRevision } from "../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "./exit-codes.ts";
 import { parseFlags, type Flags, type Values } from "./flags.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../core/nearest.ts";
 
 export const TARGET_FLAGS = {
   json: { type: "boolean" },
@@ -133,6 +133,11 @@ function check(values: TargetValues): void {
   if (timeout !== undefined && !/^\d+(?:\.\d+)?$/.test(timeout)) {
     throw new UsageError(`--timeout ${timeout} is no number of seconds`);
   }
+  checkRevision(revision);
+}
+
+/** Throws a UsageError where it is none that we speak. */
+export function checkRevision(revision: string | undefined): void {
   try {
     if (revision !== undefined) knownRevision(revision);
   } catch (error) {
@@ -145,13 +150,17 @@ function commandEnd([command, ...args]: readonly string[], values: TargetValues)
   if (ADDRESS.test(command)) throw new UsageError(`${command} is a URL, which stands in front, without --`);
   const stray = OF_URLS.find((name) => values[name] !== undefined);
   if (stray !== undefined) throw new UsageError(`--${stray} goes with a URL, not with a command`);
-  const { cwd, env = [] } = values;
+  const { cwd } = values;
+  return { command, args, env: variablesOf(values), ...(cwd === undefined ? undefined : { cwd }) };
+}
+
+export function variablesOf({ env = [] }: Pick<TargetValues, "env">): Readonly<Record<string, string>> {
   const pairs = env.map((pair): [string, string] => {
     const [, key = "", value = ""] = /^([^=]+)=([^]*)$/.exec(pair) ?? [];
     if (key === "") throw new UsageError(`--env ${pair} is no variable: write KEY=VALUE`);
     return [key, value];
   });
-  return { command, args, env: Object.fromEntries(pairs), ...(cwd === undefined ? undefined : { cwd }) };
+  return Object.fromEntries(pairs);
 }
 
 function urlEnd(target: string, values: TargetValues): URL {

@@ -3,7 +3,7 @@
 // more. An accepted form is completed with its defaults and looked over, so that no end gets what it did
 // not ask for. Which call a question belongs to is not known here.
 
-import type { Request, Result } from "../core/handler.ts";
+import type { Params, Request, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
 import { checkAsk } from "../protocol/asks.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
@@ -17,6 +17,7 @@ import type {
   ElicitUrlParams,
   Root,
 } from "../protocol/model/index.ts";
+import { nameOf } from "../protocol/visits.ts";
 
 export interface Asked {
   /** Aborted when nobody waits for the answer any more. */
@@ -115,7 +116,10 @@ export class Asks {
     // A handler is likely to open it: nothing but the web may come through.
     if (!/^https?:\/\//i.test(params.url))
       throw invalidParams("Only http and https addresses can be visited", { url: params.url });
-    return { action: actionOf(await this.#url(params, asked)) };
+    // An end of a session says by this name, later, that the visit is over.
+    const elicitationId = nameOf(params as unknown as Params);
+    const named = elicitationId === undefined ? params : { ...params, elicitationId };
+    return { action: actionOf(await this.#url(named, asked)) };
   }
 
   async #fill(params: ElicitFormParams, asked: Asked): Promise<Result> {

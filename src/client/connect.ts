@@ -84,7 +84,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   return client;
 }
 
-async function openTarget(
+/** An end without a client before it: what is asked of the caller, and told, goes to `how.home` and the calls' contexts. */
+export async function openTarget(
   target: Target,
   options: ConnectOptions,
   how: OpenOptions,
@@ -156,7 +157,8 @@ function givenUp(signal: AbortSignal | undefined): LinkError {
   return new LinkError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, { cause: reason });
 }
 
-function ourselves(): Implementation {
+/** What we say we are where nobody says otherwise. */
+export function ourselves(): Implementation {
   let version = "0.0.0";
   try {
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {

@@ -29,6 +29,7 @@ export async function openHandler(target: Handler, { home, timeouts }: LocalOpti
     handler,
     revision: NEWEST,
     discovered,
+    saysWhose: true,
     ended: (signal) => local.ended(signal),
     close: async () => local.close(),
   };

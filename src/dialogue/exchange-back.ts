@@ -8,12 +8,14 @@ import type { Handler, Notification, Params, Request, Result } from "../core/han
 import type { NotificationMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
-import { McpError, methodNotFound } from "../protocol/errors.ts";
+import { codeOf, McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { Inbound } from "../transport/transport.ts";
-import type { Role, Wire } from "./wire.ts";
+import { NOBODY } from "./origins.ts";
+import type { Outgoing, Role, Wire } from "./wire.ts";
 
 export interface ExchangeBackOptions {
   readonly revision: Revision;
@@ -28,6 +30,8 @@ export class ExchangeBack implements Role {
   readonly handler: Handler;
   /** Requests that the end sent although its revision has none. */
   refusedRequests = 0;
+  /** Whether it is known that the end speaks our revision: from then on, that it does not is no answer to a caller. */
+  isFound = false;
   readonly #wire: Wire;
   readonly #options: ExchangeBackOptions;
 
@@ -53,6 +57,7 @@ export class ExchangeBack implements Role {
       return method === "subscriptions/listen" ? withoutTag(result) : result;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
+      if (this.isFound && MISSPOKEN.has(error.code)) throw misspoken(method, error);
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params }));
     }
   }
@@ -101,17 +106,36 @@ export class ExchangeBack implements Role {
     else if (method === "notifications/message") this.#log(lifted, inbound);
   }
 
-  /** To the call it came for, or to the only one that wants logs; where that is not clear, to a listen, which is always there. */
+  /**
+   * To the call it came for. A pipe does not say which that is: then to the one that wants logs, for no other may have
+   * any (specification, server/utilities/logging), or to one of several of the same caller. What comes for none goes to
+   * the caller's listens, which are always there; what may be another's is nobody's.
+   */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
-    const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
-    const listens = calls.filter(({ method }) => method === "subscriptions/listen");
-    const takers = calls.filter(
-      ({ method, context }) => context.logLevel !== undefined && method !== "subscriptions/listen",
-    );
-    const taker = takers.length === 1 ? takers[0] : listens.at(-1);
-    (taker?.context ?? this.#options.home).notify(notification);
+    const takers = named === undefined ? this.#takers() : [named];
+    if (takers.length === 0) this.#options.home.notify(notification);
+    for (const { context } of takers) context.notify(notification);
   }
+
+  #takers(): readonly Outgoing[] {
+    const calls = [...this.#wire.calls.values()].filter(({ context }) => context.caller.origin !== NOBODY);
+    const listens = calls.filter(({ method }) => method === "subscriptions/listen");
+    const wanting = calls.filter((call) => call.context.logLevel !== undefined && !listens.includes(call));
+    const takers = wanting.length > 0 ? wanting.slice(-1) : listens;
+    const origins = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.origin));
+    return origins.size === 1 ? takers : [];
+  }
+}
+
+/** By these an end refuses how it is spoken to, and that is our doing: a caller would take them for our own refusal. */
+const MISSPOKEN: ReadonlySet<number> = new Set(
+  (["header_mismatch", "unsupported_revision"] as const).map((kind) => codeOf(kind, NEWEST)),
+);
+
+function misspoken(method: string, error: McpError): LinkError {
+  const message = `The end refuses how ${method} is said to it: ${error.message} (${error.code})`;
+  return new LinkError("protocol", `${message}; connect to it anew`, { cause: error, mayHaveRun: false });
 }
 
 /** A kind of result that this request may have, from a caller who has declared what it takes. */

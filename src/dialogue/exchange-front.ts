@@ -5,6 +5,7 @@
 import type { Caller, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import { attempt } from "../core/promises.ts";
 import type { ErrorBody, RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { CACHEABLE } from "../protocol/cacheable.ts";
@@ -13,12 +14,13 @@ import { invalidParams, McpError, methodNotFound, REFUSED, type Profile, type Re
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
-import { hasTasks, tasksUndeclared } from "../protocol/tasks.ts";
+import { hasTasks, TASK_WANTED, tasksUndeclared, type Wanting } from "../protocol/tasks.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { errorBody, unsupported } from "./faults.ts";
 import type { Flight } from "./in-flight.ts";
 import { progressUnder } from "./progress.ts";
 import type { Call, Rounds } from "./rounds.ts";
+import { askedToVisit } from "./visits.ts";
 
 export interface ExchangeFrontOptions {
   /** Exchange-style revisions that may be spoken, oldest first. */
@@ -84,9 +86,11 @@ export class ExchangeFront {
     const { revision, call } = this.#call(params, inbound, flight);
     if (!revision.requests.has(method)) throw methodNotFound(method);
     checkParams(method, params);
-    const request: Request = { method, params: revision.lift.request(method, params) };
+    const request: Request = { method, params: wanting(method, revision.lift.request(method, params), call.caller) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
-    const result = await this.#rounds.handle(request, call, this.#handler);
+    const result = await attempt(() => this.#rounds.handle(request, call, this.#handler)).catch((error: unknown) =>
+      askedToVisit(error, request, call.caller),
+    );
     if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
     const lowered = whole(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
@@ -163,6 +167,13 @@ function isNothing(filter: unknown): boolean {
     !isObject(filter) ||
     Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0))
   );
+}
+
+/** Who declares tasks with a call leaves it to the end to make one; an end of the revision before must be told so. */
+function wanting(method: string, params: Params, { capabilities }: Caller): Params {
+  if (method !== "tools/call" || !hasTasks(capabilities)) return params;
+  const wanted: Params & Wanting = { ...params, [TASK_WANTED]: "if-it-can" };
+  return wanted;
 }
 
 /** A result with all that the style asks of one, whoever made it. */

@@ -67,7 +67,10 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
     const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
     const offered: unknown = discovered["supportedVersions"];
     names = namesIn(offered);
-    if (names?.includes(revision.name) === true) return { back, discovered };
+    if (names?.includes(revision.name) === true) {
+      back.isFound = true;
+      return { back, discovered };
+    }
   } catch (error) {
     problem = error as Error;
     names = supportedBy(error, revision);

@@ -1,6 +1,7 @@
 // Opens a dialogue with an end, in the revision that was asked for or in the one that it turns out to speak (see
 // negotiate). An end that says it speaks no exchanges, or says nothing for a while, is shaken hands with; one
-// that the probe has ended is started once more, without a probe.
+// that the probe has ended is started once more, without a probe. Where a session is preferred the order is the other
+// one: hands first, and the probe for an end that takes none.
 
 import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
@@ -22,6 +23,8 @@ export interface OpenOptions {
   readonly home: Context;
   /** Speaks this revision and no other. */
   readonly revision?: string;
+  /** The style for an end that speaks both; exchanges, unless it is said. Without meaning beside a revision. */
+  readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
   /** Silence after which the probe counts as unanswered. */
   readonly probeMs?: number;
@@ -35,6 +38,8 @@ export interface Opened {
   readonly revision: Revision;
   /** What the end said of itself, as an answer to `server/discover`. */
   readonly discovered: Result;
+  /** Whether it is always clear to which call a question of the end belongs. */
+  readonly saysWhose: boolean;
   /** Rejects when the connection ends by itself; never resolves before `signal` is aborted. */
   ended(signal: AbortSignal): Promise<void>;
   close(budgetMs?: number): Promise<void>;
@@ -47,6 +52,7 @@ export const START_MS = 10_000;
 export async function open(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
   const { probeMs = PROBE_MS, startMs = START_MS } = options;
+  if (wanted === undefined && options.style === "session") return openSessionFirst(connect, options);
   let failure: LinkError;
   const wire = await start(connect(), options);
   try {
@@ -70,6 +76,34 @@ export async function open(connect: (failure?: LinkError) => Transport, options:
     throw error;
   }
 }
+
+/** The probe comes on the same wire; where the handshake has ended that, on another. */
+async function openSessionFirst(connect: (failure?: LinkError) => Transport, options: OpenOptions): Promise<Opened> {
+  let wire = await start(connect(), options);
+  try {
+    try {
+      return await openSession(wire, options, undefined);
+    } catch (error) {
+      if (!(error instanceof LinkError) || !MAY_SPEAK_OTHERWISE.has(error.kind)) throw error;
+      if (error.kind === "closed") {
+        await wire.close().catch(() => undefined);
+        wire = await start(connect(error), options);
+      }
+      // Whoever was silent until now is not waited for as long again.
+      const patienceMs = error.kind === "timeout" ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS);
+      const found = await probe(wire, options, NEWEST, patienceMs);
+      if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
+      const message = `${error.message}; and it speaks no exchanges either: ${found.error.message}`;
+      throw found.final ? found.error : new LinkError(error.kind, message, { cause: error });
+    }
+  } catch (error) {
+    await wire.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** How a handshake fails with an end that has none. */
+const MAY_SPEAK_OTHERWISE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
 
 export async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
   const wire = new Wire(transport, options.timeouts);
@@ -175,6 +209,8 @@ export function opened(
     get discovered() {
       return discovered();
     },
+    // A pipe carries what belongs to a call and what does not side by side; only an exchange tells by itself.
+    saysWhose: back.revision.style === "exchange",
     ended: (signal) => wire.untilEnd(signal),
     close: (budgetMs) => wire.close(budgetMs),
   };

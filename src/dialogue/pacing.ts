@@ -13,8 +13,11 @@ const JITTER = 0.2;
 const LONGEST_MS = 60_000;
 
 /** After so many failures in a row, from 0. */
-export function backoffMs(failures: number): number {
-  const plain = Math.min(FIRST_MS * FACTOR ** failures, LONGEST_MS);
+export function backoffMs(
+  failures: number,
+  { firstMs = FIRST_MS, maxMs = LONGEST_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
+): number {
+  const plain = Math.min(firstMs * FACTOR ** failures, maxMs);
   return plain * (1 - JITTER + Math.random() * 2 * JITTER);
 }
 

@@ -159,7 +159,8 @@ export class Run {
 
   #end(outcome: { result: Result } | { error: unknown }): void {
     this.#outcome = outcome;
-    this.#dropQuestions(new Error(ANSWERED));
+    // Most runs ask nothing, and an error with its stack costs more than the rest of them.
+    if (this.#questions.size > 0) this.#dropQuestions(new Error(ANSWERED));
     this.#kept = [];
     if (this.#turn !== undefined) this.#settle();
   }

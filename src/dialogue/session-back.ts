@@ -12,31 +12,40 @@ import { ASKABLE } from "../protocol/asks.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
+import { revisionNamed } from "../protocol/revisions/index.ts";
+import { ROOTS_NOTIFICATION, tellsRoots } from "../protocol/roots.ts";
+import { VISITED } from "../protocol/visits.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { cancellation, errorBody } from "./faults.ts";
 import { shakeHands, type HandshakeOptions, type Terms } from "./handshake.ts";
 import { Origins } from "./origins.ts";
+import { passOnRoots } from "./root-changes.ts";
 import { SessionChanges } from "./session-changes.ts";
 import { SessionRenewal } from "./session-renewal.ts";
-import { TaskBackDoor, type Sending } from "./task-back-door.ts";
+import { TaskBackDoor, type Asker, type Sending } from "./task-back-door.ts";
+import { VisitOwners } from "./visit-owners.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
 export class SessionBack implements Role {
   readonly handler: Handler;
   readonly #wire: Wire;
   readonly #home: Context;
+  /** Whether the end was promised to hear of it when roots change. */
+  readonly #tellsRoots: boolean;
   readonly #changes: SessionChanges;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TaskBackDoor;
   /** Questions of the end that are being answered. */
   readonly #asked = new Map<string, AbortController>();
   readonly #origins = new Origins();
+  readonly #visits = new VisitOwners();
   #terms: Terms;
   #level: LogLevel | undefined;
 
   private constructor(wire: Wire, options: HandshakeOptions, terms: Terms, timeoutMs: number) {
     this.#wire = wire;
     this.#home = options.home;
+    this.#tellsRoots = tellsRoots(options.capabilities);
     this.#terms = terms;
     const begin = async (): Promise<void> => {
       this.#terms = await shakeHands(wire, options, options.home, timeoutMs);
@@ -112,7 +121,14 @@ export class SessionBack implements Role {
   async #plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     const answer = await this.#renewal.within(() => this.#send(request, context), context.signal);
-    return this.#tasks.noted(method, this.revision.lift.result(method, answer));
+    return this.#signed(this.#tasks.noted(method, this.revision.lift.result(method, answer)), context);
+  }
+
+  /** In an exchange every result says who made it; in a session that was said once. */
+  #signed(result: Result, { revision }: Context): Result {
+    const info = this.discovered._meta?.[META.serverInfo];
+    if (info === undefined || revisionNamed(revision)?.style !== "exchange") return result;
+    return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
   /** The end's own answer. */
@@ -134,19 +150,27 @@ export class SessionBack implements Role {
       return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
-      throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
+      const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
+      this.#visits.failed(lifted, context.caller);
+      throw lifted;
     } finally {
       leave();
     }
   }
 
   async #listen(request: Request, context: Context): Promise<Result> {
-    const leave = this.#origins.enter(context.caller);
+    const forget = passOnRoots(request, context, () => {
+      if (this.#tellsRoots) this.#wire.notify(ROOTS_NOTIFICATION);
+    });
     try {
       const besides = this.#tasks.isListened(request) ? await this.#tasks.listening(request, context) : undefined;
       return await this.#changes.listen(request, context, besides);
     } finally {
-      leave();
+      forget();
+      // The listen of a session ends with it: its caller can no longer be taken for another.
+      if (context.signal.aborted && this.#changes.listenerOf(context.caller) === undefined) {
+        this.#origins.gone(context.caller);
+      }
     }
   }
 
@@ -160,8 +184,9 @@ export class SessionBack implements Role {
 
   /** Who is asked where no call stands behind the question, or it is not clear which. */
   #outsideCalls(): Context {
-    if (this.#origins.isOne) return this.#changes.listener() ?? this.#home;
-    const message = "Calls of several callers share this end, and the wire does not say whom it asks";
+    if (this.#origins.isOne && this.#changes.isOfOne) return this.#changes.listener() ?? this.#home;
+    const why = "Calls of several callers share this end, and the wire does not say whom it asks";
+    const message = `${why}; give each caller a session of its own`;
     throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
   }
 
@@ -180,13 +205,18 @@ export class SessionBack implements Role {
     const stop = new AbortController();
     this.#asked.set(idKey(id), stop);
     const task = this.#tasks.asker(question.params);
-    const call = task === undefined ? this.#askedFor(inbound) : undefined;
-    if (call !== undefined) this.#wire.hold(call);
+    const calls = task === undefined ? this.#askedFor(inbound) : [];
+    for (const call of calls) this.#wire.hold(call);
     const asking = async (): Promise<Result> => {
       if (!this.revision.asks.has(method)) throw methodNotFound(method);
       const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
-      const context = (await task) ?? call?.context ?? this.#outsideCalls();
-      return this.revision.lower.result(method, await context.ask(lifted, { signal: stop.signal }));
+      const asker = await task;
+      const ask = (context: Asker): Promise<Result> => {
+        this.#visits.asked(lifted.params, context.caller);
+        return context.ask(lifted, { signal: stop.signal });
+      };
+      const answered = asker === undefined ? this.#askBy(calls, ask, stop.signal) : ask(asker);
+      return this.revision.lower.result(method, await answered);
     };
     const answer = await asking().then(
       (result): Message => ({ jsonrpc: "2.0", id, result }),
@@ -197,23 +227,41 @@ export class SessionBack implements Role {
       }),
     );
     this.#asked.delete(idKey(id));
-    if (call !== undefined) this.#wire.release(call);
+    for (const call of calls) this.#wire.release(call);
     // An answer that could not be delivered is not followed by another.
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 
   /**
-   * The call on whose stream the question came. A wire that does not say leaves only one safe guess: the youngest
-   * call that can be asked, where all that has been under way lately is of one caller.
+   * The call on whose stream the question came. A wire that does not say leaves only one safe guess: the calls that can
+   * be asked, the youngest last, where all that has been under way lately is of one caller.
    */
-  #askedFor(inbound: Inbound): Outgoing | undefined {
+  #askedFor(inbound: Inbound): readonly Outgoing[] {
     const named = this.#wire.callNamed(inbound.about);
-    if (named !== undefined || !this.#origins.isOne) return named;
-    return [...this.#wire.calls.values()].findLast(({ method }) => ASKABLE.has(method));
+    if (named !== undefined) return [named];
+    return this.#origins.isOne ? [...this.#wire.calls.values()].filter(({ method }) => ASKABLE.has(method)) : [];
+  }
+
+  /** A call that is answered before its caller has replied was not the one that asked: then by another. */
+  async #askBy(
+    calls: readonly Outgoing[],
+    ask: (context: Context) => Promise<Result>,
+    withdrawn: AbortSignal,
+  ): Promise<Result> {
+    for (let left = calls; ;) {
+      const call = left.at(-1);
+      try {
+        return await ask(call?.context ?? this.#outsideCalls());
+      } catch (error) {
+        left = left.filter(({ id }) => this.#wire.calls.has(id));
+        if (call === undefined || left.length === 0 || left.includes(call) || withdrawn.aborted) throw error;
+      }
+    }
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {
     if (this.#tasks.hears(message)) return;
+    if (message.method === VISITED) this.#visited(message);
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
@@ -229,14 +277,23 @@ export class SessionBack implements Role {
     } else this.#changes.deliver(lifted);
   }
 
-  /** To the call it came for, or to the only one that wants logs; otherwise it belongs to no call. */
+  /** For whoever was asked to visit, and where that one listens, since the call may be over; another never hears of it. */
+  #visited({ method, params = {} }: NotificationMessage): void {
+    const owner = this.revision.endNotifications.has(method) ? this.#visits.take(params["elicitationId"]) : undefined;
+    if (owner !== undefined) (this.#changes.listenerOf(owner) ?? this.#home).notify({ method, params });
+  }
+
+  /** To the call it came for, or to the only one that wants logs; otherwise to its caller outside of any call. */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
     const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
     const takers = calls.filter(({ context }) => context.logLevel !== undefined);
+    const [one] = takers;
     if (named === undefined && !this.#origins.isOne) this.#home.notify(notification);
-    else if (takers.length === 1) takers[0]?.context.notify(notification);
-    else this.#changes.deliver(notification);
+    else if (one === undefined && this.#changes.isOfOne) this.#changes.deliver(notification);
+    else if (one === undefined) this.#home.notify(notification);
+    else if (takers.length === 1) one.context.notify(notification);
+    else (this.#changes.listenerOf(one.context.caller) ?? this.#home).notify(notification);
   }
 }
 

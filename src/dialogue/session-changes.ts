@@ -4,9 +4,11 @@
 // here too, because a listen is the only caller that is always there.
 
 import { onAbort } from "../core/abort.ts";
-import type { Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { Json } from "../protocol/revision.ts";
+import { knownRevision } from "../protocol/revisions/index.ts";
+import { NOBODY } from "./origins.ts";
 import type { SessionRenewal } from "./session-renewal.ts";
 import type { Wire } from "./wire.ts";
 
@@ -53,9 +55,23 @@ export class SessionChanges {
     this.#home = home;
   }
 
-  /** The context of a listen, for questions that belong to no call. */
+  /** The context of a listen whose caller can be asked there, for questions that belong to no call. */
   listener(): Context | undefined {
-    return [...this.#listeners].at(-1)?.context;
+    return [...this.#listeners].findLast(({ context: { revision, caller } }) => {
+      return caller.origin !== NOBODY && knownRevision(revision).style === "session";
+    })?.context;
+  }
+
+  /** Whether all who listen are one caller. */
+  get isOfOne(): boolean {
+    const origins = [...this.#listeners].map(({ context }) => context.caller.origin);
+    return new Set(origins.filter((origin) => origin !== NOBODY)).size < 2;
+  }
+
+  /** The context of a listen of this caller's, one that is there for more than updates, for what belongs to no call. */
+  listenerOf({ origin }: Caller): Context | undefined {
+    const own = [...this.#listeners].filter(({ context }) => context.caller.origin === origin);
+    return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;
   }
 
   /** Lives until the caller ends it; throws when the wire ends first. */

@@ -14,6 +14,7 @@ import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from 
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
+import { ROOTS_NOTIFICATION } from "../protocol/roots.ts";
 import type { Inbound } from "../transport/transport.ts";
 import { goOn } from "./drive.ts";
 import { errorBody, unsupported } from "./faults.ts";
@@ -21,8 +22,10 @@ import type { Flight, InFlight } from "./in-flight.ts";
 import { ANSWERED } from "./outcome.ts";
 import { progressUnder } from "./progress.ts";
 import { Questions, type Asked } from "./questions.ts";
+import { RootChanges } from "./root-changes.ts";
 import { SessionListen } from "./session-listen.ts";
 import { TaskDoor } from "./task-door.ts";
+import { toldToVisit } from "./visits.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
 
@@ -43,6 +46,7 @@ export class SessionFront {
   readonly #options: SessionFrontOptions;
   readonly #inFlight: InFlight;
   readonly #questions = new Questions();
+  readonly #roots = new RootChanges();
   readonly #listen: SessionListen;
   readonly #tasks: TaskDoor;
   /** Toward the caller, outside any call. */
@@ -114,7 +118,9 @@ export class SessionFront {
       result = await this.#handler(request, context);
       if (result.resultType === "input_required") result = await goOn(result, this.#handler, request, context);
     } catch (error) {
-      result = await this.#tasks.instead(error, request, context);
+      result = await this.#tasks
+        .instead(error, request, context)
+        .catch((thrown: unknown) => toldToVisit(thrown, request, this.#revision));
     }
     // What later became a result that the model sees is here an error of the request.
     const refused = this.#revision.argumentErrors ? (result as Refusable)[REFUSED] : undefined;
@@ -136,7 +142,7 @@ export class SessionFront {
         () => this.#ready(),
         () => undefined,
       );
-    }
+    } else if (message.method === ROOTS_NOTIFICATION) this.#roots.tell();
   }
 
   /** The answer to a question of ours. False where there was none. */
@@ -226,6 +232,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify: () => undefined,
       ask: (question, options) => forgettable(this.#questions.ask(question, this.#asked(this.#push), options)),
+      ...this.#roots.way(this.#caller.capabilities),
     };
   }
 

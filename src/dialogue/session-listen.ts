@@ -1,8 +1,9 @@
 // The listens that a session keeps with its handler: one for changed lists, which is also the way of whatever
 // an end wants outside any call, and one for each resource that the caller has subscribed to. What the wire proves of
 // a caller it proves of one message, so each subscribe is a listen of its own, which takes the place of the one before
-// when it is granted. A listen that breaks is opened again, and since nobody knows what was missed, the caller is told
-// that it may have changed.
+// when it is granted. A listen that breaks, or that the end takes back in good order, is opened again: a session has no
+// word for it that a listen is over, and an end that goes may come again. Since nobody knows what was missed, the caller
+// is told that it may have changed.
 
 import { onAbort } from "../core/abort.ts";
 import type { Caller, Context } from "../core/context.ts";
@@ -15,6 +16,8 @@ import { kindOf } from "./faults.ts";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
+/** A listen that lasted for so long has not failed in a row with the one before it. */
+const LASTING_MS = 60_000;
 const MOST_SUBSCRIPTIONS = 10_000;
 
 const UPDATED = "notifications/resources/updated";
@@ -142,6 +145,12 @@ class Listening {
   /** Resolves to what the end honours of the filter. */
   open(): Promise<Filter> {
     const { signal } = this.#stop;
+    let since = Infinity;
+    let granted: Filter = {};
+    const over = (): void => {
+      if (performance.now() - since > LASTING_MS) this.#waitMs = FIRST_WAIT_MS;
+      if (!signal.aborted) this.#reopen();
+    };
     return new Promise<Filter>((resolve, reject) => {
       const context: Context = {
         ...this.#host.context,
@@ -149,20 +158,25 @@ class Listening {
         notify: (notification) => {
           if (signal.aborted) return;
           if (notification.method === "notifications/subscriptions/acknowledged") {
-            this.#waitMs = FIRST_WAIT_MS;
             this.#isOpen = true;
-            resolve((notification.params?.["notifications"] as Filter | undefined) ?? {});
+            since = performance.now();
+            granted = (notification.params?.["notifications"] as Filter | undefined) ?? {};
+            resolve(granted);
           } else if (this.#isFor(notification)) this.#host.deliver(notification);
         },
       };
       onAbort(signal, () => reject(signal.reason));
       const request = { method: "subscriptions/listen", params: { notifications: this.#notifications } };
       attempt(() => this.#handler(request, context)).then(
-        () => resolve({}),
+        () => {
+          resolve(granted);
+          // One on which nothing could ever come is over at once, and would be again.
+          if (Object.values(granted).some((value) => value !== false)) over();
+        },
         (error: unknown) => {
           reject(error);
           // An end that knows no listens will not know them later either.
-          if (!signal.aborted && kindOf(error) !== "method_not_found") this.#reopen();
+          if (kindOf(error) !== "method_not_found") over();
         },
       );
     });

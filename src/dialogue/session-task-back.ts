@@ -15,6 +15,7 @@ import {
   hasTasks,
   isOver,
   type Listing,
+  TASK_TERMS,
   TASK_WANTED,
   TASKS_LISTED,
   tasksUndeclared,
@@ -28,7 +29,7 @@ import { outcomeOf, taskToEnd } from "./task-drive.ts";
 import { checkAllowed, isProved } from "./task-rights.ts";
 import { cancelUnheard, leavingUnheard } from "./unheard-task.ts";
 
-/** How long the end is asked to keep a task; it may decide otherwise. */
+/** How long the end is asked to keep a task of a caller that does not say so; it may decide otherwise. */
 const TTL_MS = 3_600_000;
 const MOST_TASKS = 1_000;
 const MOST_EARLY = 100;
@@ -124,7 +125,8 @@ export class SessionTaskBack {
       if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
     const leaving = leavingUnheard(this.#host, context);
-    const answer = await this.#host.send(request, context, { more: { task: { ttl: TTL_MS } }, sent, leaving });
+    const more = { task: (request.params as Wanting)[TASK_TERMS] ?? { ttl: TTL_MS } };
+    const answer = await this.#host.send(request, context, { more, sent, leaving });
     const said = answer["task"];
     if (context.signal.aborted) cancelUnheard(this.#host, context.caller, said);
     context.signal.throwIfAborted();

@@ -86,3 +86,19 @@ it("lets a caller's own calls run together", async () => {
   await ada.answerTo(3);
   await opened.close();
 });
+
+it("asks by another call of the caller, where the one that it was taken for is answered first", async () => {
+  const { end, opened, ada } = await stage({ alone: true });
+  for (const id of [1, 2]) ada.send({ id, method: "tools/call", params: { name: String(id) } });
+  await expect.poll(() => calls(end).length).toBe(2);
+  end.send({ id: "q", method: "roots/list" });
+  const first = await ada.until(({ method }) => method === "roots/list");
+  end.send({ id: calls(end)[1]!["id"], result: { content: [] } });
+  await ada.answerTo(2);
+  const again = await ada.until(({ method, id }) => method === "roots/list" && id !== first["id"]);
+  ada.send({ id: again["id"], result: { roots: [{ uri: "file:///ada" }] } });
+  expect(await end.answerTo("q")).toMatchObject({ result: { roots: [{ uri: "file:///ada" }] } });
+  end.send({ id: calls(end)[0]!["id"], result: { content: [] } });
+  await ada.answerTo(1);
+  await opened.close();
+});

@@ -45,7 +45,7 @@ export interface TaskBackHost {
 }
 
 /** Who answers a question that belongs to a task. */
-export type Asker = Pick<Context, "ask">;
+export type Asker = Pick<Context, "ask" | "caller">;
 
 export class TaskBackDoor {
   readonly #host: TaskBackHost;

@@ -10,7 +10,7 @@ import { invalidParams, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { page } from "../protocol/pages.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
-import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
+import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_TERMS, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
 import { drive } from "./drive.ts";
 import { progressUnder } from "./progress.ts";
 import { outcomeOf, untilOver, type Waiter } from "./task-drive.ts";
@@ -92,7 +92,8 @@ export class SessionTasks {
     }
     const tool = params["name"];
     const call = this.#callContext(params, context);
-    const wanting: Params & Wanting = { ...params, [TASK_WANTED]: true };
+    const terms = isObject(task) ? { [TASK_TERMS]: task } : undefined;
+    const wanting: Params & Wanting = { ...params, [TASK_WANTED]: true, ...terms };
     const result = await drive(this.#host.handler, { method, params: wanting }, call.context);
     const watch =
       result.resultType === "task" ? this.#watch(seedOf(result), call.context) : this.#finished(result, context);

@@ -190,6 +190,8 @@ export class Wire {
     }
     if (inbound.kind === "lost") this.role.lost?.();
     if (inbound.kind === "gap") this.role.missed?.();
+    // A caller whose own wire can do the same is let go of in the same way.
+    if (inbound.kind === "hang-up") this.callNamed(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;
     if (fault?.id !== undefined && fault.id !== null) this.#break(fault.id, fault.error.data);
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);

@@ -35,6 +35,18 @@ function disagreement(value: unknown, given: string | undefined): string | undef
   return equal ? undefined : "does not equal";
 }
 
+/** Headers that were held against the arguments as they came in. */
+const held = new WeakSet<object>();
+
+/** From here on the arguments may be changed on their way: nobody holds them against these headers again. */
+export function setHeld(headers: object): void {
+  held.add(headers);
+}
+
+export function wereHeld(headers: object): boolean {
+  return held.has(headers);
+}
+
 /** The headers that must go with a call of these arguments. What has no place in a header is left out. */
 export function mirrorHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};

@@ -1,6 +1,6 @@
 // What both sides must know of tasks: the extension's name, who has declared it, and when a task is over. The newest
-// revision has no field for how a tool stands to tasks, nor for a caller that insists on one, nor a list of tasks; the
-// revision before had all three. In one process they travel under symbols, which no wire shows.
+// revision has no field for how a tool stands to tasks, nor for a caller that insists on one and says how long to keep
+// it, nor a list of tasks; the revision before had all of them. In one process they travel under symbols, which no wire shows.
 
 import type { Caller, Context } from "../core/context.ts";
 import { isObject } from "./check.ts";
@@ -15,11 +15,16 @@ export type TaskSupport = "optional" | "required" | "forbidden";
 export const TASK_SUPPORT: unique symbol = Symbol("catenary.taskSupport");
 /** On the params of a call: its caller wants a task and nothing else, or a task where the tool can be one. */
 export const TASK_WANTED: unique symbol = Symbol("catenary.taskWanted");
+/** On the params of such a call: what its caller said of the task in the words of its own revision, as it said it. */
+export const TASK_TERMS: unique symbol = Symbol("catenary.taskTerms");
 /** On the params of `tasks/list`: asked for by a front, whose caller's revision has such a list. */
 export const TASKS_LISTED: unique symbol = Symbol("catenary.tasksListed");
 
 export type Supporting = { readonly [TASK_SUPPORT]?: TaskSupport };
-export type Wanting = { readonly [TASK_WANTED]?: true | "if-it-can" };
+export type Wanting = {
+  readonly [TASK_WANTED]?: true | "if-it-can";
+  readonly [TASK_TERMS]?: { readonly [key: string]: unknown };
+};
 export type Listing = { readonly [TASKS_LISTED]?: true };
 
 /** Whether capabilities, of a caller or of an end, name the extension. */

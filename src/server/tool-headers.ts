@@ -4,7 +4,7 @@
 import type { Caller } from "../core/context.ts";
 import type { Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { checkHeaderParams } from "../protocol/header-match.ts";
+import { checkHeaderParams, wereHeld } from "../protocol/header-match.ts";
 import type { HeaderParam } from "../protocol/header-params.ts";
 import { META } from "../protocol/model/meta.ts";
 
@@ -14,7 +14,7 @@ export function checkMirrored(
   { params }: Request,
   headers: NonNullable<Caller["headers"]>,
 ): void {
-  if (params._meta?.[META.revision] === undefined) return;
+  if (params._meta?.[META.revision] === undefined || wereHeld(headers)) return;
   const mismatch = checkHeaderParams(mirrored, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
 }

@@ -44,15 +44,18 @@ export interface Inbound {
    * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
    * "lost": the other side has forgotten the session that this wire carried, and a new one can be begun.
    * "gap": what the other side said outside of any request may have been missed.
+   * "hang-up": the other side has ended the stream of the request `about` and wants us to come again for the rest.
    * "end": the other side will send nothing more.
    */
-  readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "end";
+  readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
   readonly message?: Message;
   /** The items of a batch; one that is no message is the answer that it gets. */
   readonly batch?: readonly BatchItem[];
   readonly fault?: ErrorMessage;
   /** The request on whose stream it came, when the wire knows. */
   readonly about?: Id;
+  /** When we are to come again, for `kind: "hang-up"`. */
+  readonly retryMs?: number;
   /** Auth and headers, when the wire knows. */
   readonly caller?: Partial<Caller>;
   /** Why a connection ended, for `kind: "end"`. */

@@ -1,7 +1,8 @@
-// The examples of docs/cli.md: every block of a console is played in a shell, and must come out as it stands there.
+// The examples of docs/cli.md: every block of a console is played in a shell, and must come out as it stands there. They
+// are played in a folder that has our examples, and the files that the page shows by name.
 
 import { spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -10,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXIT } from "../../src/cli/exit-codes.ts";
 import { codeBlocks, tableUnder } from "../house/markdown.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { CLI } from "./stage.ts";
+import { CLI, Run } from "./stage.ts";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const PAGE = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
@@ -30,6 +31,8 @@ beforeAll(() => {
   const shim = join(folder, "catenary");
   writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
   chmodSync(shim, 0o755);
+  symlinkSync(join(ROOT, "examples"), join(folder, "examples"));
+  for (const { mark, code } of codeBlocks(PAGE)) if (mark.includes(".")) writeFileSync(join(folder, mark), code);
 });
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
@@ -42,7 +45,7 @@ describe("docs/cli.md", () => {
 
   it.each(PLAYED)("$command", async ({ command, output }) => {
     const shell = spawn("sh", ["-c", `exec 2>&1\n${command}`], {
-      cwd: ROOT,
+      cwd: folder,
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}`, FORCE_COLOR: undefined },
     });
@@ -53,13 +56,23 @@ describe("docs/cli.md", () => {
     const talk = codeBlocks(PAGE).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
     const [command = "", ...shown] = talk.split("\n");
     const env = { PATH: `${folder}${delimiter}${process.env["PATH"]}` };
-    const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: ROOT });
+    const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: folder });
     await terminal.shows("sky (a number or a name):");
     terminal.type(`2${ENTER}`);
     await terminal.shows("Send this?");
     terminal.type(ENTER);
     expect(await terminal.exited).toBe(0);
     expect(terminal.screen).toBe(shown.join("\n").trimEnd());
+  });
+
+  it("shows what up says", async () => {
+    const shown = codeBlocks(PAGE).find(({ code }) => code.startsWith("$ catenary up\n"))?.code ?? "";
+    const run = new Run(["up", "--http", "127.0.0.1:0"], { cwd: folder });
+    await run.says("A client's entry: ");
+    run.process.kill("SIGTERM");
+    expect(await run.exited).toBe(0);
+    const [, port = ""] = /:(\d+)\/mcp$/m.exec(run.err) ?? [];
+    expect(run.err.replaceAll(`:${port}/`, ":3000/")).toContain(shown.slice(shown.indexOf("\n") + 1));
   });
 
   it("has the exit codes", () => {

@@ -14,18 +14,14 @@ const [FIRST = "", SECOND = "", THIRD = "", FOURTH = ""] = NAMES;
 
 const textOf = ({ content }: CallToolResult): unknown => (content[0] as { text?: string } | undefined)?.text;
 
-/** The one field that goes up to a revision that has no name for it: an older caller behind it needs it back. */
-const CARRIED = '"elicitationId":';
-
 /** Every message on a wire with which its revision's official schema finds fault, fields without a name included. */
 function faultsOf({ name, revision, messages }: WireRecord): string[] {
-  const open = new MessageJudge(revision);
-  const closed = new MessageJudge(revision, { closed: true });
+  const judge = new MessageJudge(revision, { closed: true });
   return messages.flatMap(({ from, message }) => {
-    const text = JSON.stringify(message);
-    const [required, named] = [open.judge(from, message), closed.judge(from, message)];
-    const problems = text.includes(CARRIED) ? required : named;
-    return problems.length === 0 ? [] : [`${name}, from the ${from}: ${text}: ${problems.join("; ")}`];
+    const problems = judge.judge(from, message);
+    return problems.length === 0
+      ? []
+      : [`${name}, from the ${from}: ${JSON.stringify(message)}: ${problems.join("; ")}`];
   });
 }
 

@@ -6,13 +6,14 @@ import { importsOf, isTest, withoutComments } from "./source.ts";
 import type { SourceFile } from "./source.ts";
 
 const BELOW_CLIENT = ["dialogue", "transport", "protocol", "core", "jsonrpc", "store", "process"];
-const BELOW_CONSOLE = ["chain", "live", "programs", "server", "client", ...BELOW_CLIENT];
+const BELOW_CONSOLE = ["chain", "live", "programs", "server", "client", "modules", ...BELOW_CLIENT];
 
 /** Which room may import which; a room may always import itself. Rooms that are not built yet stand here already. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   jsonrpc: [],
   store: [],
   process: [],
+  modules: [],
   core: ["jsonrpc"],
   protocol: ["core", "jsonrpc"],
   transport: ["core", "jsonrpc", "store", "process"],

@@ -3,15 +3,27 @@
 import { describe, expect, it } from "vitest";
 import { SAVE_FLAGS } from "../saving.ts";
 import { TARGET_FLAGS } from "../target.ts";
+import { FRONT_FLAGS } from "../front-flags.ts";
 import { callCommand } from "./call.ts";
+import { checkCommand } from "./check.ts";
 import { promptCommand } from "./prompt.ts";
 import { promptsCommand } from "./prompts.ts";
 import { readCommand } from "./read.ts";
 import { resourcesCommand } from "./resources.ts";
+import { runCommand } from "./run.ts";
+import { serveCommand } from "./serve.ts";
 import { toolsCommand } from "./tools.ts";
+import { upCommand } from "./up.ts";
 
 const COMMON = Object.keys(TARGET_FLAGS);
 const SAVING = Object.keys(SAVE_FLAGS);
+const FRONT = Object.keys(FRONT_FLAGS);
+
+function optionsIn(help: string): string[] {
+  return [
+    ...new Set([...help.matchAll(/(?<=[\s`[])--([a-z][a-z-]*)/g)].map(([, option]) => String(option))),
+  ].toSorted();
+}
 
 describe("help", () => {
   it.each([
@@ -25,9 +37,20 @@ describe("help", () => {
     expect(help).toMatch(
       new RegExp(`^Usage: catenary ${name} TARGET .*\\n       catenary ${name} .*-- COMMAND ARGS...\\n`),
     );
-    const options = new Set([...help.matchAll(/(?<=[\s`])--([a-z][a-z-]*)/g)].map(([, option]) => String(option)));
-    expect([...options].toSorted()).toEqual(flags.toSorted());
+    expect(optionsIn(help)).toEqual(flags.toSorted());
     expect(help.split("\n").filter((line) => line.length > 100)).toEqual([]);
     expect(help).toContain("Exit codes: 0;");
+  });
+
+  it.each([
+    ["up", upCommand, FRONT],
+    ["serve", serveCommand, [...FRONT, "stdio", "sequential"]],
+    ["run", runCommand, [...FRONT, "env", "cwd", "revision", "share"]],
+    ["check", checkCommand, ["json"]],
+  ])("of %s, which serves or looks at what is served, is whole and true", (name, { help }, flags) => {
+    expect(help).toMatch(new RegExp(`^Usage: catenary ${name} `));
+    expect(optionsIn(help)).toEqual(flags.toSorted());
+    expect(help.split("\n").filter((line) => line.length > 100)).toEqual([]);
+    expect(help).toContain("Exit codes: 0");
   });
 });

@@ -69,7 +69,12 @@ export class Inbounds {
     this.#pass({ kind: "gap" }, undefined);
   }
 
-  #pass(what: Pick<Inbound, "kind" | "message" | "batch" | "fault">, about: Id | undefined): void {
+  /** The end does not want to keep the stream of this request open. */
+  hangUp(about: Id, retryMs: number): void {
+    this.#pass({ kind: "hang-up", retryMs }, about);
+  }
+
+  #pass(what: Pick<Inbound, "kind" | "message" | "batch" | "fault" | "retryMs">, about: Id | undefined): void {
     if (this.#gone.aborted) return;
     const { kind, message } = what;
     const isChange = message !== undefined && "method" in message && message.method === TOOLS_CHANGED;

@@ -1,7 +1,7 @@
 // Opens a dialogue with an end over HTTP. What it speaks is found out in the order that the specification gives: an
 // exchange; where the answer is not that of an end that knows exchanges, a handshake; where there is nothing to post
-// to, the stream of the first revision. What was found is remembered for the address, and forgotten when it is no
-// longer true. A refusal of who we are says nothing about the style, nor does an end that cannot be reached.
+// to, the stream of the first revision. Who prefers a session has the first two the other way round. What was found is
+// remembered for the address and the preference, and forgotten when it is no longer true. A refusal of who we are says nothing about the style, nor does an end that cannot be reached.
 
 import type { Authorizer } from "../../core/authorizer.ts";
 import { LinkError } from "../../core/errors.ts";
@@ -34,24 +34,24 @@ type Style = "exchange" | "session" | "old-sse";
 /** An answer over HTTP may be a file: more than what a pipe takes for one message. */
 const ANSWER_BYTES = 64 * 1024 * 1024;
 const MOST_REMEMBERED = 1_000;
-/** By address, the style that its end spoke when it was last opened. */
+/** By preference and address, the style that its end spoke when it was last opened. */
 const remembered = new Map<string, Style>();
 
 export async function openHttp(target: HttpTarget, options: OpenOptions): Promise<Opened> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
   const opening = new Opening(target, options, wanted);
-  const { href } = target.url;
-  const known = wanted === undefined ? remembered.get(href) : undefined;
+  const address = `${options.style ?? "exchange"} ${target.url.href}`;
+  const known = wanted === undefined ? remembered.get(address) : undefined;
   try {
     const found = known === undefined ? undefined : await opening.try(known).catch(opening.notThat);
     const { style, end } = found ?? (await opening.tryAll(known));
-    remembered.delete(href);
+    remembered.delete(address);
     if (remembered.size >= MOST_REMEMBERED)
       for (const oldest of remembered.keys()) if (remembered.delete(oldest)) break;
-    if (wanted === undefined) remembered.set(href, style);
+    if (wanted === undefined) remembered.set(address, style);
     return end;
   } catch (error) {
-    remembered.delete(href);
+    remembered.delete(address);
     target.requester.close();
     throw error;
   }
@@ -86,6 +86,7 @@ class Opening {
   /** In their order; but not the one that was remembered, and has just turned out to be false. */
   async tryAll(not?: Style): Promise<FoundEnd> {
     const style = this.#wanted?.style;
+    if (style === undefined && this.#options.style === "session") return this.#sessionFirst(not);
     const tries = style !== "session" && not !== "exchange";
     const exchange = tries ? await this.try("exchange").catch(this.#orElse(style)) : undefined;
     if (exchange !== undefined) return exchange;
@@ -95,6 +96,23 @@ class Opening {
       if (!hasNoPost(error)) throw this.#nothing(error);
       this.notThat(error);
     }
+    return this.try("old-sse").catch((error: unknown) => {
+      throw this.#nothing(error);
+    });
+  }
+
+  /** An end that has no handshake refuses it as one does that has nothing to post to: only the exchange tells them apart. */
+  async #sessionFirst(not: Style | undefined): Promise<FoundEnd> {
+    let failure: unknown;
+    try {
+      return await this.try("session");
+    } catch (error) {
+      this.notThat(error);
+      failure = error;
+    }
+    const exchange = not === "exchange" ? undefined : await this.try("exchange").catch(this.notThat);
+    if (exchange !== undefined) return exchange;
+    if (!hasNoPost(failure)) throw this.#nothing(failure);
     return this.try("old-sse").catch((error: unknown) => {
       throw this.#nothing(error);
     });
@@ -158,6 +176,8 @@ class Opening {
         end: {
           handler,
           close,
+          // What an end asks in a call comes on the stream of that call's POST; the old one has one stream for all.
+          saysWhose: style !== "old-sse",
           ended: (signal) => end.ended(signal),
           get revision() {
             return end.revision;

@@ -11,7 +11,7 @@ import type { ToolBook } from "./tool-book.ts";
 /** Before each further try. */
 const PAUSES_MS: readonly number[] = [200, 1_000];
 
-const READING: ReadonlySet<string> = new Set([
+export const READING: ReadonlySet<string> = new Set([
   "server/discover",
   "ping",
   "tools/list",

@@ -30,18 +30,22 @@ interface AnswerStream {
   readonly hand: (decoded: Decoded, about: Id) => boolean;
   /** The end has forgotten the session, and the stream with it. */
   readonly onLost: () => void;
+  /** It has ended the stream in good order and said when to come again. */
+  readonly onHangUp: (retryMs: number) => void;
 }
 
 /** Resolves when the answer has been handed on. */
 export async function readAnswerStream(link: HttpLink, first: HttpAnswer, stream: AnswerStream): Promise<void> {
-  const { id, method, signal, headers, hand, onLost } = stream;
+  const { id, method, signal, headers, hand, onLost, onHangUp } = stream;
   const cursor = new Cursor();
   let answer: HttpAnswer | undefined = first;
   let failures = 0;
   for (;;) {
     if (answer !== undefined) {
-      if (await readOn(link, answer, cursor, (decoded) => hand(decoded, id), signal)) return;
+      const end = await readOn(link, answer, cursor, (decoded) => hand(decoded, id), signal);
+      if (end === "answered") return;
       if (cursor.lastId === undefined) throw broken(method, "and gave its events no ids to go on from");
+      if (end === "ended" && cursor.retryMs !== undefined) onHangUp(cursor.retryMs);
     }
     await pause(waitMs(cursor, failures), signal);
     const resumed = await reach(link, { ...headers(), "last-event-id": cursor.lastId ?? "" }, signal);
@@ -119,12 +123,12 @@ async function readOn(
   cursor: Cursor,
   take: (decoded: Decoded) => boolean,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<"answered" | "ended" | "broken"> {
   try {
-    return await readStream(answer, link.limits, cursor, take);
+    return (await readStream(answer, link.limits, cursor, take)) ? "answered" : "ended";
   } catch (error) {
     if (signal.aborted || !(error instanceof LinkError) || error.kind !== "closed") throw error;
-    return false;
+    return "broken";
   }
 }
 

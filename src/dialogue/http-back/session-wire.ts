@@ -222,6 +222,7 @@ export class SessionWire implements Transport {
         headers,
         hand,
         onLost: () => this.#lose(session),
+        onHangUp: (retryMs) => this.#inbounds.hangUp(id, retryMs),
       });
     } else if (answer.status === 202) answer.discard();
     else throw noMessages(answer, method);

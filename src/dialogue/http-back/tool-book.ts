@@ -3,6 +3,7 @@
 // specification asks of whoever speaks HTTP (basic/transports/streamable-http, schema extension); the others stay.
 
 import type { Context } from "../../core/context.ts";
+import { LinkError } from "../../core/errors.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../protocol/check.ts";
@@ -65,7 +66,8 @@ export class ToolBook {
       try {
         return await handler(request, context);
       } catch (error) {
-        const refused = error instanceof McpError && error.code === codeOf("header_mismatch", revision);
+        const said: unknown = error instanceof LinkError ? error.cause : error;
+        const refused = said instanceof McpError && said.code === codeOf("header_mismatch", revision);
         if (!refused || !(await this.#readAgain(handler, request, context))) throw error;
         return handler(request, context);
       }

@@ -1,7 +1,7 @@
 // The newest session-style revision, as a delta to its successor, which gave up the handshake and the session, and
-// made tasks an extension of another form. Fields that the successor has no name for (`execution`, `task`,
-// `elicitationId`) go up as the unknown fields that they are there and so come back; capabilities do not, because
-// declaring one is a promise, but for what the extension says of tasks. What they are here is more than shapes can
+// made tasks an extension of another form. Fields that the successor has no name for (`execution`, `task`) go up as
+// the unknown fields that they are there and so come back, and `elicitationId`, which it took away, under a symbol;
+// capabilities do not, because declaring one is a promise, but for what the extension says of tasks. What they are here is more than shapes can
 // say: dialogue/tasks and dialogue/session-task-back know.
 
 import { newest } from "./2026-07-28.ts";
@@ -10,7 +10,9 @@ import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
 import { isObject } from "../check.ts";
+import { TELLS_ROOTS } from "../roots.ts";
 import { hasTasks, TASKS } from "../tasks.ts";
+import { ELICITATION_ID, type Named } from "../visits.ts";
 import { all, at, drop, dropAt, items, object, rename, set, sift, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
@@ -35,11 +37,18 @@ const toolDown: Edit = all(dropOpenOutput, at("inputSchema", spellOutBooleans), 
 const structuredDown: Edit = dropStructured((structured) => !isObject(structured));
 const sampledDown: Edit = block("tool_result", structuredDown);
 
-const nameElicitation: Edit = object((params) =>
-  params.mode === "url" && params.elicitationId === undefined
-    ? { ...params, elicitationId: crypto.randomUUID() }
-    : params,
-);
+/** The successor knows no such name; whoever comes from here finds it again. */
+const hideName: Edit = object((params) => {
+  if (params.mode !== "url" || params.elicitationId === undefined) return params;
+  const { elicitationId, ...rest } = params;
+  return { ...rest, [ELICITATION_ID]: elicitationId };
+});
+
+const nameElicitation: Edit = object((params: { readonly [key: string]: unknown } & Named) => {
+  if (params.mode !== "url" || params.elicitationId !== undefined) return params;
+  const { [ELICITATION_ID]: id = crypto.randomUUID(), ...rest } = params;
+  return { ...rest, elicitationId: id };
+});
 
 const dropAnswers: Edit = drop("inputResponses", "requestState");
 
@@ -96,6 +105,18 @@ const offeredDown: Edit = object((capabilities) => {
     : rest;
 });
 
+/** The successor has no such notification; a session behind it finds the promise again. */
+const hideTelling: Edit = object((roots) => {
+  if (!Object.hasOwn(roots, "listChanged")) return roots;
+  const { listChanged, ...rest } = roots;
+  return listChanged === true ? { ...rest, [TELLS_ROOTS]: true } : rest;
+});
+
+const showTelling: Edit = object((roots: { readonly [TELLS_ROOTS]?: unknown }) => {
+  const { [TELLS_ROOTS]: tells, ...rest } = roots;
+  return tells === true ? { ...rest, listChanged: true } : roots;
+});
+
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
 const dropResultKind: Edit = sift(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
@@ -122,6 +143,7 @@ export const delta: Delta = {
   },
   codes: SESSION_CODES,
   up: {
+    request: { "elicitation/create": hideName },
     result: { "completion/complete": capCompletions, "tasks/get": taskUp },
     everyResult: (result, method) => {
       if (ASKS.has(method)) return result;
@@ -132,7 +154,7 @@ export const delta: Delta = {
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     // The extension is not defined here: whoever names it says nothing.
-    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS), at("roots", drop("listChanged"))),
+    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS), at("roots", hideTelling)),
     serverCapabilities: offeredUp,
     error: errorUp,
   },
@@ -158,7 +180,7 @@ export const delta: Delta = {
       return dropResultKind(result);
     },
     everyNotification: dropAt("_meta", META.subscriptionId),
-    clientCapabilities: drop("extensions"),
+    clientCapabilities: all(drop("extensions"), at("roots", showTelling)),
     serverCapabilities: offeredDown,
     error: errorDown,
   },

@@ -12,6 +12,7 @@ import { itWithSpec } from "../../../test/schema.ts";
 import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/walk.ts";
 import { isObject } from "../check.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
+import { ELICITATION_ID } from "../visits.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
 
 const RUNS = 20_000;
@@ -54,7 +55,12 @@ function demanded(delta: Delta, one: Case): Json {
 
 /** The message in the words of the successor, where it gave a field another name. */
 function inNewWords(delta: Delta, { kind, method }: Case, body: Json | undefined): Json | undefined {
-  if (delta.name !== "2025-11-25" || kind !== "result" || method !== "tasks/get" || body === undefined) return body;
+  if (delta.name !== "2025-11-25" || body === undefined) return body;
+  if (kind === "request" && method === "elicitation/create" && body.mode === "url") {
+    const { elicitationId, ...rest } = body;
+    return { ...rest, [ELICITATION_ID]: elicitationId };
+  }
+  if (kind !== "result" || method !== "tasks/get") return body;
   const { ttl, pollInterval, ...rest } = body;
   return { ...rest, ttlMs: ttl, ...(pollInterval !== undefined && { pollIntervalMs: pollInterval }) };
 }
@@ -107,6 +113,9 @@ function errorBack(delta: Delta, { method }: Case, x: Json): Json {
   if (newer) return { ...x, code: newer.code, data: { kind: newer.kind, ...fields } };
   // An error of the session that the newest says with another code: it is read as what it means there.
   if (hasAddresses) return { ...x, code: -32603, data: { kind: "url_elicitation_required", ...fields } };
+  if (code === -32601 && method === "tools/call") {
+    return { code: -32602, message: x.message, data: { kind: "tool_not_found", upstream: x } };
+  }
   if (code === -32002 && method === "resources/read") {
     return { ...x, code: -32602, data: { kind: "resource_not_found", uri: URI, ...fields } };
   }
@@ -185,8 +194,9 @@ describe("capabilities and names", () => {
       fc.assert(
         fc.property(all, ([client, server, implementation]) => {
           const { tasks: _, roots, ...restOfClient } = freeze(client) as { tasks?: unknown; roots?: Json };
-          const { listChanged: __, ...restOfRoots } = roots ?? {};
-          const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: restOfRoots };
+          const { listChanged, ...restOfRoots } = roots ?? {};
+          const keptRoots = listChanged === true ? { ...restOfRoots, listChanged } : restOfRoots;
+          const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: keptRoots };
           same(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
           const { tasks, ...keptServer } = freeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
           const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;

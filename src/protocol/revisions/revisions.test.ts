@@ -202,7 +202,10 @@ describe("from a session to an exchange", () => {
 
   it("capabilities promise only what the other side can ask for", () => {
     const caller = { roots: { listChanged: true }, tasks: {}, elicitation: {}, sampling: {} };
-    expect(R4.lift.clientCapabilities(caller)).toEqual({ roots: {}, elicitation: {}, sampling: {} });
+    const lifted = R4.lift.clientCapabilities(caller);
+    expect(JSON.parse(JSON.stringify(lifted))).toEqual({ roots: {}, elicitation: {}, sampling: {} });
+    // Another session behind it is promised the same.
+    expect(R4.lower.clientCapabilities(lifted)["roots"]).toEqual({ listChanged: true });
     expect(R4.lift.serverCapabilities({ tasks: {}, tools: {} })).toEqual({ tools: {} });
     expect(R4.lower.serverCapabilities({ extensions: { a: {} }, tools: {} })).toEqual({ tools: {} });
     expect(R1.lower.serverCapabilities({ completions: {}, tools: {} })).toEqual({ tools: {} });
@@ -315,6 +318,18 @@ describe("errors", () => {
     const lowered = R3.lower.error({ code: -32021, message: "m", data }, call);
     expect(lowered).toEqual({ code: -32603, message: "m", data: { kind: "missing_capability", ...data } });
     expect(R3.lower.error({ code: -32022, message: "m" }, call).code).toBe(-32602);
+  });
+
+  it("that say of a tool that there is no such method say so of the tool, and come back as they were", () => {
+    const error = { code: -32601, message: "Unknown tool: x", data: { any: 1 } };
+    const asked = { method: "tools/call", params: { name: "x" } };
+    const up = { code: -32602, message: "Unknown tool: x", data: { kind: "tool_not_found", upstream: error } };
+    for (const { lift, lower } of SESSIONS) {
+      expect(lift.error(error, asked)).toEqual(up);
+      expect(lower.error(up, asked)).toBe(error);
+      expect(lift.error(error, { method: "prompts/get", params: {} })).toBe(error);
+      expect(lower.error({ ...up, message: "Mine" }, asked).code).toBe(-32602);
+    }
   });
 
   it("about addresses to visit go by their kind", () => {

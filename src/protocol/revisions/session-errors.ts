@@ -10,6 +10,7 @@ import { isObject } from "../check.ts";
 type Asked = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
 
 const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
 
@@ -50,6 +51,10 @@ export function errorUp(error: ErrorBody, { method, params }: Asked): ErrorBody 
   if (code === SESSION_CODES.resource_not_found && method === "resources/read") {
     return { code: INVALID_PARAMS, message, data: withKind("resource_not_found", data, { uri: params.uri }) };
   }
+  // Some older ends say of a tool what was meant to be said of a method.
+  if (code === METHOD_NOT_FOUND && method === "tools/call") {
+    return { code: INVALID_PARAMS, message, data: { kind: "tool_not_found", upstream: error } };
+  }
   if (code === SESSION_CODES.url_elicitation_required && isObject(data) && Array.isArray(data.elicitations)) {
     return { code: INTERNAL_ERROR, message, data: withKind("url_elicitation_required", data) };
   }
@@ -65,11 +70,18 @@ export function errorDown(error: ErrorBody, { method, params }: Asked): ErrorBod
   if (code === INVALID_PARAMS && isMissingResource(data, method, params)) {
     return { ...error, code: SESSION_CODES.resource_not_found };
   }
+  if (code === INVALID_PARAMS && data.kind === "tool_not_found" && isMissingMethod(data.upstream, message)) {
+    return data.upstream;
+  }
   if (code === INTERNAL_ERROR) {
     if (data.kind === "url_elicitation_required") return { ...error, code: SESSION_CODES.url_elicitation_required };
     if (isWrapped(data, message)) return data.upstream;
   }
   return error;
+}
+
+function isMissingMethod(upstream: unknown, message: string): upstream is ErrorBody {
+  return isObject(upstream) && upstream.code === METHOD_NOT_FOUND && upstream.message === message;
 }
 
 /** Only what went up as one of our wrappings: an error of its own that shows what was behind it stays what it is. */

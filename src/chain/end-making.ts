@@ -1,0 +1,92 @@
+// An end that is reached by sessions: how one is begun with a command, an address or a transport, for callers of a kind.
+
+import { openTarget, ourselves, type ConnectOptions } from "../client/connect.ts";
+import type { Context } from "../core/context.ts";
+import type { Handler } from "../core/handler.ts";
+import type { OpenOptions } from "../dialogue/open.ts";
+import { fingerprint } from "./caller-key.ts";
+import { CatalogueFile } from "./catalogue-file.ts";
+import { EndPool, type MakeSession } from "./end-pool.ts";
+import { EndSession } from "./end-session.ts";
+import { isCommand, isTransport, type EndOptions, type EndTarget } from "./end.ts";
+import { Spoken } from "./spoken.ts";
+import type { Life } from "./supervisor.ts";
+
+/** A package manager may have to fetch the program first. */
+const START_MS = 60_000;
+
+/** What stands in for another session rests no longer than this. */
+const EXTRA_MS = 60_000;
+
+export interface Shown {
+  /** How it is reached, fit to be shown. */
+  readonly shown: string;
+  name(): string;
+  onState(): void;
+}
+
+export function poolOf(
+  target: Exclude<EndTarget, Handler>,
+  options: EndOptions,
+  { shown, name, onState }: Shown,
+): EndPool {
+  const isProgram = isCommand(target);
+  const spoken = new Spoken(options.revision, isProgram);
+  const make: MakeSession = (caller, { style, isForAll, isExtra, onLeave }) => {
+    const file =
+      isProgram && options.remember !== false
+        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities)])
+        : undefined;
+    const open = (home: Context): Promise<Life> =>
+      spoken.opening(style, (revision) => openTarget(target, connecting(options), how(options, home, style, revision)));
+    return new EndSession({
+      name: name(),
+      caller,
+      isForAll,
+      open,
+      file,
+      restart: isProgram ? (options.restart ?? {}) : undefined,
+      idleMs: isExtra ? Math.min(options.idle ?? EXTRA_MS, EXTRA_MS) : options.idle,
+      onState,
+      ...(onLeave === undefined ? undefined : { onLeave }),
+    });
+  };
+  return new EndPool({
+    name,
+    target: shown,
+    // A transport can be started once: all must share what it leads to.
+    share: isTransport(target) ? "shared" : options.share,
+    saysWhose: !isProgram,
+    make,
+    ...(options.sessions === undefined ? undefined : { mostSessions: options.sessions }),
+  });
+}
+
+function connecting({ auth, fetch, headers, limits, onNoise, onStderr }: EndOptions): ConnectOptions {
+  return {
+    ...(auth && { auth }),
+    ...(fetch && { fetch }),
+    ...(headers && { headers }),
+    ...(limits && { limits }),
+    ...(onNoise && { onNoise }),
+    ...(onStderr && { onStderr }),
+  };
+}
+
+function how(
+  options: EndOptions,
+  home: Context,
+  style: OpenOptions["style"],
+  revision: string | undefined,
+): OpenOptions {
+  const { timeout = {}, startTimeout = START_MS } = options;
+  return {
+    info: home.caller.info ?? ourselves(),
+    capabilities: home.caller.capabilities,
+    home,
+    timeouts: typeof timeout === "number" ? { idleMs: timeout } : timeout,
+    startMs: startTimeout,
+    ...(revision === undefined ? undefined : { revision }),
+    ...(style === undefined ? undefined : { style }),
+  };
+}

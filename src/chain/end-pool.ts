@@ -1,0 +1,212 @@
+// All sessions with one end: one for each group of callers that share, found by their place. Sessions of one
+// connection end with it; those of nobody in particular rest when they are not used, and the longest unused makes room
+// when there are too many.
+
+import type { Caller, Context } from "../core/context.ts";
+import type { Request, Result } from "../core/handler.ts";
+import { unref } from "../core/unref.ts";
+import { ASKABLE } from "../protocol/asks.ts";
+import { isObject } from "../protocol/check.ts";
+import { McpError } from "../protocol/errors.ts";
+import { TASKS } from "../protocol/tasks.ts";
+import { canBeAsked, styleOf, type Style } from "./caller-key.ts";
+import type { EndSession } from "./end-session.ts";
+import type { EndState, EndStatus } from "./end-status.ts";
+import type { Share } from "./end.ts";
+import { placeOf, type Place } from "./sharing.ts";
+import { ELSEWHERE } from "./turns.ts";
+
+export interface SessionKind {
+  /** The style of its callers; undefined: both. */
+  readonly style: Style | undefined;
+  /** Whether it is for callers of all kinds, whatever they can be asked. */
+  readonly isForAll: boolean;
+  /** Whether it stands in for another that is taken, and is not worth keeping for long. */
+  readonly isExtra: boolean;
+  readonly onLeave?: ((session: EndSession) => void) | undefined;
+}
+
+/** A session for callers like this one. */
+export type MakeSession = (caller: Caller, kind: SessionKind) => EndSession;
+
+interface Kept {
+  readonly session: EndSession;
+  /** Where it belongs if the end has sessions. */
+  readonly ownKey: string;
+}
+
+export interface EndPoolOptions {
+  name(): string;
+  readonly target: string;
+  readonly share: Share | undefined;
+  /** Whether its wire says to which call a question of the end belongs, as far as that is known beforehand. */
+  readonly saysWhose: boolean;
+  /** Sessions at once; 100. */
+  readonly mostSessions?: number;
+  readonly make: MakeSession;
+}
+
+const MOST_SESSIONS = 100;
+/** A connection that ends may have a request under way that comes a moment later. */
+const FAREWELL_MS = 1_000;
+
+/** What a session that all share says that it can be asked: what a caller cannot, is refused in its name. */
+const EVERYTHING: Caller["capabilities"] = {
+  elicitation: { form: {}, url: {} },
+  sampling: { tools: {}, context: {} },
+  roots: {},
+};
+
+export class EndPool {
+  readonly #options: EndPoolOptions;
+  readonly #sessions = new Map<string, Kept>();
+  /** Whether the end has no sessions, as far as is known: then one of ours does for all that a person calls. */
+  isSessionless = true;
+  /** Sessions of single requests. */
+  readonly #single = new Set<EndSession>();
+  #closed = false;
+
+  constructor(options: EndPoolOptions) {
+    this.#options = options;
+  }
+
+  async handle(request: Request, context: Context): Promise<Result> {
+    for (;;) {
+      const place = placeOf(this.#options.share, context, this);
+      if (place === undefined) return this.#handleOnce(request, context);
+      const session = this.#sessionAt(place, context, mayWait(request, context));
+      try {
+        return await session.handle(request, context);
+      } catch (error) {
+        if (error !== ELSEWHERE) throw error;
+      } finally {
+        if (this.isSessionless && session.style === "session" && styleOf(context) === "exchange") this.#hasSessions();
+      }
+    }
+  }
+
+  get saysWhose(): boolean {
+    return this.#options.saysWhose;
+  }
+
+  /** The end turned out to have sessions: those that were begun for whoever came are for callers like the first. */
+  #hasSessions(): void {
+    this.isSessionless = false;
+    for (const [key, { session, ownKey }] of [...this.#sessions]) {
+      this.#sessions.delete(key);
+      this.#sessions.set(ownKey, { session, ownKey });
+    }
+  }
+
+  /** The session of a place, or, for a call that would have to wait for a person, another like it. */
+  #sessionAt(place: Place, context: Context, isElsewhere: boolean): EndSession {
+    for (let number = 1; ; number += 1) {
+      const prefix = number === 1 ? "" : `${number}\n`;
+      const key = `${prefix}${place.key}`;
+      const known = this.#sessions.get(key)?.session;
+      const session = known ?? this.#add({ ...place, key }, `${prefix}${place.ownKey}`, context, number > 1);
+      if (!isElsewhere || !session.isParked) return session;
+    }
+  }
+
+  status(): EndStatus {
+    const supervisors = this.#all().map(({ supervisor }) => supervisor);
+    const lives = supervisors.flatMap(({ life }) => (life === undefined ? [] : [life]));
+    const revision = lives.at(-1)?.opened.revision.name;
+    const problem = supervisors.findLast((one) => one.problem !== undefined)?.problem;
+    return {
+      state: this.#closed ? "closed" : foremost(supervisors.map(({ state }) => state)),
+      target: this.#options.target,
+      sessions: lives.length,
+      pids: lives.flatMap(({ program }) => program?.pid ?? []),
+      restarts: supervisors.reduce((sum, { restarts }) => sum + restarts, 0),
+      ...(revision === undefined ? undefined : { revision }),
+      ...(problem === undefined ? undefined : { problem }),
+    };
+  }
+
+  async close(budgetMs?: number): Promise<void> {
+    this.#closed = true;
+    await Promise.all(this.#all().map((session) => session.close(budgetMs)));
+  }
+
+  async #handleOnce(request: Request, context: Context): Promise<Result> {
+    this.#refuseIfClosed();
+    this.#makeRoom();
+    const session = this.#options.make(context.caller, { style: styleOf(context), isForAll: false, isExtra: true });
+    this.#single.add(session);
+    try {
+      const result = await session.handle(request, context);
+      return request.method === "server/discover" ? withoutTasks(result) : result;
+    } finally {
+      await session.close();
+      this.#single.delete(session);
+    }
+  }
+
+  #add({ key, isOwn }: Place, ownKey: string, context: Context, isExtra: boolean): EndSession {
+    this.#refuseIfClosed();
+    this.#makeRoom();
+    const isShared = this.#options.share === "shared";
+    const caller: Caller = isShared ? { capabilities: EVERYTHING } : context.caller;
+    const session = this.#options.make(caller, {
+      style: isShared ? undefined : styleOf(context),
+      isForAll: isShared,
+      isExtra,
+      onLeave: isOwn ? (left) => this.#left(key, left) : undefined,
+    });
+    this.#sessions.set(key, { session, ownKey });
+    return session;
+  }
+
+  #left(key: string, session: EndSession): void {
+    if (session.listens.hasSessions) return;
+    const part = (): void => {
+      if (session.listens.hasSessions || this.#sessions.get(key)?.session !== session) return;
+      this.#sessions.delete(key);
+      void session.close();
+    };
+    unref(setTimeout(part, FAREWELL_MS));
+  }
+
+  #makeRoom(): void {
+    const most = this.#options.mostSessions ?? MOST_SESSIONS;
+    if (this.#sessions.size + this.#single.size < most) return;
+    for (const [key, { session }] of this.#sessions) {
+      if (session.isInUse) continue;
+      this.#sessions.delete(key);
+      void session.close();
+      return;
+    }
+    const why = `all ${most} sessions with the end ${this.#options.name()} are in use`;
+    throw McpError.of("rate_limited", `No more callers can be served now: ${why}; try again later`);
+  }
+
+  #all(): EndSession[] {
+    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#single];
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed) throw McpError.of("shutting_down", `The end ${this.#options.name()} is closed`);
+  }
+}
+
+/** Whether a call may have to wait for others, because their callers may be asked. */
+function mayWait({ method }: Request, context: Context): boolean {
+  return ASKABLE.has(method) && styleOf(context) === "exchange" && canBeAsked(context.caller);
+}
+
+/** Of several sessions, what is worth telling of the end as a whole. */
+function foremost(states: readonly EndState[]): EndState {
+  const order: readonly EndState[] = ["running", "starting", "waiting", "stopped", "asleep", "closed"];
+  return order.find((state) => states.includes(state)) ?? "asleep";
+}
+
+/** A task lives in the session that made it, and that is gone with its request. */
+function withoutTasks(discovered: Result): Result {
+  const { capabilities } = discovered;
+  const extensions = isObject(capabilities) ? capabilities["extensions"] : undefined;
+  if (!isObject(capabilities) || !isObject(extensions) || !(TASKS in extensions)) return discovered;
+  const { [TASKS]: _tasks, ...others } = extensions;
+  return { ...discovered, capabilities: { ...capabilities, extensions: others } };
+}

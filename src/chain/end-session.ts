@@ -1,0 +1,217 @@
+// What one kind of caller sees of an end: a session with it, whether it runs or not. While it does not, what can be
+// told from the catalogue is; everything else starts it. Here it is also seen to that what the end asks in mid-call
+// comes to the call that it belongs to, where the callers are of the style that cannot be asked otherwise.
+
+import type { Caller, Context } from "../core/context.ts";
+import type { Handler, Request, Result } from "../core/handler.ts";
+import { unref } from "../core/unref.ts";
+import { NOBODY } from "../dialogue/origins.ts";
+import { ASKABLE } from "../protocol/asks.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
+import { canBeAsked, fingerprint, styleOf, type Style } from "./caller-key.ts";
+import { answerFrom, changesBetween, LISTS, readCatalogue, type Catalogue } from "./catalogue.ts";
+import type { CatalogueFile } from "./catalogue-file.ts";
+import { HeldAsks } from "./held-asks.ts";
+import type { RestartOptions } from "./restarts.ts";
+import { StandingListens } from "./standing-listens.ts";
+import { Supervisor, type Life } from "./supervisor.ts";
+import { ELSEWHERE, Turns } from "./turns.ts";
+
+export interface EndSessionOptions {
+  readonly name: string;
+  /** Whom the end sees at the other side of its session. */
+  readonly caller: Caller;
+  /** Whether it is for callers of all kinds, whatever they can be asked. */
+  readonly isForAll: boolean;
+  /** Begins a session in whose name what belongs to no call is asked and told. */
+  open(home: Context): Promise<Life>;
+  readonly restart?: RestartOptions | undefined;
+  /** Milliseconds of rest after which it is ended; left out, it lives as long as a caller's own session does. */
+  readonly idleMs?: number | undefined;
+  /** Where its catalogue is kept; undefined: it is not remembered. */
+  readonly file?: CatalogueFile | undefined;
+  onState?(): void;
+  /** Nobody listens any more. */
+  onLeave?(session: EndSession): void;
+}
+
+const IDLE_MS = 30 * 60_000;
+/** A task that does not say how long it is kept keeps its end awake for so long. */
+const TASK_MS = 60 * 60_000;
+/** Changes come in flocks: the catalogue is read after the last of them. */
+const SETTLE_MS = 100;
+
+export class EndSession {
+  readonly supervisor: Supervisor;
+  readonly listens: StandingListens;
+  readonly #options: EndSessionOptions;
+  readonly #turns = new Turns();
+  readonly #held = new HeldAsks();
+  /** By person, what stands for all calls of exchange-style callers: they are told apart by their turns. */
+  readonly #origins = new Map<string, object>();
+  #catalogue: Catalogue | undefined;
+  #reading: Promise<Catalogue | undefined> | undefined;
+  #refresh: NodeJS.Timeout | undefined;
+  #awakeUntil = 0;
+  #handling = 0;
+  /** Whether the session has begun after callers were shown the catalogue of another. */
+  #isNew = false;
+
+  constructor(options: EndSessionOptions) {
+    this.#options = options;
+    const { name, restart, idleMs } = options;
+    this.supervisor = new Supervisor({
+      name,
+      restart,
+      idleMs: idleMs ?? IDLE_MS,
+      open: (signal) => options.open(this.#home(signal)),
+      isNeeded: () => this.#isNeeded(),
+      onBegin: (life) => this.#begin(life),
+      onState: () => options.onState?.(),
+    });
+    this.listens = new StandingListens(
+      this.supervisor,
+      () => this.#known(),
+      (life, context) => this.#way(life, "subscriptions/listen", context),
+      () => options.onLeave?.(this),
+    );
+  }
+
+  async handle(request: Request, context: Context): Promise<Result> {
+    this.#handling += 1;
+    try {
+      return await this.#handle(request, context);
+    } finally {
+      this.#handling -= 1;
+    }
+  }
+
+  async #handle(request: Request, context: Context): Promise<Result> {
+    const { method } = request;
+    if (method === "subscriptions/listen") return this.listens.listen(request, context);
+    if (this.supervisor.life === undefined && SHOWN.has(method)) {
+      const catalogue = await this.#known();
+      const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
+      if (answer !== undefined) return answer;
+    }
+    const result = await this.supervisor.call(request, context, (life) => this.#way(life, method, context));
+    if (result.resultType === "task") this.#keepAwake(result["ttlMs"]);
+    return result;
+  }
+
+  async close(budgetMs?: number): Promise<void> {
+    clearTimeout(this.#refresh);
+    await this.supervisor.close(budgetMs);
+  }
+
+  /** Whether it has been begun in the style that has sessions; undefined: not known. */
+  get style(): Style | undefined {
+    return this.supervisor.life?.opened.revision.style;
+  }
+
+  /** Whether calls that may be asked must go elsewhere for now. */
+  get isParked(): boolean {
+    return this.#turns.isParked;
+  }
+
+  /** Whether somebody would miss it. */
+  get isInUse(): boolean {
+    return this.#handling > 0;
+  }
+
+  /** How a request gets to the end: straight, or in its turn. */
+  #way({ opened }: Life, method: string, context: Context): Handler {
+    const { handler } = opened;
+    if (opened.revision.style === "exchange" || styleOf(context) === "session") return handler;
+    // A session is begun for what one caller can be asked; only where there are none, does it not matter.
+    if (this.#isForOthers(context)) throw ELSEWHERE;
+    const ours = this.#oneOfMany(context);
+    if (!ASKABLE.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
+    if (opened.saysWhose) return (request) => this.#held.during(ours, () => handler(request, ours));
+    const asking: Context = { ...ours, ask: (...question) => this.#turns.asking(() => ours.ask(...question)) };
+    const inTurn = (request: Request): Promise<Result> => this.#held.during(asking, () => handler(request, asking));
+    return (request) => this.#turns.take(context.signal, `The end ${this.#options.name}`, () => inTurn(request));
+  }
+
+  #isForOthers({ caller: { capabilities } }: Context): boolean {
+    return !this.#options.isForAll && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
+  }
+
+  /** Requests of this style may each come by a connection of their own: of one person they are of one caller. */
+  #oneOfMany(context: Context): Context {
+    const { principal = "" } = context.caller;
+    const origin = this.#origins.get(principal) ?? {};
+    this.#origins.set(principal, origin);
+    return { ...context, caller: { ...context.caller, origin } };
+  }
+
+  #isNeeded(): boolean {
+    if (this.listens.isWaking || performance.now() < this.#awakeUntil) return true;
+    // A caller that has a session may count on what the end keeps in it.
+    return this.#options.idleMs === undefined && this.listens.hasSessions;
+  }
+
+  #keepAwake(ttlMs: unknown): void {
+    const ms = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, TASK_MS) : TASK_MS;
+    this.#awakeUntil = Math.max(this.#awakeUntil, performance.now() + ms);
+  }
+
+  #home(signal: AbortSignal): Context {
+    return {
+      revision: NEWEST.name,
+      caller: { ...this.#options.caller, origin: NOBODY },
+      signal,
+      notify: () => undefined,
+      ask: (question, options) => this.#held.ask(question, options),
+    };
+  }
+
+  /** The catalogue, from this life of ours or the one before. */
+  #known(): Promise<Catalogue | undefined> {
+    if (this.#catalogue !== undefined) return Promise.resolve(this.#catalogue);
+    this.#reading ??= (this.#options.file?.read() ?? Promise.resolve(undefined)).then(
+      (read) => (this.#catalogue ??= read),
+    );
+    return this.#reading;
+  }
+
+  #begin(life: Life): void {
+    if (this.#options.file === undefined) return;
+    this.#isNew = true;
+    this.#readSoon(life);
+    const flags = ["tools", "prompts", "resources"].map((family) => [`${family}ListChanged`, true] as const);
+    const over = new AbortController();
+    const context: Context = {
+      ...this.#home(over.signal),
+      notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(life) : undefined),
+    };
+    const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
+    // It ends with the session; that an end knows no listens is none of our business.
+    life.opened.handler(request, context).catch(() => undefined);
+  }
+
+  #readSoon(life: Life): void {
+    clearTimeout(this.#refresh);
+    this.#refresh = unref(setTimeout(() => void this.#read(life).catch(() => undefined), SETTLE_MS));
+  }
+
+  async #read(life: Life): Promise<void> {
+    const { handler, discovered } = life.opened;
+    const now = await readCatalogue(handler, discovered, this.#home(new AbortController().signal));
+    if (this.supervisor.life !== life) return;
+    const before = await this.#known();
+    this.#catalogue = now;
+    this.#reading = undefined;
+    if (now === undefined) {
+      this.#reading = Promise.resolve(undefined);
+      return;
+    }
+    // Later changes are told by the end itself.
+    if (before !== undefined && this.#isNew) this.listens.tell(changesBetween(before, now));
+    this.#isNew = false;
+    await this.#options.file?.write(now);
+  }
+}
+
+/** What a catalogue may answer. */
+const SHOWN: ReadonlySet<string> = new Set(["server/discover", ...LISTS.map(({ method }) => method)]);

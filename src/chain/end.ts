@@ -1,0 +1,140 @@
+// `end`: whatever can answer, as a handler that many callers may use at once. A handler in this process is called as
+// it is. A command or an address is reached by sessions of its own, begun when they are needed (see end-making). Here
+// stand what a person may say of an end and the checks of it.
+
+import type { ConnectOptions, Target } from "../client/connect.ts";
+import type { Command } from "../client/command.ts";
+import type { Handler } from "../core/handler.ts";
+import { knownRevision } from "../protocol/revisions/index.ts";
+import type { Transport } from "../transport/transport.ts";
+import type { EndPool } from "./end-pool.ts";
+import type { EndStatus } from "./end-status.ts";
+import type { RestartOptions } from "./restarts.ts";
+
+/**
+ * `shared`: one session for all callers. `per-session`: one for each session of a caller. `per-caller`: one for each
+ * person, and for each session of those whom the wire does not know. `per-request`: a new one for each request.
+ */
+export type Share = "shared" | "per-session" | "per-caller" | "per-request";
+
+export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", "per-request"];
+
+/** An address, a program to start, a handler in this process, or a transport that is not started yet. */
+export type EndTarget = Target;
+
+export interface EndOptions extends Pick<
+  ConnectOptions,
+  "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision" | "startTimeout" | "timeout"
+> {
+  /** What errors call it; how it is reached, where it is left out. */
+  readonly name?: string;
+  /** Who shares a session with it; callers who are the same to it, where it is left out. */
+  readonly share?: Share;
+  /** For a command: added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** For a command: the folder in which it is started. */
+  readonly cwd?: string;
+  /**
+   * Milliseconds without a call after which a session is ended; 0: never. Left out: 30 minutes, and not while a caller
+   * with a session is there.
+   */
+  readonly idle?: number;
+  /** For a command: how often and how soon it is started again after it has failed. */
+  readonly restart?: RestartOptions;
+  /** For a command: whether what it offers is remembered, so that it is shown without being started; true. */
+  readonly remember?: boolean;
+  /** Sessions at once; 100. */
+  readonly sessions?: number;
+  /** Told whenever its status has changed. */
+  readonly onState?: (status: EndStatus) => void;
+}
+
+export interface End extends Handler {
+  /** Says what errors call it, where nobody has said so before. */
+  called(name: string): void;
+  status(): EndStatus;
+  close(budgetMs?: number): Promise<void>;
+}
+
+export function end(target: EndTarget, options: EndOptions = {}): End {
+  check(options);
+  if (typeof target === "function") return inProcess(target);
+  return pooled(isCommand(target) ? withOptions(target, options) : target, options);
+}
+
+/** Loaded with the first request: whoever only makes a chain pays for no wire. */
+function pooled(target: Exclude<EndTarget, Handler>, options: EndOptions): End {
+  const shown = describe(target);
+  let name = options.name ?? shown;
+  let pool: EndPool | undefined;
+  let loading: Promise<EndPool> | undefined;
+  let isClosed = false;
+  const load = async (): Promise<EndPool> => {
+    const { poolOf } = await import("./end-making.ts");
+    pool = poolOf(target, options, { shown, name: () => name, onState: () => options.onState?.(handler.status()) });
+    if (isClosed) await pool.close();
+    return pool;
+  };
+  const handler: End = async (request, context) => (pool ?? (await (loading ??= load()))).handle(request, context);
+  handler.called = (given) => {
+    if (options.name === undefined) name = given;
+  };
+  handler.status = () =>
+    pool?.status() ?? { state: isClosed ? "closed" : "asleep", target: shown, sessions: 0, pids: [], restarts: 0 };
+  handler.close = async (budgetMs) => {
+    isClosed = true;
+    await (await loading)?.close(budgetMs);
+  };
+  return handler;
+}
+
+function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> | void }): End {
+  let isClosed = false;
+  const handler: End = (request, context) => target(request, context);
+  handler.called = () => undefined;
+  handler.status = () => ({
+    state: isClosed ? "closed" : "running",
+    target: "in this process",
+    sessions: isClosed ? 0 : 1,
+    pids: [],
+    restarts: 0,
+  });
+  handler.close = async (budgetMs) => {
+    isClosed = true;
+    await target.close?.(budgetMs);
+  };
+  return handler;
+}
+
+function withOptions(command: Command, { env, cwd }: EndOptions): Command {
+  return {
+    ...command,
+    ...(env === undefined ? undefined : { env: { ...command.env, ...env } }),
+    ...(cwd === undefined ? undefined : { cwd }),
+  };
+}
+
+function check({ share, revision, idle, sessions }: EndOptions): void {
+  if (share !== undefined && !SHARES.includes(share)) {
+    throw new TypeError(`end(): \`share\` must be one of ${SHARES.join(", ")}; got ${JSON.stringify(share)}`);
+  }
+  if (revision !== undefined) knownRevision(revision);
+  if (idle !== undefined && !(idle >= 0)) throw new TypeError("end(): `idle` is a number of milliseconds; 0: never");
+  if (sessions !== undefined && !(sessions > 0)) throw new TypeError("end(): `sessions` must be a number above 0");
+}
+
+export function isCommand(target: Exclude<EndTarget, Handler>): target is Command {
+  return typeof target === "object" && target !== null && "command" in target;
+}
+
+export function isTransport(target: Exclude<EndTarget, Handler>): target is Transport {
+  return typeof target === "object" && target !== null && "start" in target && typeof target.start === "function";
+}
+
+/** Without what may be secret: arguments, the query of an address. */
+function describe(target: Exclude<EndTarget, Handler>): string {
+  if (isTransport(target)) return "a transport";
+  if (isCommand(target)) return target.command;
+  const text = String(target);
+  return URL.canParse(text) ? `${new URL(text).origin}${new URL(text).pathname}` : "an address that is none";
+}

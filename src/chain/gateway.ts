@@ -1,0 +1,193 @@
+// A gateway: links in front of ends, as one handler. Its links may be replaced while requests run: each request goes on
+// with the links with which it began, listens move to the new ones, and a link that was taken out is closed when
+// nothing runs through it any more. What the ends are, and how many become one, is decided by chain.ts.
+
+import type { Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
+import { within } from "../core/within.ts";
+import type { EndStatus } from "./end-status.ts";
+import { Line } from "./line.ts";
+import { checkLink, hold, letGo, place, type Place } from "./link-places.ts";
+import { MovingListen } from "./moving-listen.ts";
+
+export interface Gateway extends Handler {
+  /** As they are now, the outermost first. */
+  readonly links: readonly Link[];
+  /** Another link in the place of this name, which the place keeps. Throws where there is no such place. */
+  replace(name: string, link: Link | Middleware): void;
+  /** How each end stands, by its name. */
+  status(): Record<string, EndStatus>;
+  /** Closes ends and links, once; gives up waiting for them after so many milliseconds (10 s). */
+  close(budgetMs?: number): Promise<void>;
+}
+
+/** An end as a gateway holds it. */
+export type Held = Handler & {
+  called?(name: string): void;
+  status?(): EndStatus | Record<string, EndStatus>;
+  close?(budgetMs?: number): Promise<void> | void;
+};
+
+export interface GatewayParts {
+  readonly places: readonly Place[];
+  /** By the names of the ends. */
+  readonly ends: ReadonlyMap<string, Held>;
+  /** Whether the one end there is was given without a name. */
+  readonly isNameless: boolean;
+  /** All of them as one. */
+  readonly handler: Handler;
+}
+
+/** What closing may take where nobody says. */
+const CLOSE_MS = 10_000;
+
+export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): Gateway {
+  const state = { closing: undefined as Promise<void> | undefined };
+  const links = places.length === 0 ? undefined : new Replaceable(places, handler);
+  const run = heldToHeaders(links === undefined ? handler : (request, context) => links.run(request, context));
+  const gateway = (request: Request, context: Context): Promise<Result> =>
+    state.closing === undefined ? run(request, context) : Promise.reject(closed());
+  const close = async (budgetMs: number): Promise<void> => {
+    const closing = [...ends.values()].map(async (end) => end.close?.(budgetMs));
+    const outcome = Promise.allSettled([...closing, ...(links?.close() ?? [])]);
+    const failures: unknown[] = [];
+    const looked = outcome.then((all) => {
+      for (const one of all) if (one.status === "rejected") failures.push(one.reason);
+    });
+    await within(budgetMs, looked);
+    if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
+  };
+  return Object.defineProperties(gateway, {
+    // As an end of another chain: what it stands in front of is called what it is called itself.
+    called: {
+      value: (name: string): void => {
+        if (isNameless) for (const end of ends.values()) end.called?.(name);
+      },
+    },
+    links: { enumerable: true, get: () => links?.places ?? [] },
+    replace: {
+      value: (name: string, link: Link | Middleware): void => {
+        if (state.closing !== undefined) throw closed();
+        checkLink(link, "replace()");
+        if (links === undefined) throw new TypeError(`There is no link ${JSON.stringify(name)}: the chain has none`);
+        links.replace(name, link);
+      },
+    },
+    status: { value: () => statusOf(ends, state.closing !== undefined) },
+    close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (state.closing ??= close(budgetMs)) },
+  }) as unknown as Gateway;
+}
+
+/** Headers that repeat arguments are checked before the links; what that takes is loaded by the first such caller. */
+function heldToHeaders(handler: Handler): Handler {
+  let gate: Handler | undefined;
+  const load = async (): Promise<Handler> => {
+    const { headerGate } = await import("./header-gate.ts");
+    return (gate ??= headerGate(handler));
+  };
+  return (request, context) => {
+    const { method } = request;
+    const isTool = method === "tools/call" || method === "tools/list";
+    if (!isTool || context.caller.headers === undefined) return handler(request, context);
+    return gate === undefined ? load().then((loaded) => loaded(request, context)) : gate(request, context);
+  };
+}
+
+/** Links that may be replaced while requests run through them. */
+class Replaceable {
+  readonly #end: Handler;
+  readonly #listens = new Set<MovingListen>();
+  /** Lines through which something still runs, with when that is over. */
+  readonly #retired = new Map<Line, Promise<void>>();
+  /** Taken out, and not closed yet. */
+  readonly #leaving = new Set<Place>();
+  #places: readonly Place[];
+  #line: Line;
+
+  constructor(places: readonly Place[], end: Handler) {
+    this.#end = end;
+    this.#places = places;
+    this.#line = new Line(places, end);
+    for (const one of places) hold(one);
+  }
+
+  get places(): readonly Link[] {
+    return this.#places;
+  }
+
+  run(request: Request, context: Context): Promise<Result> {
+    return request.method === "subscriptions/listen"
+      ? this.#listen(request, context)
+      : this.#line.run(request, context);
+  }
+
+  replace(name: string, given: Link | Middleware): void {
+    const at = this.#places.findIndex((one) => one.name === name);
+    const old = this.#places[at];
+    if (old === undefined) {
+      const names = this.#places.map((one) => one.name).join(", ");
+      throw new TypeError(`There is no link ${JSON.stringify(name)} in the chain; there are ${names}`);
+    }
+    const added = place(name, given);
+    hold(added);
+    const before = this.#line;
+    this.#places = this.#places.with(at, added);
+    this.#line = new Line(this.#places, this.#end);
+    this.#retired.set(
+      before,
+      before.retire().then(() => void this.#retired.delete(before)),
+    );
+    for (const listen of this.#listens) listen.moveTo(this.#line);
+    this.#leaving.add(old);
+    const passing = [...this.#retired].filter(([line]) => line.links.includes(old)).map(([, drained]) => drained);
+    void Promise.all(passing).then(() => this.#closeOnce(old).catch(() => undefined));
+  }
+
+  /** Ends the listens; closes all links, whoever still runs through them. */
+  close(): Promise<void>[] {
+    for (const listen of this.#listens) listen.end();
+    return [...[...this.#leaving].map((one) => this.#closeOnce(one)), ...this.#places.map((one) => letGo(one))];
+  }
+
+  async #closeOnce(old: Place): Promise<void> {
+    if (this.#leaving.delete(old)) await letGo(old);
+  }
+
+  async #listen(request: Request, context: Context): Promise<Result> {
+    const listen = new MovingListen(this.#line, request, context);
+    this.#listens.add(listen);
+    try {
+      return await listen.outcome;
+    } finally {
+      this.#listens.delete(listen);
+    }
+  }
+}
+
+function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<string, EndStatus> {
+  return Object.fromEntries(
+    [...ends].flatMap(([name, end]): [string, EndStatus][] => {
+      const told = end.status?.();
+      if (told === undefined) return [[name, inProcess(isClosed)]];
+      if (isStatus(told)) return [[name, told]];
+      // A chain of its own: the names of its ends mean something only together with its own, unless it has but one.
+      const inner = Object.entries(told);
+      return inner.map(([own, status]) => [inner.length === 1 ? name : `${name}.${own}`, status]);
+    }),
+  );
+}
+
+function isStatus(told: EndStatus | Record<string, EndStatus>): told is EndStatus {
+  return typeof told["state"] === "string";
+}
+
+function inProcess(isClosed: boolean): EndStatus {
+  return { state: isClosed ? "closed" : "running", target: "in this process", sessions: 0, pids: [], restarts: 0 };
+}
+
+function closed(): LinkError {
+  return new LinkError("closed", "The gateway is closed", { mayHaveRun: false });
+}
+
+const CLOSE_FAILED = "Some of the gateway's ends or links could not be closed";

@@ -1,0 +1,118 @@
+// What is hidden is hidden everywhere, and told as what is not there.
+
+import { expect, it } from "vitest";
+import { loneCaller } from "../../../test/support/lone-caller.ts";
+import { connect } from "../../client/connect.ts";
+import type { Request } from "../../core/handler.ts";
+import { createServer } from "../../server/server.ts";
+import { chain } from "../chain.ts";
+import { filter, type FilterOptions } from "./filter.ts";
+
+const notes = () =>
+  createServer({ name: "notes", version: "1" })
+    .tool("read_note", { description: "Reads" }, () => "read")
+    .tool("write_note", { description: "Writes" }, () => "written")
+    .tool("read_secret", { description: "Reads a secret" }, () => "secret")
+    .prompt("public", { arguments: { what: { complete: () => ["this"] } } }, () => "public")
+    .prompt("private", { arguments: { what: {} } }, () => "private")
+    .resource("note://open/1", { name: "one" }, () => "1")
+    .resource("note://shut/2", { name: "two" }, () => "2")
+    .template("note://open/{id}", { name: "open" }, ({ id }) => id)
+    .template("note://shut/{id}", { name: "shut" }, ({ id }) => id);
+
+const options: FilterOptions = {
+  tools: { only: ["read_*"], not: ["*secret*"] },
+  prompts: { not: ["private"] },
+  resources: { only: ["note://open/*"] },
+};
+
+it("leaves out of lists what is hidden, and nothing else", async () => {
+  const client = await connect(chain(filter(options)).to(notes()));
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["read_note"]);
+  expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(["public"]);
+  expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(["note://open/1"]);
+  const { resourceTemplates } = await client.listResourceTemplates();
+  expect(resourceTemplates.map(({ name }) => name)).toEqual(["open"]);
+  await client.close();
+});
+
+it("answers for what is hidden as for what there is not", async () => {
+  const server = notes();
+  const hidden = chain(filter(options)).to(server);
+  const without = notes();
+  for (const name of ["write_note", "read_secret"]) without.removeTool(name);
+  without.removePrompt("private");
+  without.removeResource("note://shut/2");
+  without.removeTemplate("note://shut/{id}");
+  const requests: Request[] = [
+    { method: "tools/call", params: { name: "write_note" } },
+    { method: "tools/call", params: { name: "read_secret" } },
+    { method: "prompts/get", params: { name: "private" } },
+    { method: "resources/read", params: { uri: "note://shut/2" } },
+    {
+      method: "completion/complete",
+      params: { ref: { type: "ref/prompt", name: "private" }, argument: { name: "what", value: "" } },
+    },
+    {
+      method: "completion/complete",
+      params: { ref: { type: "ref/resource", uri: "note://shut/{id}" }, argument: { name: "id", value: "" } },
+    },
+  ];
+  for (const request of requests) {
+    const failures = await Promise.all(
+      [hidden, without].map((handler) => handler(request, loneCaller().context).catch((error: unknown) => error)),
+    );
+    const [of, as] = failures as { code: number; message: string; data: unknown }[];
+    expect([of?.code, of?.message, of?.data]).toEqual([as?.code, as?.message, as?.data]);
+    expect(as?.code).toBe(-32602);
+  }
+});
+
+it("lets through what is shown", async () => {
+  const client = await connect(chain(filter(options)).to(notes()));
+  expect(await client.callTool("read_note")).toMatchObject({ content: [{ text: "read" }] });
+  expect(await client.readResource("note://open/7")).toMatchObject({
+    contents: [{ text: expect.anything() as string }],
+  });
+  await client.getPrompt("public");
+  await client.close();
+});
+
+it("grants no subscription to what is hidden, and tells nothing of it", async () => {
+  const server = notes();
+  const client = await connect(chain(filter(options)).to(server));
+  const heard: unknown[] = [];
+  const both = { resourceSubscriptions: ["note://open/1", "note://shut/2"] };
+  const listening = await client.listen(both, ({ params }) => heard.push(params?.["uri"]));
+  expect(listening.honoured.resourceSubscriptions).toEqual(["note://open/1"]);
+  server.updated("note://shut/2");
+  server.updated("note://open/1");
+  await expect.poll(() => heard).toEqual(["note://open/1"]);
+  await client.close();
+  const caller = loneCaller();
+  const below = chain(filter(options)).to(async (_request, context) => {
+    for (const uri of ["note://open/1", "note://shut/2"]) {
+      context.notify({ method: "notifications/resources/updated", params: { uri } });
+    }
+    return { resultType: "complete" };
+  });
+  await below({ method: "subscriptions/listen", params: { notifications: both } }, caller.context);
+  expect(caller.said.map(({ params }) => params?.["uri"])).toEqual(["note://open/1"]);
+});
+
+it("keeps the cursor of a page that has become empty", async () => {
+  const page = { resultType: "complete", tools: [{ name: "a" }], nextCursor: "2" };
+  const gateway = chain(filter({ tools: { only: [] } })).to(async () => page);
+  const result = await gateway({ method: "tools/list", params: {} }, loneCaller().context);
+  expect(result).toEqual({ resultType: "complete", tools: [], nextCursor: "2" });
+});
+
+it("refuses options that say nothing, or nothing that it knows", () => {
+  expect(() => filter(undefined as never)).toThrow("filter: must say what is hidden");
+  expect(() => filter({})).toThrow("filter: must say what is hidden");
+  expect(() => filter({ tools: ["a"] } as never)).toThrow("filter: `tools` must be an object with only, not");
+  expect(() => filter({ tools: { onyl: [] } } as never)).toThrow(
+    "`tools.onyl` is no option of it; did you mean `only`?",
+  );
+  expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of texts");
+});

@@ -1,0 +1,227 @@
+// `on`: each function meets the messages of its method, in both directions and both styles, and no others.
+
+import { describe, expect, expectTypeOf, it, vi } from "vitest";
+import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
+import type { Context } from "../core/context.ts";
+import type { Handler, Middleware, Result } from "../core/handler.ts";
+import { McpError } from "../protocol/errors.ts";
+import type {
+  CallToolResult,
+  CreateTaskResult,
+  ElicitParams,
+  ElicitResult,
+  InputRequiredResult,
+  ListToolsResult,
+  LogMessageParams,
+} from "../protocol/model/index.ts";
+import { inputRequired } from "../server/index.ts";
+import { createServer } from "../server/server.ts";
+import { connectAt, REVISION_NAMES } from "../testing.ts";
+import { chain } from "./chain.ts";
+import { on } from "./on.ts";
+
+const echo: Handler = async (request) => text(String(request.params["name"]));
+
+it("narrows the types by the method", () => {
+  const chained: Middleware = on("tools/call", async (request, context, next) => {
+    expectTypeOf(request.method).toEqualTypeOf<"tools/call">();
+    expectTypeOf(request.params.name).toEqualTypeOf<string>();
+    expectTypeOf(context).toEqualTypeOf<Context>();
+    const result = await next({ ...request, params: { ...request.params, arguments: { a: 1 } } }, context);
+    expectTypeOf(result).toEqualTypeOf<CallToolResult | InputRequiredResult | CreateTaskResult>();
+    if (result.resultType === "input_required" || result.resultType === "task") return result;
+    expectTypeOf(result).toEqualTypeOf<CallToolResult>();
+    return { ...result, content: [...result.content, { type: "text", text: "more" }] };
+  });
+  expectTypeOf(chained).toEqualTypeOf<Middleware>();
+  on("tools/list", async (request, context, next) => {
+    expectTypeOf(request.params.cursor).toEqualTypeOf<string | undefined>();
+    const result = await next(request, context);
+    expectTypeOf(result).toEqualTypeOf<ListToolsResult>();
+    return { ...result, tools: result.tools.filter(({ name }) => name !== "hidden") };
+  });
+  on(["tools/call", "prompts/get"], (request, context, next) => {
+    expectTypeOf(request.method).toEqualTypeOf<"tools/call" | "prompts/get">();
+    if (request.method === "tools/call") expectTypeOf(request.params.name).toEqualTypeOf<string>();
+    return next(request, context);
+  });
+  on("elicitation/create", async (question, context, next) => {
+    expectTypeOf(question.params).toEqualTypeOf<ElicitParams>();
+    const answer = await next(question, context);
+    expectTypeOf(answer).toEqualTypeOf<ElicitResult>();
+    return { action: "decline" };
+  });
+  on("notifications/message", (notification, context, next) => {
+    expectTypeOf(notification.params).toEqualTypeOf<LogMessageParams>();
+    next(notification, context);
+  });
+  on("notifications/tools/list_changed", (notification, context, next) => {
+    expectTypeOf(notification.params?._meta).toEqualTypeOf<{ readonly [key: string]: unknown } | undefined>();
+    next(notification, context);
+  });
+  // @ts-expect-error a method that there is not
+  expect(() => on("tools/cal", () => text(""))).toThrow('"tools/cal" is no method; did you mean "tools/call"?');
+  // @ts-expect-error a result that is none of this method
+  on("tools/list", async () => ({ resultType: "complete", contents: [] }));
+});
+
+it("refuses what it cannot be put on", () => {
+  const put =
+    (method: unknown, run: unknown = () => undefined) =>
+    () =>
+      on(method as never, run as never);
+  expect(put("tools/call", "log")).toThrow("on() takes a function");
+  expect(put([])).toThrow("at least one method");
+  expect(put(undefined)).toThrow("must be the name of a method");
+  expect(put("notifications/cancelled")).toThrow("`context.signal`");
+  expect(put(["tools/call", "roots/list"])).toThrow("each need a function of their own");
+  expect(put(["tools/call", "tools/lists"])).toThrow('did you mean "tools/list"?');
+});
+
+it("sees requests of its methods only, and has a name that says which", async () => {
+  const { context } = loneCaller();
+  const seen: string[] = [];
+  const noting = on(["tools/call", "prompts/get"], (request, own, next) => {
+    seen.push(request.method);
+    return next(request, own);
+  });
+  const gateway = chain(noting).to(echo);
+  expect(gateway.links[0]?.name).toBe("on tools/call prompts/get");
+  for (const method of ["tools/call", "tools/list", "prompts/get"]) {
+    await gateway({ method, params: { name: "x" } }, context);
+  }
+  expect(seen).toEqual(["tools/call", "prompts/get"]);
+});
+
+describe("notifications", () => {
+  it("are passed on, changed or dropped", async () => {
+    const caller = loneCaller();
+    const gateway = chain(
+      on("notifications/progress", (notification, context, next) => {
+        const { progress } = notification.params;
+        if (progress < 3)
+          next({ ...notification, params: { ...notification.params, progress: progress * 10 } }, context);
+      }),
+    ).to(async (_request, context) => {
+      for (const progress of [1, 2, 3]) {
+        context.notify({ method: "notifications/progress", params: { progressToken: "t", progress } });
+      }
+      context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
+      return text("done");
+    });
+    await gateway(call("a"), caller.context);
+    expect(caller.said.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
+  });
+
+  it("may be heard by an async function, whose failure is that of the request", async () => {
+    const caller = loneCaller();
+    const gateway = chain(
+      on("notifications/message", async () => {
+        await Promise.resolve();
+        throw new Error("deaf");
+      }),
+    ).to((_request, context) => {
+      context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
+      return new Promise(() => undefined);
+    });
+    await expect(gateway(call("a"), caller.context)).rejects.toThrow(
+      "The link on notifications/message failed at notifications/message: deaf",
+    );
+  });
+});
+
+describe("questions", () => {
+  const form = { message: "Who?", requestedSchema: { type: "object" as const, properties: {} } };
+  const accept = (content: Record<string, string>): Result => ({ action: "accept", content });
+
+  /** Asks in mid-call, and by a result. */
+  const asking = createServer({ name: "asking", version: "1" })
+    .tool("ask", { description: "Asks in mid-call" }, async (_args, context) => {
+      const answer = await context.ask.elicit({ ...form, mode: "form" });
+      return JSON.stringify(answer);
+    })
+    .tool("result", { description: "Asks by its result" }, (_args, context) => {
+      const answer = context.answers["who"];
+      const question = { method: "elicitation/create" as const, params: { ...form, mode: "form" as const } };
+      const other = { method: "roots/list" as const };
+      return answer === undefined
+        ? inputRequired({ who: question, where: other }, "state")
+        : JSON.stringify([answer, context.answers["where"]]);
+    });
+
+  it.each(REVISION_NAMES.slice(-3))("are seen in either form, by callers of %s", async (revision) => {
+    const seen: string[] = [];
+    const gateway = chain(
+      on("elicitation/create", async (question, context, next) => {
+        seen.push(question.params.message);
+        const answer = await next({ ...question, params: { ...question.params, message: "Who are you?" } }, context);
+        return { ...answer, content: { ...answer.content, seen: "yes" } };
+      }),
+    ).to(asking);
+    const asked: string[] = [];
+    const { client, close } = await connectAt(gateway, {
+      revision,
+      elicit: ({ message }) => {
+        asked.push(message);
+        return { action: "accept", content: { name: "ada" } };
+      },
+      roots: [{ uri: "file:///home" }],
+    });
+    for (const tool of ["ask", "result"]) {
+      const { content } = await client.callTool(tool);
+      expect(JSON.stringify(content)).toContain(String.raw`\"name\":\"ada\",\"seen\":\"yes\"`);
+    }
+    expect(seen).toEqual(["Who?", "Who?"]);
+    expect(asked).toEqual(["Who are you?", "Who are you?"]);
+    await close();
+  });
+
+  it("may be answered without the caller", async () => {
+    const caller = loneCaller();
+    const gateway = chain(on("elicitation/create", () => ({ action: "accept", content: { name: "the link" } }))).to(
+      asking,
+    );
+    const result = await gateway(call("ask"), caller.context);
+    expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the link") as string }]);
+    expect(caller.asked).toEqual([]);
+  });
+
+  it("of other methods pass, and so does a result that asks only such", async () => {
+    const caller = loneCaller({ answer: () => accept({ name: "ada" }) });
+    const run = vi.fn();
+    const gateway = chain(on("sampling/createMessage", run)).to(asking);
+    expect(await gateway(call("result"), caller.context)).toMatchObject({ resultType: "input_required" });
+    await gateway(call("ask"), caller.context);
+    expect(run).not.toHaveBeenCalled();
+    expect(caller.asked.map(({ method }) => method)).toEqual(["elicitation/create"]);
+  });
+
+  it("that a function fails over are the link's failure, and no answer of the caller", async () => {
+    const failing = chain(
+      on("elicitation/create", () => {
+        throw new Error("lost my pen");
+      }),
+    ).to(asking);
+    for (const tool of ["ask", "result"]) {
+      const caller = loneCaller({ answer: () => ({ roots: [] }) });
+      await expect(failing(call(tool), caller.context)).rejects.toMatchObject({
+        message: "The link on elicitation/create failed: lost my pen",
+      });
+    }
+  });
+
+  it("may be refused, which whoever asked is told; and what the caller fails over is no fault of the link", async () => {
+    const refusing = chain(
+      on("elicitation/create", () => {
+        throw McpError.of("user_rejected", "Not now");
+      }),
+    ).to(asking);
+    await expect(refusing(call("ask"), loneCaller().context)).rejects.toMatchObject({ kind: "user_rejected" });
+    const passing = chain(on("elicitation/create", (question, context, next) => next(question, context))).to(asking);
+    const result = await passing(call("ask"), loneCaller().context);
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("Nobody answers") as string }],
+    });
+  });
+});

@@ -1,0 +1,52 @@
+// What a program spoke is asked for again, and found out anew where it no longer speaks it.
+
+import { describe, expect, it } from "vitest";
+import { LinkError } from "../core/errors.ts";
+import { Spoken } from "./spoken.ts";
+import type { Life } from "./supervisor.ts";
+
+const life = (name: string): Life => ({ opened: { revision: { name } } }) as unknown as Life;
+
+/** Opens an end that speaks just this; `asked` are the revisions that were asked for. */
+function endOf(name: string): { asked: (string | undefined)[]; open: (revision: string | undefined) => Promise<Life> } {
+  const asked: (string | undefined)[] = [];
+  const open = async (revision: string | undefined): Promise<Life> => {
+    asked.push(revision);
+    if (revision !== undefined && revision !== name) throw new LinkError("protocol", `speaks ${name}`);
+    return life(name);
+  };
+  return { asked, open };
+}
+
+describe("what a program spoke", () => {
+  it("is remembered for each style that callers prefer", async () => {
+    const spoken = new Spoken(undefined, true);
+    const first = endOf("2025-11-25");
+    await spoken.opening("session", first.open);
+    await spoken.opening("session", first.open);
+    await spoken.opening("exchange", first.open);
+    expect(first.asked).toEqual([undefined, "2025-11-25", undefined]);
+  });
+
+  it("is found out anew where it is no longer true, and not where the program only died", async () => {
+    const spoken = new Spoken(undefined, true);
+    await spoken.opening("session", endOf("2025-11-25").open);
+    const other = endOf("2026-07-28");
+    expect((await spoken.opening("session", other.open)).opened.revision.name).toBe("2026-07-28");
+    expect(other.asked).toEqual(["2025-11-25", undefined]);
+    const dying = async (): Promise<Life> => {
+      throw new LinkError("closed", "was ended");
+    };
+    await expect(spoken.opening("session", dying)).rejects.toThrow("was ended");
+  });
+
+  it("is what a person has said, and nothing else; addresses are not remembered here", async () => {
+    const named = endOf("2026-07-28");
+    await expect(new Spoken("2025-06-18", true).opening("session", named.open)).rejects.toThrow("speaks 2026-07-28");
+    const address = endOf("2026-07-28");
+    const spoken = new Spoken(undefined, false);
+    await spoken.opening("session", address.open);
+    await spoken.opening("session", address.open);
+    expect(address.asked).toEqual([undefined, undefined]);
+  });
+});

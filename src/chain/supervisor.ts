@@ -1,0 +1,252 @@
+// One session with an end, over all the lives of what is behind it. It is begun when somebody needs it, by whoever
+// comes first and for all who come meanwhile; it is ended when nobody has needed it for a while; and when it ends by
+// itself it is begun anew, after a pause, and not for ever. A call that may have run is never sent again. What listens
+// need of all this is in standing-listens; which callers share a session is decided by the pool.
+
+import type { Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
+import type { Handler, Request, Result } from "../core/handler.ts";
+import { forgettable } from "../core/promises.ts";
+import { textOf } from "../core/text.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
+import { unref } from "../core/unref.ts";
+import type { Program } from "../client/command.ts";
+import type { Opened } from "../dialogue/open.ts";
+import { pause } from "../dialogue/pacing.ts";
+import { Slots } from "../dialogue/slots.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { EndState } from "./end-status.ts";
+import { Restarts, type RestartOptions } from "./restarts.ts";
+
+/** What was opened: the session, and the program behind it where there is one. */
+export interface Life {
+  readonly opened: Opened;
+  readonly program?: Program;
+}
+
+export interface SupervisorOptions {
+  /** As errors name it. */
+  readonly name: string;
+  /** Begins a session; what it begins ends with the signal. */
+  open(signal: AbortSignal): Promise<Life>;
+  /** Pauses between lives; undefined where nothing is started, and trying again costs nothing. */
+  readonly restart?: RestartOptions | undefined;
+  /** Milliseconds without a call after which the session is ended; 0: never. */
+  readonly idleMs: number;
+  /** Whether somebody needs it, though no call is under way. */
+  isNeeded(): boolean;
+  /** A session has begun; whether it is not the first. */
+  onBegin?(life: Life, isAgain: boolean): void;
+  onState?(): void;
+}
+
+/** A pause that is longer than this is not waited for: who asks is told of it. */
+const PATIENCE_MS = 10_000;
+/** Programs that start at once, of all ends: each may be a package manager's whole work. */
+const starts = new Slots(8);
+
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #restarts: Restarts;
+  readonly #over = new AbortController();
+  readonly #waiting = new Set<() => void>();
+  #life: Life | undefined;
+  #starting: Promise<Life> | undefined;
+  #lives = 0;
+  #calls = 0;
+  #idle: NodeJS.Timeout | undefined;
+  #restingSince = 0;
+  #problem: string | undefined;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#restarts = new Restarts(options.restart);
+  }
+
+  get state(): EndState {
+    if (this.#over.signal.aborted) return "closed";
+    if (this.#life !== undefined) return "running";
+    if (this.#restarts.isStopped()) return "stopped";
+    if (this.#restarts.waitMs() > 0) return "waiting";
+    return this.#starting === undefined ? "asleep" : "starting";
+  }
+
+  get life(): Life | undefined {
+    return this.#life;
+  }
+
+  get restarts(): number {
+    return Math.max(0, this.#lives - 1);
+  }
+
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** A request to the end that runs, or is started for it. */
+  async call(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
+    this.#calls += 1;
+    try {
+      return await this.#attempt(request, context, by);
+    } catch (error) {
+      throw this.#named(error);
+    } finally {
+      this.#calls -= 1;
+      this.#rest();
+    }
+  }
+
+  async #attempt(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
+    const life = this.#life ?? (await this.running(context.signal));
+    try {
+      return await by(life)(request, context);
+    } catch (error) {
+      // It ended before the request was sent: surely nothing ran, and the next life may take it.
+      const isUnsent = error instanceof LinkError && error.kind === "closed" && !error.mayHaveRun;
+      if (!isUnsent || context.signal.aborted || this.#over.signal.aborted || this.#options.restart === undefined)
+        throw error;
+      this.#ended(life, error);
+      return by(await this.running(context.signal))(request, context);
+    }
+  }
+
+  /** The session, begun if it must be. */
+  async running(signal: AbortSignal): Promise<Life> {
+    signal.throwIfAborted();
+    if (this.#life !== undefined) return this.#life;
+    if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
+    this.#refuseIfLong();
+    this.#starting ??= forgettable(this.#start().finally(() => (this.#starting = undefined)));
+    return unlessAborted(signal, this.#starting);
+  }
+
+  /** The next session that somebody else has a reason to begin. */
+  async nextLife(signal: AbortSignal): Promise<Life> {
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#life !== undefined) return this.#life;
+      let wake = (): void => undefined;
+      const begun = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      this.#waiting.add(wake);
+      try {
+        await unlessAborted(signal, begun);
+      } finally {
+        this.#waiting.delete(wake);
+      }
+    }
+  }
+
+  /** Milliseconds until trying is worth it. */
+  get pauseMs(): number {
+    return this.#restarts.isStopped() ? this.#restarts.stoppedMs() : this.#restarts.waitMs();
+  }
+
+  async close(budgetMs?: number): Promise<void> {
+    this.#over.abort(new LinkError("closed", `The end ${this.#options.name} is closed`));
+    clearTimeout(this.#idle);
+    const life = this.#life ?? (await this.#starting?.catch(() => undefined));
+    this.#life = undefined;
+    await life?.opened.close(budgetMs).catch(() => undefined);
+    this.#options.onState?.();
+  }
+
+  async #start(): Promise<Life> {
+    const { signal } = this.#over;
+    const waitMs = this.#restarts.waitMs();
+    this.#options.onState?.();
+    if (waitMs > 0) await pause(waitMs, signal);
+    const isProgram = this.#options.restart !== undefined;
+    if (isProgram && !starts.take()) await starts.wait();
+    let life: Life;
+    try {
+      signal.throwIfAborted();
+      life = await this.#options.open(signal);
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    } finally {
+      if (isProgram) starts.give();
+    }
+    if (signal.aborted) {
+      await life.opened.close().catch(() => undefined);
+      throw signal.reason as Error;
+    }
+    this.#lives += 1;
+    this.#life = life;
+    life.opened.ended(signal).catch((error: unknown) => this.#ended(life, error));
+    for (const wake of [...this.#waiting]) wake();
+    this.#options.onBegin?.(life, this.#lives > 1);
+    this.#options.onState?.();
+    this.#rest();
+    return life;
+  }
+
+  #ended(life: Life, error: unknown): void {
+    if (this.#life !== life) return;
+    this.#life = undefined;
+    // What is left of it (a family of processes, a socket) goes with it.
+    void life.opened.close().catch(() => undefined);
+    this.#fail(error);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#over.signal.aborted) return;
+    this.#problem = textOf(error);
+    if (this.#options.restart !== undefined) this.#restarts.failed();
+    this.#options.onState?.();
+  }
+
+  #refuseIfLong(): void {
+    const { name } = this.#options;
+    const why = this.#problem === undefined ? "" : `: ${this.#problem}`;
+    if (this.#restarts.isStopped()) {
+      const seconds = Math.ceil(this.#restarts.stoppedMs() / 1_000);
+      const what = `The end ${name} has failed ${this.#restarts.rule} and is left alone for ${seconds} s`;
+      throw new LinkError("closed", `${what}; the last failure${why}`, UNSENT);
+    }
+    const waitMs = this.#restarts.waitMs();
+    if (waitMs <= PATIENCE_MS) return;
+    const seconds = Math.ceil(waitMs / 1_000);
+    throw new LinkError("closed", `The end ${name} has failed and is started again in ${seconds} s${why}`, UNSENT);
+  }
+
+  /** With the end's name, since a chain has many. */
+  #named(error: unknown): unknown {
+    if (error instanceof McpError || !(error instanceof LinkError)) return error;
+    const { kind, message, mayHaveRun, status } = error;
+    if (kind === "cancelled" || message.startsWith(`The end ${this.#options.name} `)) return error;
+    return new LinkError(kind, `The end ${this.#options.name} failed: ${message}`, {
+      cause: error,
+      mayHaveRun,
+      ...(status === undefined ? undefined : { status }),
+    });
+  }
+
+  /** One timer for many calls: it looks, when it fires, how long nobody has called. */
+  #rest(): void {
+    const { idleMs } = this.#options;
+    if (idleMs === 0 || this.#life === undefined) return;
+    this.#restingSince = performance.now();
+    this.#idle ??= unref(setTimeout(() => this.#sleep(), idleMs));
+  }
+
+  #sleep(): void {
+    this.#idle = undefined;
+    const life = this.#life;
+    const { idleMs } = this.#options;
+    if (life === undefined) return;
+    const isInUse = this.#calls > 0 || this.#options.isNeeded();
+    const leftMs = isInUse ? idleMs : this.#restingSince + idleMs - performance.now();
+    if (leftMs > 0) {
+      this.#idle = unref(setTimeout(() => this.#sleep(), leftMs));
+      return;
+    }
+    this.#life = undefined;
+    void life.opened.close().catch(() => undefined);
+    this.#options.onState?.();
+  }
+}
+
+const UNSENT = { mayHaveRun: false };

@@ -1,0 +1,26 @@
+// The gateway that a config describes, made ready for a command to serve: mistakes told by their places, inputs asked
+// for, and what happens to its ends reported while it runs.
+
+import type { Gateway } from "../chain/gateway.ts";
+import { gatewayOf, type Config } from "../config/index.ts";
+import { openConfig, telling } from "./config-file.ts";
+import type { EndReport } from "./end-report.ts";
+import { keepStdio } from "./stdio-guard.ts";
+
+export interface OpenedGateway {
+  readonly config: Config;
+  readonly gateway: Gateway;
+  /** Leaves stdin and stdout to whoever serves on them next. */
+  readonly release: () => void;
+}
+
+/** `isWire` where stdin is a client's: then nobody is asked. */
+export async function openGateway(path: string, report: EndReport, isWire: boolean): Promise<OpenedGateway> {
+  const config = await openConfig(path, isWire);
+  const release = keepStdio(
+    `A module that ${path} uses calls serve() itself: take the call out, and it is served here`,
+  );
+  const { onStderr, onState } = report;
+  const gateway = await telling(path, () => gatewayOf(config, { onStderr, onState }));
+  return { config, gateway, release };
+}

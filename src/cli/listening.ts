@@ -1,0 +1,46 @@
+// A handler on its wire, as the commands serve it, and what goes wrong there in words for the person. With a token,
+// callers over HTTP must bring it.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Authenticator } from "../core/authenticator.ts";
+import { LinkError } from "../core/errors.ts";
+import { serve, type Closeable, type ServeOptions, type Serving } from "../serve.ts";
+import { readyLines, warningLines, type Ready } from "./announcement.ts";
+import { UnreachableError } from "./exit-codes.ts";
+import { say } from "./output.ts";
+import { DRAIN_MS, endAtSignal } from "./shutdown.ts";
+
+/** Whoever brings the token is one and the same, as far as anybody can tell. */
+const BEARER = "bearer of the token";
+
+export async function listen(handler: Closeable, options: ServeOptions): Promise<Serving> {
+  const { http } = options;
+  if (http === undefined) return serve(handler, options);
+  try {
+    return await serve(handler, { graceMs: DRAIN_MS, ...options, http });
+  } catch (error) {
+    const isRefused = error instanceof LinkError && error.kind === "refused";
+    throw isRefused ? new UnreachableError(error.message, { cause: error }) : error;
+  }
+}
+
+/** It listens over HTTP: that is told to the person, or to a program as `json`, and signals end it from now on. */
+export function announce(serving: Serving, ready: Ready, json: object | undefined, ends?: string): void {
+  endAtSignal(() => serving.close());
+  const [where = "", ...entry] = readyLines(ready);
+  const lines = json === undefined ? [where, ...(ends === undefined ? [] : [ends]), ...entry] : [];
+  for (const line of [...lines, ...warningLines(ready)]) say(line);
+  if (json !== undefined) process.stdout.write(`${JSON.stringify(json)}\n`);
+}
+
+/** Lets in whoever brings this token, and nobody else. */
+export async function tokenBearer(token: string): Promise<Authenticator> {
+  const { bearer } = await import("../server/bearer.ts");
+  const wanted = digest(token);
+  // Of digests, because the comparison takes equal lengths, and the length would be told by how long it takes.
+  return bearer({ verify: (given) => (timingSafeEqual(digest(given), wanted) ? { principal: BEARER } : undefined) });
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,109 @@
+// From a config to the gateway that it describes: its links made, its modules loaded, its ends put behind them. If
+// anything of that fails, what was made is closed again, and all failures are told together, each with its place.
+
+import { chain } from "../chain/chain.ts";
+import { end as reachEnd, type End, type EndOptions, type EndTarget } from "../chain/end.ts";
+import type { EndStatus } from "../chain/end-status.ts";
+import type { Gateway } from "../chain/gateway.ts";
+import { LINKS } from "../chain/links/registry.ts";
+import { ourselves } from "../client/connect.ts";
+import type { Handler, Link } from "../core/handler.ts";
+import { textOf } from "../core/text.ts";
+import type { Config } from "./config.ts";
+import type { EndEntry } from "./ends.ts";
+import { linkFromModule } from "./link-module.ts";
+import type { LinkEntry, LinkMakers } from "./links.ts";
+import { ConfigError, type Position, type Problem } from "./problems.ts";
+
+export interface GatewayOfOptions {
+  /** What a program that is an end writes to its stderr. */
+  readonly onStderr?: (end: string, text: string) => void;
+  /** Told whenever the status of an end has changed. */
+  readonly onState?: (end: string, status: EndStatus) => void;
+  /** Links that the config may name; those of the house. */
+  readonly links?: LinkMakers;
+  /** Makes the ends; `end` of catenary/chain. */
+  readonly end?: (target: EndTarget, options: EndOptions) => End;
+}
+
+/** Throws a ConfigError where a link or an end cannot be made; nothing is left open then. */
+export async function gatewayOf(config: Config, options: GatewayOfOptions = {}): Promise<Gateway> {
+  const making = new Making(options);
+  const links = await making.links(config.chain);
+  const ends: [string, Handler][] = [];
+  for (const entry of config.ends.values()) {
+    const made = await making.end(entry);
+    if (made !== undefined) ends.push([entry.name, made]);
+  }
+  if (making.problems.length > 0) {
+    await making.undo();
+    throw new ConfigError(config.path, config.text, making.problems);
+  }
+  const { name, instructions, names } = config;
+  return chain(...links).to(Object.fromEntries(ends), {
+    ...(names && { names }),
+    ...(instructions !== undefined && { instructions }),
+    ...(name !== undefined && { info: { ...ourselves(), name } }),
+  });
+}
+
+class Making {
+  readonly problems: Problem[] = [];
+  readonly #options: GatewayOfOptions;
+  readonly #made: { close?(): Promise<void> }[] = [];
+
+  constructor(options: GatewayOfOptions) {
+    this.#options = options;
+  }
+
+  async links(entries: readonly LinkEntry[]): Promise<Link[]> {
+    const links: Link[] = [];
+    for (const entry of entries) {
+      const link = await this.#attempt(entry.position, () => this.#link(entry));
+      if (link !== undefined) links.push(link);
+    }
+    return links;
+  }
+
+  async end(entry: EndEntry): Promise<Handler | undefined> {
+    const { name, position, policy, use } = entry;
+    const { end = reachEnd, onStderr, onState } = this.#options;
+    const links = await this.links(use);
+    const made = await this.#attempt(position, async () => {
+      const { target, options } = await entry.reach();
+      return end(target, {
+        name,
+        ...policy,
+        ...options,
+        ...(onStderr && { onStderr: (text: string) => onStderr(name, text) }),
+        ...(onState && { onState: (status: EndStatus) => onState(name, status) }),
+      });
+    });
+    return made === undefined || links.length === 0 ? made : chain(...links).to(made);
+  }
+
+  async undo(): Promise<void> {
+    await Promise.allSettled(this.#made.map(async (one) => one.close?.()));
+  }
+
+  async #attempt<T extends { close?(): Promise<void> }>(
+    position: Position,
+    make: () => Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      const made = await make();
+      this.#made.push(made);
+      return made;
+    } catch (error) {
+      this.problems.push({ ...position, severity: "error", message: textOf(error) });
+      return undefined;
+    }
+  }
+
+  async #link(entry: LinkEntry): Promise<Link> {
+    if (entry.kind === "module") return linkFromModule(entry);
+    const make = (this.#options.links ?? LINKS).get(entry.name);
+    if (make === undefined) throw new Error(`There is no link ${JSON.stringify(entry.name)}`);
+    return make(entry.options);
+  }
+}

@@ -1,0 +1,42 @@
+// What a kind of end is to a config: the name that tells it from others, what may stand beside that, and how it is
+// reached. One more kind costs its file and a line in kinds/index.ts; nothing else knows how many there are.
+
+import type { EndOptions, EndTarget } from "../../chain/end.ts";
+import type { Fields, Read } from "../shape.ts";
+import type { Spot } from "../spot.ts";
+
+/** What `end()` is called with, once the config is used. */
+export interface Reach {
+  readonly target: EndTarget;
+  readonly options?: EndOptions;
+}
+
+/** An end as it was read: `about` is the data, for those who show it; it may hold secrets. */
+export interface Found {
+  readonly kind: string;
+  readonly about: Readonly<Record<string, unknown>>;
+  /** Fails with a sentence that says what is missing. */
+  reach(): Promise<Reach>;
+}
+
+export interface Kind {
+  /** The name that every entry of this kind has, and of the others none. */
+  readonly key: string;
+  /** For a person: what is written there. */
+  readonly purpose: string;
+  readonly fields: Fields;
+  /** Looks at what belongs together, and says how it is reached; undefined where it is told that it cannot be. */
+  found(read: Readonly<Record<string, unknown>>, spot: Spot): Found | undefined;
+}
+
+/** A kind whose fields give what is found their types. */
+export function kindOf<F extends Fields>(
+  fields: F,
+  kind: {
+    readonly key: keyof F & string;
+    readonly purpose: string;
+    found(read: Read<F>, spot: Spot): Found | undefined;
+  },
+): Kind {
+  return { ...kind, fields, found: (read, spot) => kind.found(read as Read<F>, spot) };
+}

@@ -1,0 +1,234 @@
+// What crosses between a caller of one revision and an end of another, where more is needed than another shape: errors
+// that mean something else on the other side, what a caller said once for its whole session, and whose a message is.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/raw-bridge.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
+
+const [R1 = "", , R3 = ""] = REVISIONS.map(({ name }) => name);
+const R4 = NEWEST_SESSION.name;
+const R5 = NEWEST.name;
+
+type Loose = { readonly [key: string]: unknown };
+
+const open: RawBridge[] = [];
+afterEach(async () => {
+  for (const bridge of open.splice(0)) await bridge.close();
+});
+
+async function stage(end: string, callers: BridgeOptions["callers"], more: Partial<BridgeOptions> = {}) {
+  const bridge = await rawBridge({ end, callers, ...more });
+  open.push(bridge);
+  return bridge;
+}
+
+const CALL = { id: 1, method: "tools/call", params: { name: "job" } };
+const LEVEL = { "io.modelcontextprotocol/logLevel": "debug" };
+
+/** The call, answered by the end with this. */
+async function answered(bridge: RawBridge, reply: Loose): Promise<Loose> {
+  const answer = bridge.ask(0, CALL);
+  bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], ...reply });
+  return answer;
+}
+
+describe("an error of an end", () => {
+  it.each([
+    [-32601, R5, { code: -32602, data: { kind: "tool_not_found", upstream: { code: -32601 } } }],
+    [-32601, R4, { code: -32601 }],
+    [-32021, R5, { code: -32603, data: { upstream: { code: -32021 } } }],
+    [-32050, R5, { code: -32603, data: { upstream: { code: -32050 } } }],
+    [-32050, R3, { code: -32050 }],
+  ] as const)("of a session, %i, to a caller of %s", async (code, revision, error) => {
+    const bridge = await stage(R4, [{ revision }]);
+    expect((await answered(bridge, { error: { code, message: "so it is" } }))["error"]).toMatchObject(error);
+  });
+
+  it.each([R1, R4, R5])("that refuses how we speak to it is no answer to a caller of %s", async (revision) => {
+    const bridge = await stage(R5, [{ revision }]);
+    for (const [nth, code] of [-32020, -32022].entries()) {
+      const answer = bridge.ask(0, { ...CALL, id: nth + 1 });
+      const { id } = await bridge.heard("tools/call", nth + 1);
+      bridge.end.send({ id, error: { code, message: "Not like that" } });
+      expect((await answer)["error"]).toMatchObject({ code: -32603, message: expect.stringContaining("The end refuses") });
+    }
+  });
+});
+
+describe("what a session says once", () => {
+  it("of its end stands in every result of an exchange, and in none of a session", async () => {
+    const results = await Promise.all(
+      [R4, R5].map(async (revision) => answered(await stage(R4, [{ revision }]), { result: { content: [] } })),
+    );
+    expect(results.map(({ result }) => (result as Loose)["_meta"])).toEqual([
+      undefined,
+      { "io.modelcontextprotocol/serverInfo": { name: "end", version: "1" } },
+    ]);
+  });
+
+  it("of changed roots is said to an end of a session, and to no other", async () => {
+    const telling = { revision: R4, capabilities: { roots: { listChanged: true } } };
+    const declares = (await import("../protocol/revisions/index.ts")).NEWEST_SESSION.lift.clientCapabilities({
+      roots: { listChanged: true },
+    });
+    const bridge = await stage(R4, [telling], { declares });
+    const { params } = (await bridge.heard("initialize")) as { params: { capabilities: Loose } };
+    expect(params.capabilities).toEqual({ roots: { listChanged: true } });
+    await answered(bridge, { result: { content: [] } });
+    bridge.callers[0]!.send({ method: "notifications/roots/list_changed" });
+    await bridge.heard("notifications/roots/list_changed");
+
+    const other = await stage(R5, [telling], { declares });
+    other.callers[0]!.send({ method: "notifications/roots/list_changed" });
+    await answered(other, { result: { resultType: "complete", content: [] } });
+    expect(other.end.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
+  });
+
+  it("is not said to an end that was not promised to hear of it", async () => {
+    const bridge = await stage(R4, [{ revision: R4, capabilities: { roots: { listChanged: true } } }]);
+    await answered(bridge, { result: { content: [] } });
+    bridge.callers[0]!.send({ method: "notifications/roots/list_changed" });
+    const listed = bridge.ask(0, { id: 2, method: "tools/list" });
+    bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools: [] } });
+    await listed;
+    expect(bridge.end.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
+  });
+});
+
+describe("a task", () => {
+  const offers = { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
+  const tools = [{ name: "job", inputSchema: { type: "object" }, execution: { taskSupport: "optional" } }];
+  const TASK = { taskId: "t", status: "working", createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "", ttl: 5 };
+
+  it.each([{ ttl: 5 }, {}, { ttl: 7, mine: true }])("is asked of the end in its caller's own words: %j", async (task) => {
+    const bridge = await stage(R4, [{ revision: R4 }], { offers });
+    const made = bridge.ask(0, { ...CALL, params: { ...CALL.params, task } });
+    bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools } });
+    const { id, params } = await bridge.heard("tools/call");
+    expect(params).toEqual({ name: "job", task });
+    bridge.end.send({ id, result: { task: TASK } });
+    expect((await made)["result"]).toMatchObject({ task: { taskId: "t", ttl: 5 } });
+  });
+});
+
+describe("a question that a caller's revision has no words for", () => {
+  const several = { type: "object", properties: { a: { type: "array", items: { type: "string", enum: ["x"] } } } };
+  const form = { mode: "form", message: "Which?", requestedSchema: several };
+  const text = { type: "text", text: "?" };
+  const sampling = { messages: [{ role: "user", content: [text, text] }], maxTokens: 1 };
+  const capabilities = { elicitation: {}, sampling: {} };
+
+  it.each([
+    ["elicitation/create", form, -32602],
+    ["sampling/createMessage", sampling, -32601],
+  ] as const)("is refused by name to an end of a session: %s", async (method, params, code) => {
+    const bridge = await stage(R4, [{ revision: R3, capabilities }]);
+    const call = bridge.ask(0, CALL);
+    const { id } = await bridge.heard("tools/call");
+    expect(await bridge.end.request({ id: "q", method, params })).toMatchObject({
+      error: { code, message: expect.stringContaining("cannot express") },
+    });
+    bridge.end.send({ id, result: { content: [] } });
+    await call;
+  });
+
+  it("is cancelled to an exchange where it is a form, and fails the tool where it is not", async () => {
+    const bridge = await stage(R5, [{ revision: R3, capabilities }]);
+    const call = bridge.ask(0, CALL);
+    const ask = (method: string, params: Loose): Loose => ({
+      resultType: "input_required",
+      inputRequests: { k: { method, params } },
+    });
+    bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], result: ask("elicitation/create", form) });
+    const again = (await bridge.heard("tools/call", 2)) as { id: unknown; params: Loose };
+    expect(again.params["inputResponses"]).toEqual({ k: { action: "cancel" } });
+    bridge.end.send({ id: again.id, result: ask("sampling/createMessage", sampling) });
+    expect((await call)["result"]).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("cannot express") }],
+    });
+  });
+});
+
+it("progress goes on rising for a session though the end begins anew with every round", async () => {
+  const bridge = await stage(R5, [{ revision: R4, capabilities: { roots: {} } }]);
+  const [caller] = bridge.callers;
+  const call = bridge.ask(0, { ...CALL, params: { ...CALL.params, _meta: { progressToken: "mine" } } });
+  const say = (message: Loose, ...values: readonly number[]): void => {
+    const { _meta } = message["params"] as { _meta: Loose };
+    for (const progress of values) {
+      bridge.end.send({ method: "notifications/progress", params: { progressToken: _meta["progressToken"], progress } });
+    }
+  };
+  const first = await bridge.heard("tools/call");
+  say(first, 1, 2);
+  bridge.end.send({
+    id: first["id"],
+    result: { resultType: "input_required", inputRequests: { r: { method: "roots/list" } } },
+  });
+  const question = await caller!.until(({ method }) => method === "roots/list");
+  caller!.send({ id: question["id"], result: { roots: [] } });
+  const second = await bridge.heard("tools/call", 2);
+  say(second, 1, 2, 3);
+  bridge.end.send({ id: second["id"], result: { resultType: "complete", content: [] } });
+  await call;
+  const seen = caller!.received.filter(({ method }) => method === "notifications/progress");
+  expect(seen.map(({ params }) => params)).toEqual([1, 2, 3].map((progress) => ({ progressToken: "mine", progress })));
+});
+
+describe("a log of an end of exchanges, on a wire that does not say for which call it is", () => {
+  const log = (data: string): Loose => ({ method: "notifications/message", params: { level: "error", data } });
+  const logs = (bridge: RawBridge): unknown[] =>
+    bridge.callers.map(({ received }) =>
+      received.flatMap(({ method, params }) => (method === log("").method ? (params as Loose)["data"] : [])),
+    );
+
+  async function twoCalls(levels: readonly (object | undefined)[]): Promise<{ bridge: RawBridge; finish(): Promise<void> }> {
+    const bridge = await stage(R5, [{ revision: R5 }, { revision: R5 }]);
+    const calls = levels.map((_meta, index) =>
+      bridge.ask(index, { ...CALL, params: { ...CALL.params, ...(_meta && { _meta }) } }),
+    );
+    const { id: one } = await bridge.heard("tools/call", 1);
+    const { id: two } = await bridge.heard("tools/call", 2);
+    const finish = async (): Promise<void> => {
+      for (const id of [one, two]) bridge.end.send({ id, result: { resultType: "complete", content: [] } });
+      await Promise.all(calls);
+    };
+    return { bridge, finish };
+  }
+
+  it("goes to the only call that wants any", async () => {
+    const { bridge, finish } = await twoCalls([undefined, LEVEL]);
+    bridge.end.send(log("of the second"));
+    await finish();
+    expect(logs(bridge)).toEqual([[], ["of the second"]]);
+  });
+
+  it("goes to nobody where calls of two callers want some", async () => {
+    const { bridge, finish } = await twoCalls([LEVEL, LEVEL]);
+    bridge.end.send(log("of one of them"));
+    await finish();
+    expect(logs(bridge)).toEqual([[], []]);
+    expect(bridge.home).toEqual([log("of one of them")]);
+  });
+
+  it("goes to no caller's listen where it may be another's", async () => {
+    const bridge = await stage(R5, [{ revision: R4 }, { revision: R5 }]);
+    await bridge.heard("subscriptions/listen");
+    const call = bridge.ask(1, CALL);
+    const { id } = await bridge.heard("tools/call");
+    bridge.end.send(log("not asked for"), { id, result: { resultType: "complete", content: [] } });
+    await call;
+    expect(logs(bridge)).toEqual([[], []]);
+  });
+
+  it("goes to a session of which several calls are under way", async () => {
+    const bridge = await stage(R5, [{ revision: R4 }]);
+    const calls = [1, 2].map((id) => bridge.ask(0, { ...CALL, id }));
+    const ids = [(await bridge.heard("tools/call", 1))["id"], (await bridge.heard("tools/call", 2))["id"]];
+    bridge.end.send(log("of one of them"));
+    for (const id of ids) bridge.end.send({ id, result: { resultType: "complete", content: [] } });
+    await Promise.all(calls);
+    expect(logs(bridge)).toEqual([["of one of them"]]);
+  });
+});

@@ -1,0 +1,96 @@
+// TypeScript that is compiled by us: what becomes of types, where lines stay, and how a fault is told. Whether Node
+// takes the outcome is shown in test/modules.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { SourceMap, type SourceMapPayload } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { load } from "./typescript-hook.ts";
+import { compile, isTypeScript } from "./typescript.ts";
+
+const SOURCE = `import type { Link } from "catenary";
+interface Options {
+  readonly prefix: string;
+}
+enum Kind { One = 1, Two }
+export const kind: Kind = Kind.Two;
+export function fail(options: Options, link?: Link): never { const text: string = options.prefix; throw new Error(text); }
+`;
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-typescript-"));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("compiling", () => {
+  it("takes types out, makes enums, and leaves every line where it was", async () => {
+    const { code } = await compile(SOURCE, "/x/mine.ts");
+    const lines = code.split("\n");
+    expect(lines[4]).toContain("var Kind;");
+    expect(lines[5]).toBe("export const kind = Kind.Two;");
+    expect(lines[6]).toContain("throw new Error(text)");
+    expect(code).not.toMatch(/interface|import type|: string/);
+  });
+
+  it("puts a map inside by which every place is found again", async () => {
+    const { code } = await compile(SOURCE, "/x/mine.ts");
+    const [, inline = ""] = /sourceMappingURL=data:application\/json;base64,(.*)$/m.exec(code) ?? [];
+    const map = JSON.parse(Buffer.from(inline, "base64").toString()) as SourceMapPayload;
+    const column = code.split("\n")[6]?.indexOf("new Error") ?? 0;
+    expect(map).toMatchObject({ sources: ["/x/mine.ts"], sourcesContent: [SOURCE] });
+    expect(new SourceMap(map).findEntry(6, column)).toMatchObject({
+      originalSource: "/x/mine.ts",
+      originalLine: 6,
+      originalColumn: SOURCE.split("\n")[6]?.indexOf("new Error"),
+    });
+  });
+
+  it("tells a fault with file, line and column, and nothing of ourselves", async () => {
+    const error: unknown = await compile("const a = 1;\nconst b: = 2;\n", "/x (1): y/mine.ts").catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(SyntaxError);
+    expect(error).toMatchObject({
+      message: "/x (1): y/mine.ts:2:10: Unexpected token",
+      stack: "SyntaxError: /x (1): y/mine.ts:2:10: Unexpected token",
+    });
+  });
+
+  it.each([
+    ["a.ts", true],
+    ["a.mts", true],
+    ["a.cts", false],
+    ["a.tsx", false],
+    ["ats", false],
+    ["a.ts.js", false],
+  ])("is for %s: %s", (file, isOurs) => {
+    expect(isTypeScript(file)).toBe(isOurs);
+  });
+});
+
+describe("the hook", () => {
+  const context = { conditions: [], format: undefined, importAssertions: {}, importAttributes: {} };
+  const next = vi.fn(async () => ({ format: "module", source: "next" }));
+
+  it("answers for TypeScript, whatever stands behind its name", async () => {
+    const file = join(folder, "a b.mts");
+    writeFileSync(file, "export const a: number = 1;\n");
+    const loaded = await load(`${pathToFileURL(file).href}?again`, context, next);
+    expect(loaded).toMatchObject({ format: "module", shortCircuit: true });
+    expect(String(loaded.source)).toMatch(/^export const a = 1;\n/);
+    expect(next).not.toHaveBeenCalled();
+  });
+
+  it.each(["file:///x/a.js", "node:fs", "data:text/javascript,1", "https://x/a.ts"])(
+    "leaves %s to Node",
+    async (url) => {
+      expect(await load(url, context, next)).toEqual({ format: "module", source: "next" });
+      expect(next).toHaveBeenLastCalledWith(url, context);
+    },
+  );
+});

@@ -1,0 +1,337 @@
+// Ends that are programs, from outside: who shares one, when it is started and stopped, what becomes of calls and
+// listens when it dies, and that what it asks comes to the call that it belongs to.
+
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { end, type End, type EndOptions } from "../../src/chain/end.ts";
+import { LinkError } from "../../src/core/errors.ts";
+import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
+
+const QUICK: EndOptions = { restart: { firstMs: 10, most: 1_000 } };
+
+function made(options: EndOptions = {}, ...args: readonly string[]): End {
+  const one = end(program(...args), { name: "program", ...QUICK, ...options });
+  onTestFinished(() => one.close());
+  return one;
+}
+
+/** Waits until the end's status is so. */
+async function until(one: End, holds: (status: ReturnType<End["status"]>) => boolean): Promise<void> {
+  await vi.waitFor(() => expect(holds(one.status())).toBe(true), { timeout: 10_000, interval: 10 });
+}
+
+beforeEach(() => {
+  vi.stubEnv("CATENARY_CACHE", folder());
+  return () => vi.unstubAllEnvs();
+});
+
+describe("sharing", () => {
+  it("gives one session to callers that are the same to the end, and others to others", async () => {
+    const one = made();
+    const [a, b, oldest, other, asked, known] = await Promise.all([
+      caller(one, SESSION),
+      caller(one, SESSION),
+      caller(one, OLDEST),
+      caller(one, EXCHANGE),
+      caller(one, SESSION, echoing),
+      caller(one, SESSION, {}, { principal: "ada" }),
+    ]);
+    const pids = await Promise.all([a, b, oldest, other, asked, known].map(({ client }) => call(client, "pid")));
+    expect(pids[1]).toBe(pids[0]);
+    expect(pids[2]).toBe(pids[0]);
+    expect(new Set(pids).size).toBe(4);
+    expect(one.status()).toMatchObject({ state: "running", sessions: 4, restarts: 0 });
+  });
+
+  it("is drawn elsewhere by a policy", async () => {
+    const shared = made({ share: "shared" });
+    const callers = await Promise.all([
+      caller(shared, SESSION),
+      caller(shared, EXCHANGE, echoing),
+      caller(shared, SESSION, {}, { principal: "ada" }),
+    ]);
+    const pids = await Promise.all(callers.map(({ client }) => call(client, "pid")));
+    expect(new Set(pids).size).toBe(1);
+
+    const perSession = made({ share: "per-session" });
+    const [a, b] = await Promise.all([caller(perSession, SESSION), caller(perSession, SESSION)]);
+    const first = await call(a.client, "pid");
+    expect(await call(a.client, "pid")).toBe(first);
+    expect(await call(b.client, "pid")).not.toBe(first);
+    await a.close();
+    await vi.waitFor(() => expect(isAlive(Number(first))).toBe(false), { timeout: 10_000 });
+
+    const perCaller = made({ share: "per-caller" });
+    const same = await Promise.all([
+      caller(perCaller, SESSION, {}, { principal: "ada" }),
+      caller(perCaller, SESSION, {}, { principal: "ada" }),
+      caller(perCaller, SESSION),
+      caller(perCaller, SESSION),
+    ]);
+    const who = await Promise.all(same.map(({ client }) => call(client, "pid")));
+    expect(who[0]).toBe(who[1]);
+    expect(new Set(who).size).toBe(3);
+  });
+
+  it("can be none: a process for each request, gone with it", async () => {
+    const one = made({ share: "per-request" });
+    const { client } = await caller(one, SESSION);
+    const pids = [await call(client, "pid"), await call(client, "pid")];
+    expect(pids[0]).not.toBe(pids[1]);
+    await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]));
+  });
+
+  it("has a bound, and the longest unused makes room", async () => {
+    const one = made({ sessions: 2 });
+    const callers = [];
+    for (const principal of ["ada", "bob", "cyd"]) {
+      const known = await caller(one, EXCHANGE, {}, { principal });
+      await call(known.client, "pid");
+      callers.push(known);
+    }
+    await until(one, ({ sessions }) => sessions === 2);
+    const progress = [callers[1], callers[2]].map(
+      (busy) =>
+        new Promise<void>((resolve) => {
+          busy?.client.callTool("slow", { ms: 60_000 }, { onProgress: () => resolve() }).catch(() => undefined);
+        }),
+    );
+    await Promise.all(progress);
+    await expect(callers[0]?.client.callTool("pid")).rejects.toThrow(/all 2 sessions with the end program are in use/);
+  });
+});
+
+describe("the style", () => {
+  it.each([SESSION, EXCHANGE])("is the caller's where the end speaks both: %s", async (revision) => {
+    const one = made();
+    const { client } = await caller(one, revision);
+    await call(client, "pid");
+    expect(one.status().revision).toBe(revision);
+  });
+
+  it.each([
+    [SESSION, EXCHANGE],
+    [EXCHANGE, SESSION],
+  ])("is the end's where it speaks one: a caller of %s, an end of %s", async (mine, its) => {
+    const one = made({}, "--revisions", its);
+    const { client } = await caller(one, mine, echoing);
+    expect(await call(client, "ask", { name: "x" })).toBe("x: Who is x?");
+    expect(one.status().revision).toBe(its);
+  });
+});
+
+describe("questions of an end that does not say whom it asks", () => {
+  it("come to their calls, which wait for each other only then", async () => {
+    const one = made({}, "--revisions", SESSION);
+    const { client } = await caller(one, EXCHANGE, echoing);
+    const asks = ["a", "b", "c"].map((name) => call(client, "ask", { name }));
+    expect(await Promise.all(asks)).toEqual(["a: Who is a?", "b: Who is b?", "c: Who is c?"]);
+
+    const quiet = await caller(one, EXCHANGE);
+    const slow = quiet.client.callTool("slow", { ms: 60_000 });
+    slow.catch(() => undefined);
+    expect(await call(quiet.client, "pid")).toMatch(/^\d+$/);
+  });
+
+  it("go to nobody but the caller who is called for, however many there are", async () => {
+    const one = made({}, "--revisions", SESSION);
+    const names = ["ada", "bob", "cyd", "dot"];
+    const answers = await Promise.all(
+      names.map(async (name) => {
+        const elicit = async ({ message }: { message: string }) => ({
+          action: "accept" as const,
+          content: { answer: `${name} of ${message}` },
+        });
+        const { client } = await caller(one, EXCHANGE, { elicit });
+        return call(client, "ask", { name });
+      }),
+    );
+    expect(answers).toEqual(names.map((name) => `${name}: ${name} of Who is ${name}?`));
+  });
+});
+
+describe("callers without sessions", () => {
+  it("share one session of an end that has none, whatever they can be asked", async () => {
+    const one = made();
+    const callers = await Promise.all([caller(one, EXCHANGE), caller(one, EXCHANGE, echoing)]);
+    const pids = await Promise.all(callers.map(({ client }) => call(client, "pid")));
+    expect(new Set(pids).size).toBe(1);
+  });
+
+  it("have one for each kind of them at an end that has sessions, also where all come at once", async () => {
+    const one = made({}, "--revisions", SESSION);
+    const quiet = await caller(one, EXCHANGE);
+    const asked = await caller(one, EXCHANGE, echoing);
+    const pids = await Promise.all([quiet, asked, quiet, asked].map(({ client }) => call(client, "pid")));
+    expect(pids.slice(0, 2)).toEqual(pids.slice(2));
+    expect(new Set(pids).size).toBe(2);
+    expect(await call(asked.client, "ask", { name: "x" })).toBe("x: Who is x?");
+    await expect(quiet.client.callTool("ask", { name: "x" })).rejects.toThrow(/has not declared .* elicitation/);
+  });
+
+  it("are not held up by a call that waits for its caller", async () => {
+    const one = made({}, "--revisions", SESSION);
+    let answer = (): void => undefined;
+    const elicit = async ({ message }: { message: string }) => {
+      if (message === "Who is first?") await new Promise<void>((resolve) => (answer = resolve));
+      return { action: "accept" as const, content: { answer: message } };
+    };
+    const { client } = await caller(one, EXCHANGE, { elicit });
+    const first = call(client, "ask", { name: "first" });
+    const second = call(client, "ask", { name: "second" });
+    expect(await second).toBe("second: Who is second?");
+    expect(await call(client, "ask", { name: "third" })).toBe("third: Who is third?");
+    answer();
+    expect(await first).toBe("first: Who is first?");
+    expect(one.status().sessions).toBe(2);
+  });
+});
+
+describe("two callers with sessions of their own", () => {
+  it("who can be asked have each a session at an end that does not say whom it asks", async () => {
+    const one = made();
+    const callers = await Promise.all(
+      ["ada", "bob"].map(async (name) => {
+        const elicit = async ({ message }: { message: string }) => ({
+          action: "accept" as const,
+          content: { answer: `${name} of ${message}` },
+        });
+        return { name, ...(await caller(one, SESSION, { elicit })) };
+      }),
+    );
+    const answers = await Promise.all(callers.map(({ client, name }) => call(client, "ask", { name })));
+    expect(answers).toEqual(["ada: ada of Who is ada?", "bob: bob of Who is bob?"]);
+    expect(one.status().sessions).toBe(2);
+    await Promise.all(callers.map(({ close }) => close()));
+    await until(one, ({ sessions }) => sessions === 0);
+  });
+});
+
+describe("a life", () => {
+  it("is begun once for all who come at once", async () => {
+    const one = made();
+    const { client } = await caller(one, EXCHANGE);
+    const pids = await Promise.all(Array.from({ length: 20 }, () => call(client, "pid")));
+    expect(new Set(pids).size).toBe(1);
+    expect(one.status().sessions).toBe(1);
+  });
+
+  it("begins when something is needed that the catalogue of the life before does not tell", async () => {
+    const first = made();
+    const before = await caller(first, SESSION);
+    const tools = await before.client.listTools();
+    await call(before.client, "pid");
+    // Read some time after the start; closing waits for nobody.
+    await vi.waitFor(async () => {
+      const again = made();
+      const { client, close } = await caller(again, SESSION);
+      expect(await client.listTools()).toEqual(tools);
+      expect(again.status().state).toBe("asleep");
+      await close();
+    });
+    const later = made();
+    const { client } = await caller(later, SESSION);
+    expect(await client.listTools()).toEqual(tools);
+    expect(later.status()).toMatchObject({ state: "asleep", sessions: 0 });
+    expect(await call(client, "pid")).toBe(String(later.status().pids[0]));
+  });
+
+  it("ends when nobody has needed it for a while, and callers see no difference", async () => {
+    const one = made({ idle: 50 });
+    const { client } = await caller(one, SESSION);
+    const pid = await call(client, "pid");
+    const tools = await client.listTools();
+    await until(one, ({ state }) => state === "asleep");
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false));
+    expect(await client.listTools()).toEqual(tools);
+    expect(one.status().state).toBe("asleep");
+    expect(await call(client, "pid")).not.toBe(pid);
+  });
+
+  it("does not end while a resource is subscribed to", async () => {
+    const one = made({ idle: 30 });
+    const { client } = await caller(one, SESSION);
+    const listening = await client.listen({ resourceSubscriptions: ["board://one"] }, () => undefined);
+    const pid = await call(client, "pid");
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(await call(client, "pid")).toBe(pid);
+    await listening.close();
+    await until(one, ({ state }) => state === "asleep");
+  });
+});
+
+describe("a death", () => {
+  it("answers what was under way with an error that names the end, and the next call gets a new life", async () => {
+    const one = made();
+    const { client } = await caller(one, EXCHANGE);
+    const pid = await call(client, "pid");
+    const slow = client.callTool("slow", { ms: 60_000 });
+    await expect(client.callTool("exit")).rejects.toThrow(/The end program failed: .* exited with code 7/);
+    await expect(slow).rejects.toThrow(/The end program failed/);
+    expect(await call(client, "pid")).not.toBe(pid);
+    expect(one.status()).toMatchObject({ state: "running", restarts: 1 });
+  });
+
+  it("does not break a listen: it is granted once, and what may have been missed is told", async () => {
+    const one = made();
+    const { client } = await caller(one, SESSION);
+    const events: string[] = [];
+    const hear = ({ method, params }: { method: string; params?: Record<string, unknown> }): void =>
+      void events.push(`${method} ${String(params?.["uri"] ?? "")}`.trim());
+    await client.listen({ toolsListChanged: true, resourceSubscriptions: ["board://one"] }, hear);
+    await client.callTool("exit").catch(() => undefined);
+    await until(one, ({ state, restarts }) => state === "running" && restarts === 1);
+    await vi.waitFor(() => expect(events).toContain("notifications/resources/updated board://one"));
+    events.length = 0;
+    await call(client, "write", { text: "again" });
+    await vi.waitFor(() => expect(events).toEqual(["notifications/resources/updated board://one"]));
+  });
+
+  it("comes five times in three minutes, and then the end is left alone and says so", async () => {
+    const fail = join(folder(), "fail");
+    writeFileSync(fail, "");
+    const one = made({ restart: { firstMs: 5 } }, "--fail", fail);
+    const context = await caller(async (request, given) => {
+      if (request.method === "server/discover") return { capabilities: { tools: {} }, supportedVersions: [EXCHANGE] };
+      return one(request, given);
+    }, EXCHANGE);
+    for (let time = 0; time < 5; time += 1) {
+      await expect(context.client.callTool("pid")).rejects.toThrow(/told to fail/);
+    }
+    expect(one.status().state).toBe("stopped");
+    rmSync(fail);
+    const left = /The end program has failed 5 times in 3 minutes and is left alone for \d+ s; .*told to fail/s;
+    await expect(context.client.callTool("pid")).rejects.toThrow(left);
+  });
+});
+
+describe("an end", () => {
+  it("may be a handler, which is called as it is", async () => {
+    let closed = 0;
+    const handler = async (): Promise<{ ok: true }> => ({ ok: true });
+    const one = end(Object.assign(handler, { close: () => void (closed += 1) }));
+    expect(one.status()).toMatchObject({ state: "running", target: "in this process" });
+    await one.close();
+    expect([closed, one.status().state]).toEqual([1, "closed"]);
+  });
+
+  it("says what is wrong with its options", () => {
+    expect(() => end(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
+    expect(() => end(program(), { revision: "2020-01-01" })).toThrow(/2020-01-01/);
+    expect(() => end(program(), { idle: -1 })).toThrow(/`idle`/);
+  });
+
+  it("says that a program cannot be started, and does not name its arguments", async () => {
+    const one = end({ command: "/there/is/no/such-program", args: ["--token", "secret"] });
+    const home = await caller(async (request, context) => {
+      if (request.method === "server/discover") return { capabilities: { tools: {} }, supportedVersions: [EXCHANGE] };
+      return one(request, context);
+    }, EXCHANGE);
+    const failure = await home.client.callTool("pid").catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect(String(failure)).toMatch(/such-program/);
+    expect(String(failure)).not.toMatch(/secret/);
+    expect(failure).not.toBeInstanceOf(LinkError);
+  });
+});

@@ -1,0 +1,54 @@
+// A server as a program of its own, for ends that are started: its tools tell which process answers, ask their caller,
+// end the process, and change what it offers. `--revisions a,b` bounds what it speaks; `--fail FILE` ends it at once
+// for as long as there is such a file; `--log FILE` gets a line for each call that ran.
+
+import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as after } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { createServer, serve } from "catenary";
+
+const { values } = parseArgs({
+  options: { revisions: { type: "string" }, fail: { type: "string" }, log: { type: "string" }, tool: { type: "string" } },
+});
+if (values.fail !== undefined && existsSync(values.fail)) {
+  console.error("the program was told to fail");
+  process.exit(3);
+}
+
+const plain = { inputSchema: { type: "object" } };
+const note = (args) => ({ type: "object", properties: args });
+let board = "empty";
+
+const server = createServer({ name: "program", version: "1" })
+  .tool("pid", plain, () => String(process.pid))
+  .tool("echo", { inputSchema: note({ text: { type: "string" } }) }, ({ text }) => {
+    if (values.log !== undefined) appendFileSync(values.log, `${text}\n`);
+    return text;
+  })
+  .tool("slow", { inputSchema: note({ ms: { type: "number" } }) }, async ({ ms }, context) => {
+    context.progress(1, 2);
+    await after(ms, undefined, { signal: context.signal }).catch(() => undefined);
+    return String(process.pid);
+  })
+  .tool("ask", { inputSchema: note({ name: { type: "string" } }) }, async ({ name }, context) => {
+    const requestedSchema = { type: "object", properties: { answer: { type: "string" } } };
+    const { content } = await context.ask.elicit({ message: `Who is ${name}?`, requestedSchema });
+    return `${name}: ${content?.answer}`;
+  })
+  .tool("roots", plain, async (_args, context) => JSON.stringify((await context.ask.roots()).roots))
+  .tool("exit", plain, () => {
+    process.exit(7);
+  })
+  .tool("grow", plain, () => {
+    server.tool(`grown-${process.pid}`, plain, () => "grown");
+    return "grown";
+  })
+  .tool("write", { inputSchema: note({ text: { type: "string" } }) }, ({ text }) => {
+    board = text;
+    server.updated("board://one");
+    return "written";
+  })
+  .resource("board://one", { name: "board" }, () => board);
+
+if (values.tool !== undefined) server.tool(values.tool, plain, () => String(process.pid));
+await serve(server, values.revisions === undefined ? {} : { revisions: values.revisions.split(",") });

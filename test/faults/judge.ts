@@ -1,0 +1,79 @@
+// What the calls, the kills and the file of what ran say together: whether each call was answered as it may be, whether
+// any ran twice, and how long after a kill those were answered that it hit.
+
+import type { Call } from "./callers.ts";
+
+export interface Kill {
+  readonly pid: number;
+  readonly at: number;
+}
+
+export interface Verdict {
+  readonly results: number;
+  readonly errors: number;
+  /** Kills that hit at least one call. */
+  readonly hits: number;
+  /** Milliseconds from a kill to the error that it made of a call, the shortest first. */
+  readonly struck: readonly number[];
+  /** The same for calls that had not begun, were sent to the process that came next, and got their result. */
+  readonly carried: readonly number[];
+  readonly faults: readonly string[];
+}
+
+/** An error may come of a kill that was shortly before the call: the gateway has not heard of it yet. */
+const BEFORE_MS = 1_000;
+
+export function judge(calls: readonly Call[], kills: readonly Kill[], log: string): Verdict {
+  const { ranIn, whose, faults } = read(log);
+  const struck: number[] = [];
+  const carried: number[] = [];
+  const hit = new Set<Kill>();
+  const killOf = new Map(kills.map((kill) => [kill.pid, kill]));
+  const mayBeOf = (call: Call, { pid }: Kill): boolean => {
+    const owner = whose.get(pid);
+    return owner === undefined || owner === `${call.end} ${call.group}`;
+  };
+  for (const call of calls) {
+    const pid = ranIn.get(call.text);
+    const near = kills.filter(
+      (kill) => kill.at > call.sentAt - BEFORE_MS && kill.at < call.answeredAt && mayBeOf(call, kill),
+    );
+    if (call.outcome === "open") faults.push(`${call.text} was not answered: ${call.words}`);
+    else if (call.outcome === "result") {
+      if (call.words !== `${pid} ${call.text}`) faults.push(`${call.text} got ${call.words}, and ran in ${pid}`);
+      const first = near.find((kill) => kill.at > call.sentAt && kill.pid !== pid && whose.has(kill.pid));
+      if (first !== undefined) carried.push(call.answeredAt - first.at);
+    } else {
+      // Known where it ran; else the last kill that can have been it, perhaps of a process that was only starting.
+      const kill = pid === undefined ? near.at(-1) : killOf.get(pid);
+      if (kill === undefined) faults.push(`${call.text} failed, and nothing was killed: ${call.words}`);
+      else {
+        struck.push(call.answeredAt - kill.at);
+        hit.add(kill);
+      }
+      if (!call.words.includes(`The end ${call.end} `)) faults.push(`${call.text}: nobody is named by: ${call.words}`);
+    }
+  }
+  return {
+    results: calls.filter(({ outcome }) => outcome === "result").length,
+    errors: calls.filter(({ outcome }) => outcome === "error").length,
+    hits: hit.size,
+    struck: struck.toSorted((a, b) => a - b),
+    carried: carried.toSorted((a, b) => a - b),
+    faults,
+  };
+}
+
+function read(log: string): { ranIn: Map<string, number>; whose: Map<number, string>; faults: string[] } {
+  const ranIn = new Map<string, number>();
+  const whose = new Map<number, string>();
+  const faults: string[] = [];
+  for (const line of log.split("\n")) {
+    const [verb, pid, first = "", second] = line.split(" ");
+    if (verb === "here") whose.set(Number(pid), `${first} ${second}`);
+    if (verb !== "ran") continue;
+    if (ranIn.has(first)) faults.push(`${first} ran in ${ranIn.get(first)} and again in ${pid}`);
+    ranIn.set(first, Number(pid));
+  }
+  return { ranIn, whose, faults };
+}

@@ -1,0 +1,28 @@
+import { it } from "vitest";
+import { Stage } from "./chain-arrange.ts";
+import { answering } from "./chain-features.ts";
+it("tries", async () => {
+      const stage = new Stage();
+      const heard = { logs: [] as any[], asked: [] as string[] };
+      const client = await stage.flow("2026-07-28", { front: "http", back: "http", end: "2025-11-25" }, answering("ada", heard));
+      const go = async (name: string, p: () => Promise<unknown>) => { const t = performance.now(); const r = await Promise.race([p().then((x) => JSON.stringify(x), (e) => String(e)), new Promise((r) => setTimeout(() => r("HUNG"), 6000))]); console.log(name, r, Math.round(performance.now() - t)); };
+      const handle = await client.startTool("hold", { name: "x" });
+      console.log(handle.id);
+      const seen: any[] = [];
+      const looking = (async () => { for await (const { status } of handle) seen.push(status); })();
+      await go("task", async () => (await client.task(handle.id)).status);
+      await go("release", () => client.callTool("release", { name: "x" }));
+      await go("result", () => handle.result());
+      await go("looking", () => looking);
+      console.log(seen);
+      const asking = await client.startTool("task-ask", { name: "x" });
+      await go("ask", () => asking.result());
+      const left = await client.startTool("hold", { name: "y" });
+      const w = left.result(); w.catch(() => {});
+      await go("cancel", () => left.cancel());
+      await go("wait", () => w);
+      await go("left", () => client.callTool("left"));
+      await go("status", async () => (await client.task(left.id)).status);
+      await go("none", async () => (await client.task("none")).status);
+      await stage.close();
+}, 120000);

@@ -1,0 +1,177 @@
+// Configs that are wrong, each in one way: their variables, inputs, chains, and what they say of the gateway itself.
+
+import type { Mistake } from "./config-mistakes.ts";
+
+export const ELSEWHERE: readonly Mistake[] = [
+  [
+    "a variable that is not set",
+    '{"mcpServers": {"a": {\n  "command": "x",\n  "env": {"\\u0041": "a\\n${MISSING} ${API_KEY}"}\n}}}',
+    "unseen",
+    "3:25 error: The variable MISSING is not set; set it in the environment, or write ${MISSING:-...} with a value to use instead",
+  ],
+  [
+    "an unset variable of VS Code",
+    '{"mcpServers": {"a": {"url": "https://x", "headers": {"A": "${env:MISSING}"}}}}',
+    "unseen",
+    "1:61 error: The variable MISSING is not set; set it in the environment, or write ${MISSING:-...} with a value to use instead",
+  ],
+  [
+    "a default with a variable in it",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${A:-${B}}"]}}}',
+    "unseen",
+    "1:49 error: The default of A has a variable in it; write a plain text after the :-",
+  ],
+  [
+    "a variable of another scope",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${command:pick}"]}}}',
+    "unseen",
+    "1:49 error: There is no ${command:...} here; there are ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}",
+  ],
+  [
+    "what names no variable",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${a b}", "${", "$${fine}"]}}}',
+    "unseen",
+    "1:49 warning: This ${...} names no variable and is left as it is; if it is meant so, write $${a b} and nothing is said; variables are written ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}",
+    "1:59 warning: This ${ names no variable and is left as it is; if it is meant so, write $${ and nothing is said; variables are written ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}",
+  ],
+  [
+    "an input that is not declared",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${input:key}"]}}}',
+    "unseen",
+    '1:49 error: There is no input "key"; declare it in "inputs"',
+  ],
+  [
+    "an input with a misspelt type",
+    '{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"id": "a", "type": "promptstring"}]}',
+    "seen",
+    "1:72 error: inputs[0].type must be one of promptString, pickString, command; did you mean promptString?",
+  ],
+  [
+    "an input without an id",
+    '{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"type": "promptString"}]}',
+    "seen",
+    '1:52 error: inputs[0] has no "id"; give it one, by which ${input:...} names it',
+  ],
+  [
+    "two inputs of one name",
+    '{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"id": "a", "type": "promptString"}, {"id": "a", "type": "command"}]}',
+    "unseen",
+    '1:96 error: inputs[1].id is "a", as another input is; keep one of them, or rename it',
+  ],
+  [
+    "a chain that is a text",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": "log"}',
+    "seen",
+    '1:50 error: chain must be a list of links, such as ["log", {"use": "./mine.ts"}], and is a text',
+  ],
+  [
+    "a link that there is not",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": ["logs"]}',
+    "seen",
+    '1:51 error: There is no link "logs"; did you mean log?',
+  ],
+  [
+    "a path as the name of a link",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": ["./mine.ts"]}',
+    "seen",
+    '1:51 error: There is no link "./mine.ts"; a module of your own is written {"use": "./mine.ts"}',
+  ],
+  [
+    "two links in one object",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": [{"log": {}, "retry": {}}]}',
+    "seen",
+    '1:51 error: chain[0] has more than one name in it, and a link has one; give each an object of its own: {"log": ...}, {"retry": ...}',
+  ],
+  [
+    "a link that is nothing",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": [{}, 1]}',
+    "seen",
+    '1:51 error: chain[0] names no link; write "log", {"log": {...}} or {"use": "./mine.ts"}',
+    '1:55 error: chain[1] must be a link: "log", {"log": {...}} or {"use": "./mine.ts"}, and is a number',
+  ],
+  [
+    "a module as a link that is not there",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": [{"use": "./nowhere.ts"}]}',
+    "unseen",
+    "1:59 error: chain[0].use names a file that is not there; looked for at FOLDER/nowhere.ts",
+  ],
+  [
+    "a module as a link with a key that there is not",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": [{"use": "./mine.mjs", "option": {}}]}',
+    "seen",
+    "1:59 error: chain[0].use names a file that is not there; looked for at FOLDER/mine.mjs",
+    "1:73 error: chain[0].option is not known; did you mean options?",
+  ],
+  [
+    "a link for one end that there is not",
+    '{"mcpServers": {"a": {"command": "x", "use": ["lo"]}}}',
+    "seen",
+    '1:47 error: There is no link "lo"; did you mean log?',
+  ],
+  [
+    "a port out of range",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"port": 70000}}',
+    "seen",
+    "1:60 error: listen.port must be a whole number from 0 (any that is free) to 65535",
+  ],
+  [
+    "a port that is a text",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"port": "3000"}}',
+    "seen",
+    "1:60 error: listen.port must be a whole number from 0 (any that is free) to 65535, and is a text; write it without quotes",
+  ],
+  [
+    "a port from a variable that is no number",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"port": "${API_KEY}"}}',
+    "unseen",
+    "1:60 error: listen.port must be a whole number from 0 (any that is free) to 65535, once its variables are put in",
+  ],
+  [
+    "a path without a slash",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"path": "mcp"}}',
+    "seen",
+    '1:60 error: listen.path must begin with a slash; write "/mcp"',
+  ],
+  [
+    "an empty host",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"host": ""}}',
+    "seen",
+    "1:60 error: listen.host is empty; write something, or leave it out",
+  ],
+  [
+    "a token that nobody can send",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"token": "two words"}}',
+    "seen",
+    "1:61 error: listen.token is none that a caller could send; a token is made of letters, digits and - . _ ~ + /, with = at its end",
+  ],
+  [
+    "a token that is empty",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"token": "${EMPTY}"}}',
+    "unseen",
+    "1:61 error: listen.token is none that a caller could send, once its variables are put in; a token is made of letters, digits and - . _ ~ + /, with = at its end",
+  ],
+  [
+    "a key of listen that there is not",
+    '{"mcpServers": {"a": {"command": "x"}}, "listen": {"prot": 1}}',
+    "seen",
+    "1:52 error: listen.prot is not known; did you mean port?",
+  ],
+  [
+    "a limit that there is not",
+    '{"mcpServers": {"a": {"command": "x"}}, "limits": {"messagebytes": 1}}',
+    "seen",
+    "1:52 error: limits.messagebytes is not known; did you mean messageBytes?",
+  ],
+  [
+    "a limit of nothing",
+    '{"mcpServers": {"a": {"command": "x"}}, "limits": {"depth": 0}}',
+    "seen",
+    "1:61 error: limits.depth must be a number above 0",
+  ],
+  [
+    "names that there are not",
+    '{"mcpServers": {"a": {"command": "x"}}, "names": "sometimes"}',
+    "seen",
+    '1:50 error: names must be one of "when-needed", "always"',
+  ],
+];

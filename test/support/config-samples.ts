@@ -1,0 +1,115 @@
+// Texts of configs that several tests read and that are right: files as people have them from other programs, and one
+// that says everything. Those that are wrong are in config-mistakes.
+
+export interface GoodSample {
+  readonly name: string;
+  /** Where it stands, below a folder of its own. */
+  readonly path?: string;
+  readonly text: string;
+  readonly ends: readonly string[];
+}
+
+/** Set while the samples are read; none of these values may ever be told. */
+export const ENVIRONMENT: Readonly<Record<string, string>> = {
+  API_KEY: "s3cret-of-the-api",
+  TOKEN: "s3cret.token",
+  PORT: "4000",
+  NOT_A_URL: "s3cret-host",
+  EMPTY: "",
+};
+
+export const GOOD: readonly GoodSample[] = [
+  {
+    name: "Claude Desktop",
+    text: `{
+  "globalShortcut": "Ctrl+Space",
+  "mcpServers": {
+    "filesystem": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"],
+      "env": { "DEBUG": "1" }
+    },
+    "memory": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"] }
+  }
+}`,
+    ends: ["filesystem", "memory"],
+  },
+  {
+    name: "Claude Code",
+    path: ".mcp.json",
+    text: `{ "mcpServers": {
+  "api": { "type": "http", "url": "https://api.example.com/mcp", "headers": { "Authorization": "Bearer \${API_KEY}" } },
+  "old": { "type": "sse", "url": "\${BASE:-https://api.example.com}/sse" }
+} }`,
+    ends: ["api", "old"],
+  },
+  {
+    name: "Cursor",
+    path: ".cursor/mcp.json",
+    text: `{
+  "mcpServers": {
+    "local": { "command": "node", "args": ["\${workspaceFolder}/server.js"], "env": { "KEY": "\${env:API_KEY}" } },
+    "remote": { "url": "http://localhost:3000/mcp", "headers": { "X-Key": "\${env:API_KEY}" } },
+  },
+}`,
+    ends: ["local", "remote"],
+  },
+  {
+    name: "VS Code",
+    path: ".vscode/mcp.json",
+    text: `{
+  // asked for once
+  "inputs": [
+    { "type": "promptString", "id": "api-key", "description": "The key", "password": true },
+    { "type": "pickString", "id": "where", "options": ["eu", { "label": "America", "value": "us" }], "default": "eu" },
+    { "type": "command", "id": "unused", "command": "extension.find" }
+  ],
+  "servers": {
+    "files": {
+      "type": "stdio", "command": "npx", "args": ["-y", "files", "\${input:where}"],
+      "env": { "API_KEY": "\${input:api-key}", "RETRIES": 3 },
+      "envFile": "\${workspaceFolder}/.env",
+      "dev": { "watch": "src/**" }
+    },
+    "web": { "type": "http", "url": "https://\${input:where}.example.com/mcp", "gallery": true },
+  },
+}`,
+    ends: ["files", "web"],
+  },
+  {
+    name: "Cline",
+    text: `{ "mcpServers": {
+  "a": { "command": "uvx", "args": ["a"], "disabled": false, "autoApprove": ["x"], "alwaysAllow": [], "timeout": 60000 },
+  "b": { "command": "uvx", "disabled": true, "env": { "K": "\${NOT_SET_ANYWHERE}" } },
+  "c": { "url": "https://example.com/mcp", "type": "streamableHttp", "headers": {}, "icon": "x.png" }
+} }`,
+    ends: ["a", "c"],
+  },
+  {
+    name: "everything",
+    text: `\uFEFF{
+  "$schema": "./schema.json",
+  "name": "office",
+  "instructions": "Notes and \${EMPTY:-more}; a literal $\${VAR}.",
+  "names": "always",
+  "mcpServers": {
+    "notes": {
+      "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio",
+      "share": "per-caller", "timeout": { "idleMs": 1000, "totalMs": 2000 }, "startTimeout": 5000, "idle": 0,
+      "restart": { "most": 3, "windowMs": 60000, "firstMs": 100, "maxMs": 1000 },
+      "use": [{ "use": "./mine.mjs", "options": { "key": "\${API_KEY}" }, "name": "own" }]
+    },
+    "mine": { "module": "./server.mjs", "share": "\${SHARE:-shared}" }
+  },
+  "servers": { "web": { "url": "https://example.com/mcp", "timeout": "\${WAIT:-3000}" } },
+  "inputs": [],
+  "chain": ["log", { "log": {} }, { "timeout": 3000 }, { "rate-limit": { "calls": 100, "per": "minute" } }],
+  "listen": {
+    "host": "127.0.0.1", "port": "\${PORT}", "path": "/mcp",
+    "allowedHosts": ["notes.example.com"], "allowedOrigins": ["https://app.example.com"], "token": "\${TOKEN}"
+  },
+  "limits": { "messageBytes": 1000000, "sessions": 10 }
+}`,
+    ends: ["notes", "mine", "web"],
+  },
+];
