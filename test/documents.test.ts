@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { checkConfig } from "../src/config/index.ts";
 import { codeOf } from "../src/protocol/errors.ts";
 import type { ErrorKind } from "../src/protocol/errors.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
@@ -97,7 +98,10 @@ describe("the pages", () => {
 });
 
 describe("the examples in TypeScript", () => {
-  const pages = ["README", "docs/guide", "docs/http", "docs/client", "docs/oauth"];
+  const pages = [
+    "README",
+    ...["guide", "chain", "links", "config", "http", "client", "oauth"].map((name) => `docs/${name}`),
+  ];
   const examples = pages.flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
   const runnable = examples.filter(({ prints }) => prints !== undefined);
   const stage = new Stage(ROOT, examples);
@@ -116,9 +120,19 @@ describe("the examples in TypeScript", () => {
     expect(await stage.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
   });
 
+  const configs = ["chain", "config"].flatMap((page) =>
+    codeBlocks(read(`docs/${page}.md`))
+      .filter(({ language }) => language === "json")
+      .map(({ line, code }) => ({ name: `${page}-${line}`, code })),
+  );
+
+  it.each(configs)("$name is a config that can be used", async ({ code }) => {
+    expect(await checkConfig(code, stage.path("catenary.json"), { env: { BOARD_TOKEN: "t" } })).toEqual([]);
+  });
+
   it("are served in both ways that the guide names", async () => {
     const files = examples.flatMap(({ file }) => file ?? []);
-    expect(files).toEqual(["notes.js", "served.js", "issuer.ts"]);
+    expect(files).toEqual(["notes.js", "served.js", "leave.ts", "issuer.ts"]);
     const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
     const alive = { code: 0, stdout: '{"jsonrpc":"2.0","id":1,"result":{}}\n', stderr: "" };
     expect(await stage.run("notes.js", [], ping)).toEqual(alive);

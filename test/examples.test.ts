@@ -134,6 +134,60 @@ describe("examples/conversation", () => {
   });
 });
 
+describe("examples/gateway", () => {
+  it("merges three ends, asks the person in a link of its own, and carries what an end asks", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/gateway/main.js");
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      "Connected to harbour, which has city, coast, pharo",
+      "Tool city.get_weather",
+      "Tool city.forecast",
+      "Tool report_sighting",
+      "Tool coast.get_weather",
+      "Tool coast.forecast",
+      "Template pharo://class/{className}",
+      "The weather in New York is 72°F and sunny.",
+      'Asked: May report_sighting be called with {"location":"London"}?',
+      "Asked: What does the sky over London look like?",
+      "Thank you. London is cloudy.",
+      'Asked: May report_sighting be called with {"location":"Tokyo"}?',
+      "The person did not want report_sighting to be called.",
+      "Pharo 13.0",
+      "city: running, 0 restarts",
+      "coast: running, 0 restarts",
+      "pharo: running, 0 restarts",
+      "",
+    ]);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+
+  it.each(REVISIONS.slice(-2).map(({ name }) => name))("asks each thing once of a client of %s", async (revision) => {
+    const asked: string[] = [];
+    const client = await connect(
+      { command: process.execPath, args: ["dist/cli/main.js", "serve", "examples/gateway/catenary.json"], cwd: root },
+      {
+        revision,
+        elicit: ({ message }) => {
+          asked.push(message);
+          return { action: "accept", content: message.startsWith("May ") ? {} : { sky: "cloudy" } };
+        },
+      },
+    );
+    try {
+      const { content } = await client.callTool("report_sighting", { location: "London" });
+      expect(content).toEqual([{ type: "text", text: "Thank you. London is cloudy." }]);
+      expect(asked).toEqual([
+        'May report_sighting be called with {"location":"London"}?',
+        "What does the sky over London look like?",
+      ]);
+    } finally {
+      await client.close();
+    }
+  });
+});
+
 describe("example servers", () => {
   const clients: Client[] = [];
   const open = async (...args: string[]): Promise<Client> => {
@@ -199,7 +253,7 @@ it("every example has a README that says how to run it", () => {
   const folders = readdirSync(new URL("../examples/", import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "pharo", "weather"]);
+  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "gateway", "pharo", "weather"]);
   for (const name of folders) {
     const readme = readFileSync(new URL(`../examples/${name}/README.md`, import.meta.url), "utf8");
     expect(readme).toContain(`node examples/${name}/main.js`);

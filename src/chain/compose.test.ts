@@ -143,6 +143,16 @@ it("names a link that answers with no result, or passes on no request", async ()
   expect(bare).toMatchObject({ message: expect.stringContaining("The link bare called next without") as string });
 });
 
+it("lets no link trip over an end that answers with no result", async () => {
+  const reading = link("reading", async (request, context, next) => ({
+    seen: Object.keys(await next(request, context)),
+  }));
+  expect(await failureOf([reading], (async () => undefined) as never)).toMatchObject({
+    kind: "protocol",
+    message: "The end answered tools/call with something that is no result",
+  });
+});
+
 it("ends the request of a link that fails over a notification, and spares the end", async () => {
   const failing = (fail: () => unknown): Link =>
     link("hearing", (request, context, next) => next(request, { ...context, notify: fail }));
@@ -152,20 +162,23 @@ it("ends the request of a link that fails over a notification, and spares the en
     },
     () => Promise.reject(new Error("deaf")),
   ];
+  const listen = { method: "subscriptions/listen", params: { notifications: {} } };
   for (const fail of fails) {
-    const caller = loneCaller();
-    let heard: AbortSignal | undefined;
-    const end: Handler = (_request, context) => {
-      heard = context.signal;
-      expect(() => context.notify({ method: "notifications/progress" })).not.toThrow();
-      return new Promise(() => undefined);
-    };
-    const error = await compose([through, failing(fail)], end)(call("a"), caller.context).catch(
-      (thrown: unknown) => thrown,
-    );
-    expect(error).toMatchObject({ message: "The link hearing failed at notifications/progress: deaf" });
-    expect(heard?.aborted).toBe(true);
-    expect(caller.said).toEqual([]);
+    for (const request of [call("a"), listen]) {
+      const caller = loneCaller();
+      let inner: AbortSignal | undefined;
+      const end: Handler = (_request, context) => {
+        inner = context.signal;
+        expect(() => context.notify({ method: "notifications/progress" })).not.toThrow();
+        return new Promise(() => undefined);
+      };
+      const outcome = compose([through, failing(fail)], end)(request, caller.context);
+      const error = await outcome.catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ message: "The link hearing failed at notifications/progress: deaf" });
+      // What would stand for ever is ended; a call comes to its end by itself.
+      expect(inner?.aborted).toBe(request === listen);
+      expect(caller.said).toEqual([]);
+    }
   }
 });
 

@@ -10,13 +10,23 @@ import { attempt } from "../core/promises.ts";
 import { textOf } from "../core/text.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
-import { following, type Following } from "./following.ts";
+import { following } from "./following.ts";
 
 export function compose(links: readonly Link[], handler: Handler): Handler {
+  if (links.length === 0) return handler;
   return links.reduceRight<Handler>(
     (next, link) => (request, context) => new Passage(link, next, context).run(request),
-    handler,
+    answering(handler),
   );
+}
+
+/** Links may rely on a result where one comes: what an end does wrong is no fault of the link that trips over it. */
+function answering(handler: Handler): Handler {
+  return async (request, context) => {
+    const result: unknown = await handler(request, context);
+    if (isObject(result)) return result;
+    throw new LinkError("protocol", `The end answered ${request.method} with something that is no result`);
+  };
 }
 
 /** One request on its way through one link. */
@@ -26,8 +36,6 @@ class Passage {
   readonly #context: Context;
   /** Failures from behind the link: they are not its own. */
   readonly #passed: unknown[] = [];
-  /** Ends what is behind; there where the link wants to hear what comes from there. */
-  readonly #stops = new Set<Following>();
   #reject: (error: unknown) => void = () => undefined;
 
   constructor(link: Link, behind: Handler, context: Context) {
@@ -54,43 +62,31 @@ class Passage {
       const message = `The link ${this.#link.name} called next without a request and a context: next(request, context)`;
       return forgotten(Promise.reject(this.#error(message)), () => undefined);
     }
+    const outcome = attempt(() => this.#behind(request, this.#guarded(request, context)));
     // Heard here first, so that it is known before the link throws it again.
-    const hear = (error: unknown): unknown => this.#passed.push(error);
-    if (context.notify === this.#context.notify)
-      return forgotten(
-        attempt(() => this.#behind(request, context)),
-        hear,
-      );
-    const stop = following(context.signal);
-    this.#stops.add(stop);
-    const leave = (): void => {
-      stop.forget();
-      this.#stops.delete(stop);
-    };
-    const outcome = attempt(() => this.#behind(request, this.#guarded(context, stop)));
-    void outcome.then(leave, leave);
-    return forgotten(outcome, hear);
+    return forgotten(outcome, (error) => this.#passed.push(error));
   }
 
   /** What the link hears is its own affair: an end that says something must not fail because a link did. */
-  #guarded(given: Context, { signal }: Following): Context {
+  #guarded(request: Request, given: Context): Context {
+    if (given.notify === this.#context.notify) return given;
+    // A call comes to its end in any case; a listen that nobody hears any more would stand for ever.
+    const stop = request.method === "subscriptions/listen" ? following(given.signal) : undefined;
+    const fail = (error: unknown, { method }: Notification): void => {
+      const failure = this.#named(error, method);
+      this.#reject(failure);
+      stop?.abort(failure);
+    };
     const notify = (notification: Notification): void => {
       try {
         // An async function is as good as any where nothing is wanted back.
         const said: unknown = given.notify(notification);
-        if (said instanceof Promise) said.catch((error: unknown) => this.#fail(error, notification));
+        if (said instanceof Promise) said.catch((error: unknown) => fail(error, notification));
       } catch (error) {
-        this.#fail(error, notification);
+        fail(error, notification);
       }
     };
-    return { ...given, signal, notify };
-  }
-
-  /** The request is over for both sides of the link. */
-  #fail(error: unknown, { method }: Notification): void {
-    const failure = this.#named(error, method);
-    this.#reject(failure);
-    for (const stop of this.#stops) stop.abort(failure);
+    return { ...given, notify, ...(stop === undefined ? undefined : { signal: stop.signal }) };
   }
 
   #named(error: unknown, what?: string): unknown {

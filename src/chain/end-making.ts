@@ -4,6 +4,7 @@ import { openTarget, ourselves, type ConnectOptions } from "../client/connect.ts
 import type { Context } from "../core/context.ts";
 import type { Handler } from "../core/handler.ts";
 import type { OpenOptions } from "../dialogue/open.ts";
+import { knownRevision } from "../protocol/revisions/index.ts";
 import { fingerprint } from "./caller-key.ts";
 import { CatalogueFile } from "./catalogue-file.ts";
 import { EndPool, type MakeSession } from "./end-pool.ts";
@@ -30,6 +31,7 @@ export function poolOf(
   options: EndOptions,
   { shown, name, onState }: Shown,
 ): EndPool {
+  if (options.revision !== undefined) knownRevision(options.revision);
   const isProgram = isCommand(target);
   const spoken = new Spoken(options.revision, isProgram);
   const make: MakeSession = (caller, { style, isForAll, isExtra, onLeave }) => {

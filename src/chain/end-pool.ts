@@ -33,6 +33,10 @@ interface Kept {
   readonly session: EndSession;
   /** Where it belongs if the end has sessions. */
   readonly ownKey: string;
+  /** Where it belongs if the end does not say whom it asks. */
+  readonly loneKey: string;
+  /** Whether it belongs to one connection of a caller, and ends with it. */
+  readonly isOwn: boolean;
 }
 
 export interface EndPoolOptions {
@@ -62,40 +66,62 @@ export class EndPool {
   readonly #sessions = new Map<string, Kept>();
   /** Whether the end has no sessions, as far as is known: then one of ours does for all that a person calls. */
   isSessionless = true;
+  /** Whether it says whom it asks, as far as is known: whoever has a session and can be asked shares none otherwise. */
+  saysWhose: boolean;
   /** Sessions of single requests. */
   readonly #single = new Set<EndSession>();
   #closed = false;
 
   constructor(options: EndPoolOptions) {
     this.#options = options;
+    this.saysWhose = options.saysWhose;
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
     for (;;) {
       const place = placeOf(this.#options.share, context, this);
       if (place === undefined) return this.#handleOnce(request, context);
-      const session = this.#sessionAt(place, context, mayWait(request, context));
+      const session = this.#makerOf(request, place) ?? this.#sessionAt(place, context, mayWait(request, context));
       try {
         return await session.handle(request, context);
       } catch (error) {
         if (error !== ELSEWHERE) throw error;
       } finally {
-        if (this.isSessionless && session.style === "session" && styleOf(context) === "exchange") this.#hasSessions();
+        this.#learnFrom(session, context);
       }
     }
   }
 
-  get saysWhose(): boolean {
-    return this.#options.saysWhose;
+  /** What an end is turns out when it is spoken to: sessions that were begun for whoever came are for others then. */
+  #learnFrom(session: EndSession, context: Context): void {
+    if (session.style !== "session") return;
+    if (this.isSessionless && styleOf(context) === "exchange") {
+      this.isSessionless = false;
+      this.#move((_key, { ownKey }) => ownKey);
+    }
+    if (this.saysWhose && session.saysWhose === false) {
+      this.saysWhose = false;
+      this.#move((key, { ownKey, loneKey }) => (loneKey === ownKey ? key : loneKey));
+    }
   }
 
-  /** The end turned out to have sessions: those that were begun for whoever came are for callers like the first. */
-  #hasSessions(): void {
-    this.isSessionless = false;
-    for (const [key, { session, ownKey }] of [...this.#sessions]) {
-      this.#sessions.delete(key);
-      this.#sessions.set(ownKey, { session, ownKey });
+  #move(whither: (key: string, kept: Kept) => string): void {
+    const all = [...this.#sessions];
+    this.#sessions.clear();
+    for (const [before, kept] of all) {
+      const key = whither(before, kept);
+      this.#sessions.set(key, { ...kept, isOwn: kept.isOwn || (key === kept.loneKey && key !== kept.ownKey) });
     }
+  }
+
+  /** The session in which the task was made that is asked for: there may be several at a place. */
+  #makerOf({ method, params }: Request, { key: place }: Place): EndSession | undefined {
+    const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
+    const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
+    const [taskId] = method.startsWith("tasks/") ? [params["taskId"]] : listed;
+    if (taskId === undefined) return undefined;
+    const isThere = (key: string): boolean => key === place || key.endsWith(`\n${place}`);
+    return [...this.#sessions].find(([key, { session }]) => isThere(key) && session.made(taskId))?.[1].session;
   }
 
   /** The session of a place, or, for a call that would have to wait for a person, another like it. */
@@ -104,7 +130,7 @@ export class EndPool {
       const prefix = number === 1 ? "" : `${number}\n`;
       const key = `${prefix}${place.key}`;
       const known = this.#sessions.get(key)?.session;
-      const session = known ?? this.#add({ ...place, key }, `${prefix}${place.ownKey}`, context, number > 1);
+      const session = known ?? this.#add(place, prefix, context);
       if (!isElsewhere || !session.isParked) return session;
     }
   }
@@ -144,7 +170,7 @@ export class EndPool {
     }
   }
 
-  #add({ key, isOwn }: Place, ownKey: string, context: Context, isExtra: boolean): EndSession {
+  #add(place: Place, prefix: string, context: Context): EndSession {
     this.#refuseIfClosed();
     this.#makeRoom();
     const isShared = this.#options.share === "shared";
@@ -152,17 +178,23 @@ export class EndPool {
     const session = this.#options.make(caller, {
       style: isShared ? undefined : styleOf(context),
       isForAll: isShared,
-      isExtra,
-      onLeave: isOwn ? (left) => this.#left(key, left) : undefined,
+      isExtra: prefix !== "",
+      onLeave: (left) => this.#left(left),
     });
-    this.#sessions.set(key, { session, ownKey });
+    this.#sessions.set(`${prefix}${place.key}`, {
+      session,
+      ownKey: `${prefix}${place.ownKey}`,
+      loneKey: `${prefix}${place.loneKey}`,
+      isOwn: place.isOwn,
+    });
     return session;
   }
 
-  #left(key: string, session: EndSession): void {
+  #left(session: EndSession): void {
     if (session.listens.hasSessions) return;
     const part = (): void => {
-      if (session.listens.hasSessions || this.#sessions.get(key)?.session !== session) return;
+      const [key, kept] = [...this.#sessions].find(([, { session: one }]) => one === session) ?? [];
+      if (key === undefined || kept?.isOwn !== true || session.listens.hasSessions) return;
       this.#sessions.delete(key);
       void session.close();
     };

@@ -40,6 +40,7 @@ const IDLE_MS = 30 * 60_000;
 const TASK_MS = 60 * 60_000;
 /** Changes come in flocks: the catalogue is read after the last of them. */
 const SETTLE_MS = 100;
+const MOST_TASKS = 1_000;
 
 export class EndSession {
   readonly supervisor: Supervisor;
@@ -49,6 +50,8 @@ export class EndSession {
   readonly #held = new HeldAsks();
   /** By person, what stands for all calls of exchange-style callers: they are told apart by their turns. */
   readonly #origins = new Map<string, object>();
+  /** Tasks that were made here, the oldest first: whoever asks for one must come here. */
+  readonly #made = new Set<unknown>();
   #catalogue: Catalogue | undefined;
   #reading: Promise<Catalogue | undefined> | undefined;
   #refresh: NodeJS.Timeout | undefined;
@@ -88,15 +91,22 @@ export class EndSession {
 
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    if (method === "subscriptions/listen") return this.listens.listen(request, context);
+    if (method === "subscriptions/listen") return this.#listen(request, context);
     if (this.supervisor.life === undefined && SHOWN.has(method)) {
       const catalogue = await this.#known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
     }
     const result = await this.supervisor.call(request, context, (life) => this.#way(life, method, context));
-    if (result.resultType === "task") this.#keepAwake(result["ttlMs"]);
+    if (result.resultType === "task") this.#keep(result);
     return result;
+  }
+
+  /** Who has a session can be asked outside any call, such as for roots right after the handshake. */
+  #listen(request: Request, context: Context): Promise<Result> {
+    const listen = (): Promise<Result> => this.listens.listen(request, context);
+    const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
+    return isAskable && !this.#options.isForAll && this.#isOf(context) ? this.#held.during(context, listen) : listen();
   }
 
   async close(budgetMs?: number): Promise<void> {
@@ -107,6 +117,16 @@ export class EndSession {
   /** Whether it has been begun in the style that has sessions; undefined: not known. */
   get style(): Style | undefined {
     return this.supervisor.life?.opened.revision.style;
+  }
+
+  /** Whether its wire says whom the end asks; undefined: not known. */
+  get saysWhose(): boolean | undefined {
+    return this.supervisor.life?.opened.saysWhose;
+  }
+
+  /** Whether this task was made here. */
+  made(taskId: unknown): boolean {
+    return this.#made.has(taskId);
   }
 
   /** Whether calls that may be asked must go elsewhere for now. */
@@ -122,7 +142,11 @@ export class EndSession {
   /** How a request gets to the end: straight, or in its turn. */
   #way({ opened }: Life, method: string, context: Context): Handler {
     const { handler } = opened;
-    if (opened.revision.style === "exchange" || styleOf(context) === "session") return handler;
+    if (opened.revision.style === "exchange") return handler;
+    if (styleOf(context) === "session") {
+      if (!opened.saysWhose && canBeAsked(context.caller) && !this.#isOf(context)) throw ELSEWHERE;
+      return handler;
+    }
     // A session is begun for what one caller can be asked; only where there are none, does it not matter.
     if (this.#isForOthers(context)) throw ELSEWHERE;
     const ours = this.#oneOfMany(context);
@@ -131,6 +155,12 @@ export class EndSession {
     const asking: Context = { ...ours, ask: (...question) => this.#turns.asking(() => ours.ask(...question)) };
     const inTurn = (request: Request): Promise<Result> => this.#held.during(asking, () => handler(request, asking));
     return (request) => this.#turns.take(context.signal, `The end ${this.#options.name}`, () => inTurn(request));
+  }
+
+  /** Whether it is of this very caller: what an end asks that does not say whom could come to another. */
+  #isOf({ caller: { origin } }: Context): boolean {
+    const { isForAll, caller } = this.#options;
+    return isForAll || origin === undefined || origin === NOBODY || origin === caller.origin;
   }
 
   #isForOthers({ caller: { capabilities } }: Context): boolean {
@@ -151,7 +181,9 @@ export class EndSession {
     return this.#options.idleMs === undefined && this.listens.hasSessions;
   }
 
-  #keepAwake(ttlMs: unknown): void {
+  #keep({ taskId, ttlMs }: Result): void {
+    if (this.#made.size >= MOST_TASKS) for (const oldest of this.#made) if (this.#made.delete(oldest)) break;
+    this.#made.add(taskId);
     const ms = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, TASK_MS) : TASK_MS;
     this.#awakeUntil = Math.max(this.#awakeUntil, performance.now() + ms);
   }

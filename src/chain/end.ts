@@ -5,7 +5,6 @@
 import type { ConnectOptions, Target } from "../client/connect.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
-import { knownRevision } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
 import type { EndPool } from "./end-pool.ts";
 import type { EndStatus } from "./end-status.ts";
@@ -118,7 +117,9 @@ function check({ share, revision, idle, sessions }: EndOptions): void {
   if (share !== undefined && !SHARES.includes(share)) {
     throw new TypeError(`end(): \`share\` must be one of ${SHARES.join(", ")}; got ${JSON.stringify(share)}`);
   }
-  if (revision !== undefined) knownRevision(revision);
+  // Which revisions there are is known where one is spoken: loading them all is not worth a word here.
+  if (revision !== undefined && typeof revision !== "string")
+    throw new TypeError("end(): `revision` is a date, as text");
   if (idle !== undefined && !(idle >= 0)) throw new TypeError("end(): `idle` is a number of milliseconds; 0: never");
   if (sessions !== undefined && !(sessions > 0)) throw new TypeError("end(): `sessions` must be a number above 0");
 }
@@ -131,10 +132,19 @@ export function isTransport(target: Exclude<EndTarget, Handler>): target is Tran
   return typeof target === "object" && target !== null && "start" in target && typeof target.start === "function";
 }
 
+/** Programs that say nothing of what they run; their first argument does. */
+const RUNNERS: ReadonlySet<string> = new Set(["bun", "bunx", "deno", "node", "npx", "python", "python3", "tsx", "uvx"]);
+
+function commandLine({ command, args = [] }: Command): string {
+  const name = command.split(/[/\\]/).at(-1) ?? command;
+  const first = RUNNERS.has(name) ? args.find((arg) => !arg.startsWith("-")) : undefined;
+  return first !== undefined && /^[\w@./+-]{1,100}$/.test(first) ? `${name} ${first}` : command;
+}
+
 /** Without what may be secret: arguments, the query of an address. */
 function describe(target: Exclude<EndTarget, Handler>): string {
   if (isTransport(target)) return "a transport";
-  if (isCommand(target)) return target.command;
+  if (isCommand(target)) return commandLine(target);
   const text = String(target);
   return URL.canParse(text) ? `${new URL(text).origin}${new URL(text).pathname}` : "an address that is none";
 }

@@ -1,15 +1,14 @@
-// A gateway: links in front of ends, as one handler. Its links may be replaced while requests run: each request goes on
-// with the links with which it began, listens move to the new ones, and a link that was taken out is closed when
-// nothing runs through it any more. What the ends are, and how many become one, is decided by chain.ts.
+// A gateway: links in front of ends, as one handler, with what an operator may do to it: look at its links and ends,
+// replace a link while requests run (see replaceable), close it. What the ends are, and how many become one, is decided
+// by chain.ts.
 
 import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
 import { within } from "../core/within.ts";
 import type { EndStatus } from "./end-status.ts";
-import { Line } from "./line.ts";
-import { checkLink, hold, letGo, place, type Place } from "./link-places.ts";
-import { MovingListen } from "./moving-listen.ts";
+import { checkLink, hold, letGo, missing, place, type Place } from "./link-places.ts";
+import type { Replaceable } from "./replaceable.ts";
 
 export interface Gateway extends Handler {
   /** As they are now, the outermost first. */
@@ -44,7 +43,7 @@ const CLOSE_MS = 10_000;
 
 export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): Gateway {
   const state = { closing: undefined as Promise<void> | undefined };
-  const links = places.length === 0 ? undefined : new Replaceable(places, handler);
+  const links = places.length === 0 ? undefined : linksOf(places, handler);
   const run = heldToHeaders(links === undefined ? handler : (request, context) => links.run(request, context));
   const gateway = (request: Request, context: Context): Promise<Result> =>
     state.closing === undefined ? run(request, context) : Promise.reject(closed());
@@ -79,6 +78,52 @@ export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): 
   }) as unknown as Gateway;
 }
 
+type Links = Pick<Replaceable, "places" | "run" | "replace" | "close">;
+
+/** What runs them is loaded with the first request; until then they can be replaced by simply putting in others. */
+function linksOf(given: readonly Place[], handler: Handler): Links {
+  let places = given;
+  let running: Replaceable | undefined;
+  let loading: Promise<Replaceable> | undefined;
+  for (const one of places) hold(one);
+  const load = async (): Promise<Replaceable> => {
+    const begun = places;
+    const { Replaceable } = await import("./replaceable.ts");
+    return (running = new Replaceable(begun, handler));
+  };
+  return {
+    get places() {
+      return running?.places ?? places;
+    },
+    run: (request, context) =>
+      running === undefined
+        ? (loading ??= load()).then((loaded) => loaded.run(request, context))
+        : running.run(request, context),
+    replace: (name, link) => {
+      if (running !== undefined) {
+        running.replace(name, link);
+        return;
+      }
+      const at = places.findIndex((one) => one.name === name);
+      const old = places[at];
+      if (old === undefined) throw missing(name, places);
+      const added = place(name, link);
+      places = places.with(at, added);
+      // A request that has begun goes on with the links that there were.
+      if (loading !== undefined) void loading.then((loaded) => loaded.replace(name, link));
+      else {
+        hold(added);
+        void letGo(old).catch(() => undefined);
+      }
+    },
+    close: () => {
+      if (running !== undefined) return running.close();
+      if (loading === undefined) return places.map((one) => letGo(one));
+      return [loading.then(async (loaded) => void (await Promise.all(loaded.close())))];
+    },
+  };
+}
+
 /** Headers that repeat arguments are checked before the links; what that takes is loaded by the first such caller. */
 function heldToHeaders(handler: Handler): Handler {
   let gate: Handler | undefined;
@@ -92,77 +137,6 @@ function heldToHeaders(handler: Handler): Handler {
     if (!isTool || context.caller.headers === undefined) return handler(request, context);
     return gate === undefined ? load().then((loaded) => loaded(request, context)) : gate(request, context);
   };
-}
-
-/** Links that may be replaced while requests run through them. */
-class Replaceable {
-  readonly #end: Handler;
-  readonly #listens = new Set<MovingListen>();
-  /** Lines through which something still runs, with when that is over. */
-  readonly #retired = new Map<Line, Promise<void>>();
-  /** Taken out, and not closed yet. */
-  readonly #leaving = new Set<Place>();
-  #places: readonly Place[];
-  #line: Line;
-
-  constructor(places: readonly Place[], end: Handler) {
-    this.#end = end;
-    this.#places = places;
-    this.#line = new Line(places, end);
-    for (const one of places) hold(one);
-  }
-
-  get places(): readonly Link[] {
-    return this.#places;
-  }
-
-  run(request: Request, context: Context): Promise<Result> {
-    return request.method === "subscriptions/listen"
-      ? this.#listen(request, context)
-      : this.#line.run(request, context);
-  }
-
-  replace(name: string, given: Link | Middleware): void {
-    const at = this.#places.findIndex((one) => one.name === name);
-    const old = this.#places[at];
-    if (old === undefined) {
-      const names = this.#places.map((one) => one.name).join(", ");
-      throw new TypeError(`There is no link ${JSON.stringify(name)} in the chain; there are ${names}`);
-    }
-    const added = place(name, given);
-    hold(added);
-    const before = this.#line;
-    this.#places = this.#places.with(at, added);
-    this.#line = new Line(this.#places, this.#end);
-    this.#retired.set(
-      before,
-      before.retire().then(() => void this.#retired.delete(before)),
-    );
-    for (const listen of this.#listens) listen.moveTo(this.#line);
-    this.#leaving.add(old);
-    const passing = [...this.#retired].filter(([line]) => line.links.includes(old)).map(([, drained]) => drained);
-    void Promise.all(passing).then(() => this.#closeOnce(old).catch(() => undefined));
-  }
-
-  /** Ends the listens; closes all links, whoever still runs through them. */
-  close(): Promise<void>[] {
-    for (const listen of this.#listens) listen.end();
-    return [...[...this.#leaving].map((one) => this.#closeOnce(one)), ...this.#places.map((one) => letGo(one))];
-  }
-
-  async #closeOnce(old: Place): Promise<void> {
-    if (this.#leaving.delete(old)) await letGo(old);
-  }
-
-  async #listen(request: Request, context: Context): Promise<Result> {
-    const listen = new MovingListen(this.#line, request, context);
-    this.#listens.add(listen);
-    try {
-      return await listen.outcome;
-    } finally {
-      this.#listens.delete(listen);
-    }
-  }
 }
 
 function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<string, EndStatus> {

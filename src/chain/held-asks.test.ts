@@ -3,13 +3,14 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Context } from "../core/context.ts";
 import type { Result } from "../core/handler.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
 import { HeldAsks } from "./held-asks.ts";
 
 const QUESTION = { method: "roots/list", params: {} };
 
 function context(ask: Context["ask"]): Context {
   return {
-    revision: "2026-07-28",
+    revision: NEWEST.name,
     caller: { capabilities: { roots: {} } },
     signal: new AbortController().signal,
     notify: () => undefined,

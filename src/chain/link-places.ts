@@ -49,6 +49,12 @@ export function place(name: string, given: Link | Middleware): Place {
   };
 }
 
+/** What is thrown where a link is to be replaced that there is not. */
+export function missing(name: string, places: readonly Place[]): TypeError {
+  const names = places.map((one) => one.name).join(", ");
+  return new TypeError(`There is no link ${JSON.stringify(name)} in the chain; there are ${names}`);
+}
+
 const holders = new WeakMap<Link, number>();
 
 export function hold({ link }: Place): void {

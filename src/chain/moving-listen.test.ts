@@ -2,10 +2,10 @@
 
 import { expect, it, vi } from "vitest";
 import { loneCaller } from "../../test/support/lone-caller.ts";
-import { connect } from "../client/connect.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
+import { connectAt, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
@@ -106,7 +106,7 @@ it("ends as the listen through the present links ends", async () => {
   expect(second.legs.map(({ context }) => context.signal.aborted)).toEqual([true, true]);
 });
 
-it("shows a caller the changed list when links are replaced", async () => {
+it.each(REVISION_NAMES)("shows a caller of %s the changed list when links are replaced", async (revision) => {
   const server = createServer({ name: "notes", version: "1" }).tool("echo", { description: "Says it" }, () => "hi");
   const hiding: Link = {
     name: "hiding",
@@ -114,14 +114,17 @@ it("shows a caller the changed list when links are replaced", async () => {
       request.method === "tools/list" ? { resultType: "complete", tools: [] } : next(request, context),
   };
   const gateway = chain(through("a")).to(server);
-  const client = await connect(gateway, { cache: false });
+  const { client, close } = await connectAt(gateway, { revision, cache: false });
   const changes: string[] = [];
+  const heard = async (times: number): Promise<void> =>
+    vi.waitFor(() => expect(changes).toEqual(Array.from({ length: times }, () => "notifications/tools/list_changed")));
   await client.listen({ toolsListChanged: true }, ({ method }) => changes.push(method));
+  // A session hears of changes from its first request on.
   expect((await client.listTools()).tools).toHaveLength(1);
   gateway.replace("a", hiding);
-  await vi.waitFor(() => expect(changes).toEqual(["notifications/tools/list_changed"]));
+  await heard(1);
   expect((await client.listTools()).tools).toEqual([]);
   server.tool("more", { description: "More" }, () => "more");
-  await vi.waitFor(() => expect(changes).toHaveLength(2));
-  await client.close();
+  await heard(2);
+  await close();
 });

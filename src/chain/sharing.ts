@@ -25,6 +25,8 @@ export interface Place {
   readonly key: string;
   /** The same if it turns out that the end has sessions. */
   readonly ownKey: string;
+  /** The same if it turns out that the end does not say whom it asks. */
+  readonly loneKey: string;
   /** Whether it belongs to one connection of a caller, and ends with it. */
   readonly isOwn: boolean;
 }
@@ -43,19 +45,17 @@ export function placeOf(
   { saysWhose, isSessionless }: EndKind,
 ): Place | undefined {
   if (share === "per-request") return undefined;
-  if (share === "shared") return { key: "", ownKey: "", isOwn: false };
+  if (share === "shared") return { key: "", ownKey: "", loneKey: "", isOwn: false };
   const ownKey = callerKey(context);
   const { origin, principal } = context.caller;
   // A caller without sessions has no connection either that would mean anything.
   const hasSession = origin !== undefined && styleOf(context) === "session";
+  const isLone = hasSession && canBeAsked(context.caller);
   const isOwn =
     hasSession &&
-    (share === "per-session" ||
-      (share === "per-caller" && principal === undefined) ||
-      (!saysWhose && canBeAsked(context.caller)));
-  if (isOwn) {
-    const key = `${numberOf(origin)} ${ownKey}`;
-    return { key, ownKey: key, isOwn };
-  }
-  return { key: isSessionless && styleOf(context) === "exchange" ? personKey(context) : ownKey, ownKey, isOwn };
+    (share === "per-session" || (share === "per-caller" && principal === undefined) || (isLone && !saysWhose));
+  const loneKey = isOwn || isLone ? `${numberOf(origin)} ${ownKey}` : ownKey;
+  if (isOwn) return { key: loneKey, ownKey: loneKey, loneKey, isOwn };
+  const key = isSessionless && styleOf(context) === "exchange" ? personKey(context) : ownKey;
+  return { key, ownKey, loneKey, isOwn };
 }

@@ -2,8 +2,12 @@
 
 import { describe, expect, it } from "vitest";
 import { LinkError } from "../core/errors.ts";
+import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { Spoken } from "./spoken.ts";
 import type { Life } from "./supervisor.ts";
+
+const OLD = NEWEST_SESSION.name;
+const NEW = NEWEST.name;
 
 const life = (name: string): Life => ({ opened: { revision: { name } } }) as unknown as Life;
 
@@ -21,19 +25,19 @@ function endOf(name: string): { asked: (string | undefined)[]; open: (revision: 
 describe("what a program spoke", () => {
   it("is remembered for each style that callers prefer", async () => {
     const spoken = new Spoken(undefined, true);
-    const first = endOf("2025-11-25");
+    const first = endOf(OLD);
     await spoken.opening("session", first.open);
     await spoken.opening("session", first.open);
     await spoken.opening("exchange", first.open);
-    expect(first.asked).toEqual([undefined, "2025-11-25", undefined]);
+    expect(first.asked).toEqual([undefined, OLD, undefined]);
   });
 
   it("is found out anew where it is no longer true, and not where the program only died", async () => {
     const spoken = new Spoken(undefined, true);
-    await spoken.opening("session", endOf("2025-11-25").open);
-    const other = endOf("2026-07-28");
-    expect((await spoken.opening("session", other.open)).opened.revision.name).toBe("2026-07-28");
-    expect(other.asked).toEqual(["2025-11-25", undefined]);
+    await spoken.opening("session", endOf(OLD).open);
+    const other = endOf(NEW);
+    expect((await spoken.opening("session", other.open)).opened.revision.name).toBe(NEW);
+    expect(other.asked).toEqual([OLD, undefined]);
     const dying = async (): Promise<Life> => {
       throw new LinkError("closed", "was ended");
     };
@@ -41,9 +45,9 @@ describe("what a program spoke", () => {
   });
 
   it("is what a person has said, and nothing else; addresses are not remembered here", async () => {
-    const named = endOf("2026-07-28");
-    await expect(new Spoken("2025-06-18", true).opening("session", named.open)).rejects.toThrow("speaks 2026-07-28");
-    const address = endOf("2026-07-28");
+    const named = endOf(NEW);
+    await expect(new Spoken("another", true).opening("session", named.open)).rejects.toThrow(`speaks ${NEW}`);
+    const address = endOf(NEW);
     const spoken = new Spoken(undefined, false);
     await spoken.opening("session", address.open);
     await spoken.opening("session", address.open);

@@ -116,7 +116,10 @@ export class Supervisor {
     if (this.#life !== undefined) return this.#life;
     if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
     this.#refuseIfLong();
-    this.#starting ??= forgettable(this.#start().finally(() => (this.#starting = undefined)));
+    if (this.#starting === undefined) {
+      this.#starting = forgettable(this.#start().finally(() => (this.#starting = undefined)));
+      this.#options.onState?.();
+    }
     return unlessAborted(signal, this.#starting);
   }
 
@@ -155,8 +158,10 @@ export class Supervisor {
   async #start(): Promise<Life> {
     const { signal } = this.#over;
     const waitMs = this.#restarts.waitMs();
-    this.#options.onState?.();
-    if (waitMs > 0) await pause(waitMs, signal);
+    if (waitMs > 0) {
+      await pause(waitMs, signal);
+      this.#options.onState?.();
+    }
     const isProgram = this.#options.restart !== undefined;
     if (isProgram && !starts.take()) await starts.wait();
     let life: Life;

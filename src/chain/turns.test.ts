@@ -56,12 +56,25 @@ describe("turns", () => {
     expect(await third).toBe("third");
   });
 
-  it("send all others elsewhere while the call whose turn it is waits for its caller", async () => {
+  it("wait for a caller that answers soon", async () => {
+    const turns = new Turns();
+    const program = work();
+    const asked = turns.take(signal, "The end", () => turns.asking(program.run));
+    const waited = turns.take(signal, "The end", async () => "next");
+    expect(turns.isParked).toBe(false);
+    program.end();
+    expect(await Promise.all([asked, waited])).toEqual(["done", "next"]);
+  });
+
+  it("send all others elsewhere when the call whose turn it is has waited for its caller for a while", async () => {
+    vi.useFakeTimers();
     const turns = new Turns();
     const person = work();
     const asked = turns.take(signal, "The end", () => turns.asking(person.run));
     const waited = turns.take(signal, "The end", async () => "never");
-    await expect(waited).rejects.toBe(ELSEWHERE);
+    const sent = expect(waited).rejects.toBe(ELSEWHERE);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await sent;
     expect(turns.isParked).toBe(true);
     await expect(turns.take(signal, "The end", async () => "never")).rejects.toBe(ELSEWHERE);
     person.end();

@@ -1,13 +1,17 @@
 // One at a time: an exchange-style caller that is asked something in mid-call gets the question as the result of one
 // of its calls, so it must be known of which. Where neither the wire nor the session says so, calls that may be asked
-// take turns. A call that waits for its caller's answer may wait for a person, or for ever: while it does, nobody
-// waits for it, and all others are sent elsewhere.
+// take turns. A call that waits for its caller's answer may wait for a person, or for ever: when it has waited for a
+// while nobody waits for it any longer, and all others are sent elsewhere, to a session that does not know what the
+// calls before them did.
 
 import { onAbort } from "../core/abort.ts";
+import { unref } from "../core/unref.ts";
 import { McpError } from "../protocol/errors.ts";
 
 /** How long a call waits for those before it. */
 const PATIENCE_MS = 60_000;
+/** How long a caller may take to answer before others are sent elsewhere: a program answers at once, a person does not. */
+const GRACE_MS = 2_000;
 
 /** Thrown to the pool, and to nobody else: this session cannot take the call, another must. It was not sent. */
 export const ELSEWHERE: Error = new Error("The session cannot take the call");
@@ -17,22 +21,33 @@ export class Turns {
   #waiting = 0;
   /** Questions to its caller that the call whose turn it is waits for. */
   #asked = 0;
+  #grace: NodeJS.Timeout | undefined;
+  #isParked = false;
   readonly #leaving = new Set<() => void>();
 
-  /** Whether the call whose turn it is waits for its caller. */
+  /** Whether the call whose turn it is has waited for its caller for so long that nobody should wait for it. */
   get isParked(): boolean {
-    return this.#asked > 0;
+    return this.#isParked;
   }
 
   /** The call whose turn it is asks its caller. */
   async asking<T>(ask: () => Promise<T>): Promise<T> {
+    if (this.#asked === 0) this.#grace = unref(setTimeout(() => this.#park(), GRACE_MS));
     this.#asked += 1;
-    for (const leave of [...this.#leaving]) leave();
     try {
       return await ask();
     } finally {
       this.#asked -= 1;
+      if (this.#asked === 0) {
+        clearTimeout(this.#grace);
+        this.#isParked = false;
+      }
     }
+  }
+
+  #park(): void {
+    this.#isParked = true;
+    for (const leave of [...this.#leaving]) leave();
   }
 
   /** How many have a turn or wait for one. */

@@ -63,9 +63,10 @@ export class EndReport {
     this.#last.set(end, { state, hasFailed: isFailure || (hasFailed && state !== "running"), problem });
     // One that fails again as it did before has nothing new to tell.
     if (state === before && (!isFailure || problem === known)) return;
+    // What a program has left half said was its last word.
+    if (state !== "running" && state !== "starting") this.#stderr.get(end)?.flush();
     const words = this.#words(status, before, hasFailed);
     if (words === undefined) return;
-    if (isFailure) this.#stderr.get(end)?.flush();
     say(`${stamp()}${paint("bold", oneLine(end))} ${words}`);
   };
 

@@ -3,7 +3,7 @@
 // more. An accepted form is completed with its defaults and looked over, so that no end gets what it did
 // not ask for. Which call a question belongs to is not known here.
 
-import type { Params, Request, Result } from "../core/handler.ts";
+import type { Request, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
 import { checkAsk } from "../protocol/asks.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
@@ -117,7 +117,7 @@ export class Asks {
     if (!/^https?:\/\//i.test(params.url))
       throw invalidParams("Only http and https addresses can be visited", { url: params.url });
     // An end of a session says by this name, later, that the visit is over.
-    const elicitationId = nameOf(params as unknown as Params);
+    const elicitationId = nameOf(params);
     const named = elicitationId === undefined ? params : { ...params, elicitationId };
     return { action: actionOf(await this.#url(named, asked)) };
   }

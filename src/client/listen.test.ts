@@ -210,6 +210,25 @@ describe("events that nobody takes", () => {
 });
 
 describe("a session's log messages that belong to no call", () => {
+  it("are held against the level that is wanted now, however long a listen stands", async () => {
+    const logs: unknown[] = [];
+    const there = stage();
+    const { client, close } = await connectAt(there.handler, {
+      revision: NEWEST_SESSION.name,
+      logLevel: "error",
+      onLog: ({ data }) => logs.push(data),
+    });
+    closers.push(close);
+    await client.listen({ toolsListChanged: true });
+    const say = (data: string): void =>
+      there.change({ method: "notifications/message", params: { level: "debug", data } });
+    say("before");
+    await client.setLogLevel("debug");
+    say("then");
+    await client.ping();
+    expect(logs).toEqual(["then"]);
+  });
+
   it("are told once, however many listens there are", async () => {
     const logs: unknown[] = [];
     const [ours, theirs] = memoryPair();

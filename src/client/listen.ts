@@ -83,7 +83,8 @@ export class Listens {
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
         listening.take(notification as ChangeEvent);
-      } else if (this.#isFirst(listening)) context.notify(notification);
+        // Of no call, so that the level counts which is wanted now, not the one of when the listen began.
+      } else if (this.#isFirst(listening)) this.#contexts.hear(notification);
     };
     this.#open.add(listening);
     const params = withMeta({ notifications: filter }, options.meta);

@@ -121,7 +121,7 @@ function valueOf(node: Node, text: string, problems: Problems): Value {
     case "array":
       return { kind: "list", offset, items: children.map((child) => valueOf(child, text, problems)) };
     case "string":
-      return { kind: "text", offset, text: String(node.value), offsetOf: (index) => offsetIn(text, offset, index) };
+      return { kind: "text", offset, text: String(node.value), offsetOf: offsetsIn(text, offset) };
     case "property":
     case "number":
     case "boolean":
@@ -151,10 +151,12 @@ function membersOf(properties: readonly Node[], text: string, problems: Problems
   return [...members.values()];
 }
 
-function offsetIn(text: string, offset: number, index: number): number {
-  let at = offset + 1;
-  for (let passed = 0; passed < index; passed += 1) {
-    at += text[at] !== "\\" ? 1 : text[at + 1] === "u" ? 6 : 2;
-  }
-  return Math.min(at, text.length);
+/** Goes on from where it was asked last, since a text is read from its beginning to its end. */
+function offsetsIn(text: string, offset: number): TextValue["offsetOf"] {
+  let [passed, at] = [0, offset + 1];
+  return (index) => {
+    if (index < passed) [passed, at] = [0, offset + 1];
+    for (; passed < index; passed += 1) at += text[at] !== "\\" ? 1 : text[at + 1] === "u" ? 6 : 2;
+    return Math.min(at, text.length);
+  };
 }

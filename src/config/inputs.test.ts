@@ -66,7 +66,7 @@ describe("inputs", () => {
     await expect(load('"x",\n "${input:my-key}"', {})).rejects.toMatchObject({
       problems: [
         {
-          line: 7,
+          line: 8,
           column: 3,
           message: 'The input "my-key" was not given',
           hint: "set CATENARY_INPUT_MY_KEY in the environment",

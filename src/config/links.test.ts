@@ -61,13 +61,11 @@ describe("a link", () => {
 
 describe("options that are wrong", () => {
   it.each([
-    ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 32],
-    ['[{"picky": {"tools": {}, "size": 2}}]', 22],
-    ['[{"picky": {"size": 2}}]', 22],
+    ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 40],
+    ['[{"picky": {"tools": {}, "size": 2}}]', 31],
+    ['[{"picky": {"size": 2}}]', 21],
   ])("are told where they stand, or near it: %s", async (chain, column) => {
-    const found = await check(chain);
-    expect(found).toMatchObject([{ line: 2, message: "picky: `tools.size` must be 1, not 2" }]);
-    expect(found[0]?.column).toBeLessThanOrEqual(column + 10);
+    expect(await check(chain)).toMatchObject([{ line: 2, column, message: "picky: `tools.size` must be 1, not 2" }]);
   });
 
   it("are not told with the values of variables", async () => {

@@ -152,7 +152,7 @@ export function objectOf<F extends Fields>(fields: F, wanted: string): Reader<Re
 }
 
 /** Where all names are ours: another is a mistake. */
-export function refuseStray(stray: Spot, name: string, known: readonly string[]): void {
+function refuseStray(stray: Spot, name: string, known: readonly string[]): void {
   const hint = meant(name, known) ?? `there are ${known.join(", ")}`;
   stray.reading.problems.error(stray.nameOffset, `${stray.way} is not known`, hint);
 }

@@ -2,7 +2,7 @@
 // which capabilities, so nothing is kept here. `input_required` is a result like any other and is passed
 // on as it is: whether the caller takes it or has to be asked is for the caller's front (see drive).
 
-import type { Context } from "../core/context.ts";
+import { LOG_LEVELS, type Context, type LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import type { NotificationMessage } from "../jsonrpc/message.ts";
@@ -108,24 +108,30 @@ export class ExchangeBack implements Role {
 
   /**
    * To the call it came for. A pipe does not say which that is: then to the one that wants logs, for no other may have
-   * any (specification, server/utilities/logging), or to one of several of the same caller. What comes for none goes to
+   * any (specification, server/utilities/logging), or to one of several of the same caller that wants as much. What comes for none goes to
    * the caller's listens, which are always there; what may be another's is nobody's.
    */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
-    const takers = named === undefined ? this.#takers() : [named];
+    const takers = named === undefined ? this.#takers(notification.params?.["level"]) : [named];
     if (takers.length === 0) this.#options.home.notify(notification);
     for (const { context } of takers) context.notify(notification);
   }
 
-  #takers(): readonly Outgoing[] {
+  #takers(level: unknown): readonly Outgoing[] {
     const calls = [...this.#wire.calls.values()].filter(({ context }) => context.caller.origin !== NOBODY);
     const listens = calls.filter(({ method }) => method === "subscriptions/listen");
     const wanting = calls.filter((call) => call.context.logLevel !== undefined && !listens.includes(call));
-    const takers = wanting.length > 0 ? wanting.slice(-1) : listens;
+    const wanted = wanting.findLast(({ context }) => isWanted(level, context.logLevel)) ?? wanting.at(-1);
+    const takers = wanted === undefined ? listens : [wanted];
     const origins = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.origin));
     return origins.size === 1 ? takers : [];
   }
+}
+
+/** Whether a call that wants this and all that is more urgent wants a message of that level. */
+function isWanted(level: unknown, least: LogLevel | undefined): boolean {
+  return least !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(least);
 }
 
 /** By these an end refuses how it is spoken to, and that is our doing: a caller would take them for our own refusal. */

@@ -11,6 +11,7 @@ import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { CACHEABLE } from "../protocol/cacheable.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { invalidParams, McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
+import { isNothing } from "../protocol/listen-filter.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
@@ -160,13 +161,6 @@ export class ExchangeFront {
     const lowered = revision.lower.notification(notification);
     if (lowered !== undefined) void inbound.reply({ jsonrpc: "2.0", ...lowered }).catch(() => undefined);
   }
-}
-
-function isNothing(filter: unknown): boolean {
-  return (
-    !isObject(filter) ||
-    Object.values(filter).every((value) => value === false || (Array.isArray(value) && value.length === 0))
-  );
 }
 
 /** Who declares tasks with a call leaves it to the end to make one; an end of the revision before must be told so. */

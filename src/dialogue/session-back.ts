@@ -7,6 +7,7 @@
 import type { Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+import { within } from "../core/within.ts";
 import { idKey, isId, type Message, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
@@ -26,6 +27,9 @@ import { TaskBackDoor, type Asker, type Sending } from "./task-back-door.ts";
 import { VisitOwners } from "./visit-owners.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
+/** How long a call waits until the end has heard which logs are wanted. */
+const LEVEL_MS = 1_000;
+
 export class SessionBack implements Role {
   readonly handler: Handler;
   readonly #wire: Wire;
@@ -41,6 +45,8 @@ export class SessionBack implements Role {
   readonly #visits = new VisitOwners();
   #terms: Terms;
   #level: LogLevel | undefined;
+  /** While the end is being told the level. */
+  #levelled: Promise<void> | undefined;
 
   private constructor(wire: Wire, options: HandshakeOptions, terms: Terms, timeoutMs: number) {
     this.#wire = wire;
@@ -106,7 +112,7 @@ export class SessionBack implements Role {
     this.#tasks.renewed();
     const level = this.#level;
     this.#level = undefined;
-    this.#wantLogs(level);
+    void this.#wantLogs(level);
     await this.#changes.renew();
   }
 
@@ -134,7 +140,8 @@ export class SessionBack implements Role {
   /** The end's own answer. */
   async #send({ method, params: given }: Request, context: Context, how: Sending = {}): Promise<Result> {
     if (!this.revision.requests.has(method)) throw methodNotFound(method);
-    this.#wantLogs(context.logLevel);
+    const levelled = this.#wantLogs(context.logLevel);
+    if (levelled !== undefined) await levelled;
     const plain = this.revision.lower.request(method, bare(given));
     const lowered: Params = how.more === undefined ? plain : { ...plain, ...how.more };
     const wantsProgress = given._meta?.["progressToken"] !== undefined;
@@ -174,12 +181,22 @@ export class SessionBack implements Role {
     }
   }
 
-  /** The session has one level for all its callers: the most talkative that anybody wanted; each front filters. */
-  #wantLogs(level: LogLevel | undefined): void {
-    if (level === undefined || this.#capabilities["logging"] === undefined) return;
-    if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level)) return;
+  /**
+   * The session has one level for all its callers: the most talkative that anybody wanted; each front filters. Requests
+   * over HTTP may overtake each other, so who wants logs waits until the end has been told; for an end that never says
+   * so, not for long.
+   */
+  #wantLogs(level: LogLevel | undefined): Promise<void> | undefined {
+    if (level === undefined || this.#capabilities["logging"] === undefined) return undefined;
+    if (this.#level !== undefined && LOG_LEVELS.indexOf(this.#level) <= LOG_LEVELS.indexOf(level))
+      return this.#levelled;
     this.#level = level;
-    this.#wire.call("logging/setLevel", () => ({ level }), this.#home).catch(() => undefined);
+    const told = this.#wire.call("logging/setLevel", () => ({ level }), this.#home).catch(() => undefined);
+    const levelled = within(LEVEL_MS, told).then(() => {
+      if (this.#levelled === levelled) this.#levelled = undefined;
+    });
+    this.#levelled = levelled;
+    return levelled;
   }
 
   /** Who is asked where no call stands behind the question, or it is not clear which. */
@@ -287,7 +304,10 @@ export class SessionBack implements Role {
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#wire.callNamed(inbound.about);
     const calls = named === undefined ? [...this.#wire.calls.values()] : [named];
-    const takers = calls.filter(({ context }) => context.logLevel !== undefined);
+    const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
+    // What runs something of the end's own is likelier to have something to say than a list is.
+    const running = wanting.filter(({ method }) => ASKABLE.has(method));
+    const takers = running.length === 1 ? running : wanting;
     const [one] = takers;
     if (named === undefined && !this.#origins.isOne) this.#home.notify(notification);
     else if (one === undefined && this.#changes.isOfOne) this.#changes.deliver(notification);

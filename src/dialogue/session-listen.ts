@@ -11,6 +11,7 @@ import type { Handler, Notification } from "../core/handler.ts";
 import { attempt } from "../core/promises.ts";
 import { unref } from "../core/unref.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { isNothing } from "../protocol/listen-filter.ts";
 import type { Json } from "../protocol/revision.ts";
 import { kindOf } from "./faults.ts";
 
@@ -147,7 +148,10 @@ class Listening {
     const { signal } = this.#stop;
     let since = Infinity;
     let granted: Filter = {};
+    let forget = (): void => undefined;
     const over = (): void => {
+      // The signal outlives this try.
+      forget();
       if (performance.now() - since > LASTING_MS) this.#waitMs = FIRST_WAIT_MS;
       if (!signal.aborted) this.#reopen();
     };
@@ -165,13 +169,14 @@ class Listening {
           } else if (this.#isFor(notification)) this.#host.deliver(notification);
         },
       };
-      onAbort(signal, () => reject(signal.reason));
+      forget = onAbort(signal, () => reject(signal.reason));
       const request = { method: "subscriptions/listen", params: { notifications: this.#notifications } };
       attempt(() => this.#handler(request, context)).then(
         () => {
           resolve(granted);
           // One on which nothing could ever come is over at once, and would be again.
-          if (Object.values(granted).some((value) => value !== false)) over();
+          if (isNothing(granted)) forget();
+          else over();
         },
         (error: unknown) => {
           reject(error);

@@ -10,7 +10,14 @@ import { invalidParams, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { page } from "../protocol/pages.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
-import { declaringTasks, type Supporting, TASK_SUPPORT, TASK_TERMS, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";
+import {
+  declaringTasks,
+  type Supporting,
+  TASK_SUPPORT,
+  TASK_TERMS,
+  TASK_WANTED,
+  type Wanting,
+} from "../protocol/tasks.ts";
 import { drive } from "./drive.ts";
 import { progressUnder } from "./progress.ts";
 import { outcomeOf, untilOver, type Waiter } from "./task-drive.ts";

@@ -31,7 +31,8 @@ export class VisitOwners {
   #note(id: unknown, owner: Caller): void {
     if (typeof id !== "string") return;
     this.#owners.delete(id);
-    if (this.#owners.size >= MOST_KEPT) for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) break;
+    if (this.#owners.size >= MOST_KEPT)
+      for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) break;
     this.#owners.set(id, owner);
   }
 }

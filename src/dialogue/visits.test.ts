@@ -26,7 +26,10 @@ const READ = { id: 1, method: "resources/read", params: { uri: "note://1" } };
 const ELICITATION = { mode: "url", message: "Sign here", url: "https://a.example/sign", elicitationId: "e-1" };
 const ERROR = { code: -32042, message: "Sign first", data: { elicitations: [ELICITATION] } };
 const VISIT = { method: "elicitation/create", params: { mode: "url", message: "Sign here", url: ELICITATION.url } };
-const complete = (elicitationId: string) => ({ method: "notifications/elicitation/complete", params: { elicitationId } });
+const complete = (elicitationId: string) => ({
+  method: "notifications/elicitation/complete",
+  params: { elicitationId },
+});
 
 /** The caller's request, answered by the end with the error. */
 async function refused(bridge: RawBridge, request: { readonly [key: string]: unknown }, nth = 1) {
@@ -111,11 +114,15 @@ describe("the end of a visit", () => {
   });
 
   it("is told after the error too, and to nobody but its caller", async () => {
-    const bridge = await stage([{ revision: R4, capabilities: URL }, { revision: R4, capabilities: URL }]);
+    const bridge = await stage([
+      { revision: R4, capabilities: URL },
+      { revision: R4, capabilities: URL },
+    ]);
     await refused(bridge, CALL);
     bridge.end.send(complete("e-1"), { method: "notifications/tools/list_changed" });
     const [ada, bea] = bridge.callers;
-    for (const caller of [ada!, bea!]) await caller.until(({ method }) => method === "notifications/tools/list_changed");
+    for (const caller of [ada!, bea!])
+      await caller.until(({ method }) => method === "notifications/tools/list_changed");
     const told = [ada!, bea!].map(({ received }) => received.some(({ method }) => method === complete("").method));
     expect(told).toEqual([true, false]);
     expect(bridge.home).toEqual([]);

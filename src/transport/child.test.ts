@@ -119,6 +119,22 @@ describe("stdio, the client half", () => {
     expect(got).toHaveLength(20_001);
   });
 
+  it("tells of the end while others of its family still live, and ends those too", async () => {
+    const deaf = `process.on("SIGTERM", () => {}); console.error("up"); setInterval(() => {}, 1_000);`;
+    const script = `
+      const { spawn } = require("node:child_process");
+      const child = spawn(process.execPath, ["-e", ${JSON.stringify(deaf)}], { stdio: ["ignore", "inherit", "pipe"] });
+      child.stderr.once("data", () => {
+        console.log(JSON.stringify({ jsonrpc: "2.0", method: "pid", params: { pid: child.pid } }));
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);
+      });`;
+    const { got, ended } = await talk(script, { termGraceMs: 60_000 });
+    expect(await ended).toMatchObject({ error: { kind: "closed" } });
+    const { params } = got[0]?.message as unknown as { params: { pid: number } };
+    // It was not waited for; that it goes too is looked at after each test.
+    expect(() => process.kill(params.pid, 0)).not.toThrow();
+  });
+
   it("settles what is being sent when the server dies before it has read it", async () => {
     const { transport, ended } = await talk("setInterval(() => {}, 1e6)");
     const text = "x".repeat(1_000_000);

@@ -44,6 +44,8 @@ const NOISE_BEFORE_SPEECH = 10_000;
 const LAST_WORDS_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to end by itself. */
 const CRIPPLED_MS = 1_000;
+/** How long the rest of what it said is waited for once it has ended. */
+const FAREWELL_MS = 500;
 
 export function childTransport(options: ChildTransportOptions): ChildTransport {
   return new PipedChild(options);
@@ -182,7 +184,9 @@ class PipedChild implements ChildTransport {
   }
 
   async #awaitEnd(child: Child): Promise<void> {
-    const exit = await child.finished;
+    const exit = await child.exited;
+    // Others of its family may outlive it for seconds; whoever waits for an answer must not wait for their end.
+    await within(FAREWELL_MS, child.finished);
     // Here and not at the stream's own end, which never comes when a runaway holds the pipe open.
     this.#reader?.end();
     const noisy = !this.#spoke && this.noise.count >= NOISE_BEFORE_SPEECH;

@@ -316,10 +316,21 @@ describe("an end", () => {
     expect([closed, one.status().state]).toEqual([1, "closed"]);
   });
 
-  it("says what is wrong with its options", () => {
+  it("says what is wrong with its options", async () => {
     expect(() => end(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
-    expect(() => end(program(), { revision: "2020-01-01" })).toThrow(/2020-01-01/);
+    expect(() => end(program(), { revision: 2020 as never })).toThrow(/`revision`/);
+    await expect(caller(end(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(/2020-01-01; known are/);
     expect(() => end(program(), { idle: -1 })).toThrow(/`idle`/);
+  });
+
+  it("shows how it is reached, as far as that can hold no secret", () => {
+    const shown = (target: Parameters<typeof end>[0]): string => end(target).status().target;
+    expect(shown({ command: "/usr/bin/npx", args: ["-y", "@scope/server", "--token", "secret"] })).toBe(
+      "npx @scope/server",
+    );
+    expect(shown({ command: "notes-server", args: ["secret"] })).toBe("notes-server");
+    expect(shown({ command: "node", args: ["-e", "console.log('secret')"] })).toBe("node");
+    expect(shown("https://example.com/mcp?key=secret")).toBe("https://example.com/mcp");
   });
 
   it("says that a program cannot be started, and does not name its arguments", async () => {

@@ -2,7 +2,7 @@
 // comes through, and a command that cannot be started is told to the client and to the person.
 
 import { connect } from "catenary";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { HAS_TERMINAL, Terminal } from "../support/terminal.ts";
 import { catenary, CLI, DESK_COMMAND, marking, nobodyLeft, Run } from "./stage.ts";
@@ -16,6 +16,21 @@ const INITIALIZE = {
   method: "initialize",
   params: { protocolVersion: NEWEST_SESSION.name, capabilities: {}, clientInfo: { name: "test", version: "1" } },
 };
+
+const started: Run[] = [];
+afterEach(async () => {
+  for (const one of started.splice(0)) {
+    one.process.kill("SIGKILL");
+    await one.exited;
+    await nobodyLeft(one.mark);
+  }
+});
+
+function start(args: readonly string[]): Run {
+  const one = new Run(["run", ...args]);
+  started.push(one);
+  return one;
+}
 
 async function answered(run: Run): Promise<Record<string, unknown>> {
   const isOver = (): boolean => run.out.includes("\n") || run.process.exitCode !== null;
@@ -40,7 +55,7 @@ describe("run", () => {
   });
 
   it("passes stderr on as it comes, and ends with its stdin, and all that it started too", async () => {
-    const run = new Run(["run", "--env", "GIVEN=by us", "--", ...DESK_COMMAND]);
+    const run = start(["--env", "GIVEN=by us", "--", ...DESK_COMMAND]);
     const call = (id: number, name: string, args = {}): string =>
       JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } });
     run.process.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
@@ -51,14 +66,13 @@ describe("run", () => {
     await run.says("own stderr\nwithout an end");
     run.process.stdin.end();
     expect(await run.exited).toBe(0);
-    await nobodyLeft(run.mark);
   });
 
   it.each([
     ["is not there", ["catenary-no-such-command"], 2, "there is no command of that name on the PATH"],
     ["does not come to speak", FAILING, 4, "exited with code 3"],
   ])("answers for a command that %s, and says so", async (_name, command, code, words) => {
-    const run = new Run(["run", "--", ...command]);
+    const run = start(["--", ...command]);
     run.process.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
     const message = expect.stringContaining(words) as string;
     expect(await answered(run)).toMatchObject({ id: 1, error: { message, data: { kind: "unreachable" } } });
@@ -66,18 +80,16 @@ describe("run", () => {
     expect(await run.exited).toBe(code);
     expect(run.err).toContain(words);
     expect(run.err.includes("no key")).toBe(code === 4);
-    await nobodyLeft(run.mark);
   });
 
   it("serves over HTTP where that is wanted", async () => {
-    const run = new Run(["run", "--http", "127.0.0.1:0", "--json", "--", ...DESK_COMMAND]);
+    const run = start(["--http", "127.0.0.1:0", "--json", "--", ...DESK_COMMAND]);
     const { url } = (await answered(run)) as { url: string };
     const client = await connect(url);
     expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ text: "hi" }] });
     await client.close();
     run.process.kill("SIGTERM");
     expect(await run.exited).toBe(0);
-    await nobodyLeft(run.mark);
   });
 
   it.runIf(HAS_TERMINAL)("does not wait for a client where a person sits", async () => {

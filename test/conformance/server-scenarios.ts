@@ -98,8 +98,8 @@ export function judge(scenario: string, revision: string, outcome: Outcome | und
 }
 
 /** For the reader of a failure. */
-export function tellOf(title: string, results: Results, but: readonly string[] = []): void {
-  const judged = [...results].filter(([name]) => name !== WITHOUT_CHECKS && !but.includes(name));
+export function tellOf(title: string, results: Results): void {
+  const judged = [...results].filter(([name]) => name !== WITHOUT_CHECKS);
   tell(
     title,
     judged.map(([name, { checks }]) => ({ name, checks, isTold })),

@@ -8,8 +8,8 @@ import type { Chance } from "./chance.ts";
 
 export interface Plan {
   readonly name: string;
-  /** Callers of one group share the processes of an end: they are of one style and can be asked the same. */
-  readonly group: string;
+  /** Callers of one style may share a process of an end, those of two never do. */
+  readonly style: "session" | "exchange";
   readonly revision: string;
   readonly door: "stdio" | "http" | "sse";
   /** Whether it can be asked. */
@@ -20,7 +20,7 @@ export interface Plan {
 
 export interface Call {
   readonly caller: string;
-  readonly group: string;
+  readonly style: string;
   readonly end: string;
   readonly text: string;
   readonly sentAt: number;
@@ -55,11 +55,11 @@ export class BusyCaller {
   }
 
   async open(target: Target, options: ConnectOptions): Promise<void> {
-    const { revision, group, asked } = this.plan;
+    const { revision, style, asked } = this.plan;
     const elicit: ConnectOptions["elicit"] = async ({ message }) => {
       if (!message.startsWith(`${this.plan.name}-`)) this.faults.push(`${this.plan.name} was asked ${message}`);
       // In a session a question may be taken back and come again, when the call that it was taken for is answered.
-      const isAgain = this.#asked.has(message) && group.startsWith("exchange");
+      const isAgain = this.#asked.has(message) && style === "exchange";
       if (isAgain) this.faults.push(`${message} was asked twice`);
       this.#asked.add(message);
       await after(this.#chance.next() * 20);
@@ -68,7 +68,7 @@ export class BusyCaller {
     this.#client = await connect(target, {
       ...options,
       revision,
-      info: { name: group, version: "1" },
+      info: { name: style, version: "1" },
       ...(asked && { elicit }),
     });
     const resourceSubscriptions = this.#ends.map((end) => `board://${end}`);
@@ -151,11 +151,11 @@ export class BusyCaller {
   }
 
   async #call(end: string, args: Readonly<Record<string, unknown>>): Promise<Call> {
-    const { name, group } = this.plan;
+    const { name, style } = this.plan;
     const text = `${name}-${(this.#count += 1)}`;
     const call: Call = {
       caller: name,
-      group,
+      style,
       end,
       text,
       sentAt: performance.now(),

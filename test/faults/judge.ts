@@ -24,14 +24,14 @@ export interface Verdict {
 const BEFORE_MS = 1_000;
 
 export function judge(calls: readonly Call[], kills: readonly Kill[], log: string): Verdict {
-  const { ranIn, whose, faults } = read(log);
+  const { ranIn, whose, upAt, faults } = read(log);
   const struck: number[] = [];
   const carried: number[] = [];
   const hit = new Set<Kill>();
   const killOf = new Map(kills.map((kill) => [kill.pid, kill]));
   const mayBeOf = (call: Call, { pid }: Kill): boolean => {
     const owner = whose.get(pid);
-    return owner === undefined || owner === `${call.end} ${call.group}`;
+    return owner === undefined || owner === `${call.end} ${call.style}`;
   };
   for (const call of calls) {
     const pid = ranIn.get(call.text);
@@ -41,7 +41,7 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
     if (call.outcome === "open") faults.push(`${call.text} was not answered: ${call.words}`);
     else if (call.outcome === "result") {
       if (call.words !== `${pid} ${call.text}`) faults.push(`${call.text} got ${call.words}, and ran in ${pid}`);
-      const first = near.find((kill) => kill.at > call.sentAt && kill.pid !== pid && whose.has(kill.pid));
+      const first = near.find((kill) => kill.at > call.sentAt && kill.at < (upAt.get(pid ?? 0) ?? 0));
       if (first !== undefined) carried.push(call.answeredAt - first.at);
     } else {
       // Known where it ran; else the last kill that can have been it, perhaps of a process that was only starting.
@@ -64,16 +64,30 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
   };
 }
 
-function read(log: string): { ranIn: Map<string, number>; whose: Map<number, string>; faults: string[] } {
+interface Told {
+  /** By text, the process. */
+  readonly ranIn: Map<string, number>;
+  /** By process, the end and the style of its callers. */
+  readonly whose: Map<number, string>;
+  /** By process, when it was first spoken with. */
+  readonly upAt: Map<number, number>;
+  readonly faults: string[];
+}
+
+function read(log: string): Told {
   const ranIn = new Map<string, number>();
+  const upAt = new Map<number, number>();
   const whose = new Map<number, string>();
   const faults: string[] = [];
   for (const line of log.split("\n")) {
-    const [verb, pid, first = "", second] = line.split(" ");
-    if (verb === "here") whose.set(Number(pid), `${first} ${second}`);
+    const [verb, pid, first = "", second, at] = line.split(" ");
+    if (verb === "here") {
+      whose.set(Number(pid), `${first} ${second}`);
+      upAt.set(Number(pid), Number(at) - performance.timeOrigin);
+    }
     if (verb !== "ran") continue;
     if (ranIn.has(first)) faults.push(`${first} ran in ${ranIn.get(first)} and again in ${pid}`);
     ranIn.set(first, Number(pid));
   }
-  return { ranIn, whose, faults };
+  return { ranIn, whose, upAt, faults };
 }

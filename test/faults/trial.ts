@@ -39,6 +39,9 @@ const ROUND = 50;
 /** By then what a kill hit is answered, and the next call works. */
 const BOUND_MS = 1_000;
 const PATIENCE_MS = 10_000;
+/** What a trial may take: so much, and so much for each kill. */
+const LEAST_MS = 20_000;
+const EACH_MS = 2_000;
 
 export async function tryOut(trial: Trial, kills: number, seed: number): Promise<Report> {
   const begun = performance.now();
@@ -106,7 +109,9 @@ class Stage {
   }
 
   async kill(count: number): Promise<void> {
+    const until = performance.now() + LEAST_MS + count * EACH_MS;
     while (this.#kills.length < count) {
+      if (performance.now() > until) throw new Error(`${this.#kills.length} of ${count} kills, and the time is over`);
       await after(this.#chance.next() * SPREAD_MS);
       const isEarly = this.#chance.percent(EARLY);
       const workers = this.#workers().filter(({ pid }) => isEarly || this.#isUp(pid));

@@ -9,16 +9,16 @@ const SESSION = "2025-11-25";
 const EXCHANGE = "2026-07-28";
 
 const SESSIONS: readonly Plan[] = [
-  { name: "old", group: "session", revision: OLDEST, door: "sse" },
-  { name: "session", group: "session", revision: SESSION, door: "http", holds: true },
+  { name: "old", style: "session", revision: OLDEST, door: "sse" },
+  { name: "session", style: "session", revision: SESSION, door: "http", holds: true },
 ];
 const EXCHANGES: readonly Plan[] = [
-  { name: "exchange", group: "exchange", revision: EXCHANGE, door: "http", holds: true },
-  { name: "asked-exchange", group: "exchange-asked", revision: EXCHANGE, door: "http", asked: true },
+  { name: "exchange", style: "exchange", revision: EXCHANGE, door: "http", holds: true },
+  { name: "asked-exchange", style: "exchange", revision: EXCHANGE, door: "http", asked: true },
 ];
 const SESSION_AT_HOME: Plan = {
   name: "asked-session",
-  group: "session-asked",
+  style: "session",
   revision: SESSION,
   door: "stdio",
   asked: true,
@@ -26,7 +26,7 @@ const SESSION_AT_HOME: Plan = {
 };
 const EXCHANGE_AT_HOME: Plan = {
   name: "home-exchange",
-  group: "exchange-asked",
+  style: "exchange",
   revision: EXCHANGE,
   door: "stdio",
   asked: true,

@@ -49,8 +49,8 @@ const server = createServer({ name: "worker", version: "1" })
 
 let isKnown = false;
 const known = (request, context) => {
-  // Whose process this is: callers that share one have the same name.
-  if (!isKnown) tell(`here ${process.pid} ${values.end} ${context.caller.info?.name ?? "nobody"}`);
+  // Whose process this is: callers go by the name of their style.
+  if (!isKnown) tell(`here ${process.pid} ${values.end} ${context.caller.info?.name ?? "nobody"} ${Date.now()}`);
   isKnown = true;
   return server(request, context);
 };

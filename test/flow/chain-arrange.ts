@@ -2,10 +2,15 @@
 // of the first revision, on either side of the chain. Over pipes chain and end are processes; over HTTP they listen
 // here. An end is told which revision it speaks; the chain finds that out.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
 import { chain } from "../../src/chain/chain.ts";
 import { end, type EndTarget } from "../../src/chain/end.ts";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import { serve } from "../../src/serve.ts";
+import { stdioTransport } from "../../src/transport/stdio.ts";
 import { makeChainServer } from "./chain-end-server.ts";
 import { Scripts } from "./chain-scripts.ts";
 
@@ -28,14 +33,33 @@ export class Stage {
   async flow(caller: string, { front, back, end: revision }: Arrangement, options: ConnectOptions): Promise<Client> {
     const target = await this.end(back, revision);
     if (front === "stdio") {
-      return this.#connect(this.scripts.program("chain-gateway", JSON.stringify(target)), { ...options, revision: caller });
+      return this.connect(this.scripts.program("chain-gateway", JSON.stringify(target)), {
+        ...options,
+        revision: caller,
+      });
     }
-    return this.#connect(await this.gateway(target, front), { ...options, revision: caller });
+    return this.connect(await this.gateway(target, front), { ...options, revision: caller });
   }
 
-  /** A caller of a chain that is there. */
-  caller(target: string, revision: string, options: ConnectOptions): Promise<Client> {
-    return this.#connect(target, { ...options, revision });
+  /** One chain for two callers; over stdio it is a process with a pipe for each. */
+  async shared(wire: Wire, revision: string): Promise<readonly [EndTarget, EndTarget]> {
+    const target = await this.end(wire, revision);
+    if (wire !== "stdio") {
+      const address = await this.gateway(target, wire);
+      return [address, address];
+    }
+    const { command, args, env } = this.scripts.program("chain-gateway", JSON.stringify(target), "--second");
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit", "pipe"], env: { ...process.env, ...env } });
+    const exited = once(child, "exit");
+    this.later(() => exited);
+    const [input, output, , second] = child.stdio as unknown as [Writable, Readable, null, Socket];
+    return [stdioTransport({ input: output, output: input }), stdioTransport({ input: second, output: second })];
+  }
+
+  async connect(target: EndTarget, options: ConnectOptions): Promise<Client> {
+    const client = await connect(target, options);
+    this.later(() => client.close());
+    return client;
   }
 
   /** Where an end of this revision is. */
@@ -69,12 +93,6 @@ export class Stage {
   async close(): Promise<void> {
     for (const close of this.#closing.splice(0)) await close();
     this.#scripts = undefined;
-  }
-
-  async #connect(target: EndTarget, options: ConnectOptions): Promise<Client> {
-    const client = await connect(target, options);
-    this.later(() => client.close());
-    return client;
   }
 }
 

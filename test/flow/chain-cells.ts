@@ -1,54 +1,56 @@
-// One wire on both sides of the chain, every caller revision with every end revision, every feature: a test for each.
-// The transport of the first revision cannot carry the newest, which is the one without sessions; there all features
-// have the same refusal.
+// One pair of revisions on one pair of wires, with a test for each feature; and all pairs of revisions with one wire on
+// both sides of the chain. The transport of the first revision cannot carry the newest, which has no sessions: there all
+// features have the same refusal.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Client } from "../../src/client/index.ts";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
-import { Stage, type Wire } from "./chain-arrange.ts";
-import { answering, FEATURES, NAMES, type Party } from "./chain-features.ts";
-
-const CELLS = Object.entries(FEATURES);
+import { Stage, type Arrangement, type Wire } from "./chain-arrange.ts";
+import { answering, FEATURES, NAMES, type Feature, type Party } from "./chain-features.ts";
 
 export function describeCells(wire: Wire): void {
   describe.each(NAMES)("a caller of %s", (caller) => {
-    describe.each(NAMES)(`over ${wire} and an end of %s`, (end) => {
-      const stage = new Stage();
-      const heard = { logs: [] as unknown[], asked: [] as string[] };
-      const open = (): Promise<Client> => stage.flow(caller, { front: wire, back: wire, end }, answering("ada", heard));
-      afterAll(() => stage.close());
-
-      const refusal = wire === "old sse" ? refusalOf(caller, end) : undefined;
-      if (refusal !== undefined) {
-        it.each(CELLS)("%s is refused, since the wire has no such revision", async () => {
-          await expect(open()).rejects.toMatchObject(refusal);
-        });
-        return;
-      }
-
-      let party: Party;
-      beforeAll(async () => {
-        party = { name: "ada", client: await open(), caller, end, ...heard };
-        expect(party.client.revision).toBe(caller);
-        expect(party.client.server).toMatchObject({ name: "end", version: "1.0.0" });
-      });
-
-      it.each(CELLS)("%s", async (_name, feature) => {
-        await feature(party);
-      });
-    });
+    describe.each(NAMES)("and an end of %s", (end) => testFlow(caller, { front: wire, back: wire, end }));
   });
 }
 
-/** How a connection fails where one of its sides would need sessions and has none; the caller's own side is first. */
-function refusalOf(caller: string, end: string): object | undefined {
-  if (caller === NEWEST.name) {
-    const message = expect.stringContaining(`The end does not speak ${NEWEST.name}: POST is not for /sse`) as string;
-    return { name: "LinkError", kind: "protocol", message };
+export function testFlow(
+  caller: string,
+  arrangement: Arrangement,
+  features: readonly Feature[] = Object.keys(FEATURES) as Feature[],
+): void {
+  const { end } = arrangement;
+  const stage = new Stage();
+  const heard = { logs: [] as unknown[], asked: [] as string[] };
+  const open = (): Promise<Client> => stage.flow(caller, arrangement, answering("ada", heard));
+  afterAll(() => stage.close());
+
+  const refusal = refusalOf(caller, arrangement);
+  if (refusal !== undefined) {
+    it.each(features)("%s is refused, since a wire cannot carry its revision", async () => {
+      await expect(open()).rejects.toMatchObject({
+        name: "LinkError",
+        kind: "protocol",
+        message: expect.stringMatching(refusal) as string,
+      });
+    });
+    return;
   }
-  if (end !== NEWEST.name) return undefined;
-  const message = expect.stringMatching(
-    /The end refused initialize: The end behind failed: No MCP end was found at .*There is nothing at \/sse/s,
-  ) as string;
-  return { name: "LinkError", kind: "protocol", message };
+
+  let party: Party;
+  beforeAll(async () => {
+    party = { name: "ada", client: await open(), caller, end, ...heard, isAlone: true };
+    expect(party.client.revision).toBe(caller);
+    expect(party.client.server).toMatchObject({ name: "end", version: "1.0.0" });
+  });
+  it.each(features)("%s", async (feature) => {
+    await FEATURES[feature](party);
+  });
+}
+
+function refusalOf(caller: string, { front, back, end }: Arrangement): RegExp | undefined {
+  const isLost = (wire: Wire, revision: string): boolean => wire === "old sse" && revision === NEWEST.name;
+  if (isLost(front, caller)) return new RegExp(`^The end does not speak ${caller}: POST is not for /sse`);
+  if (isLost(back, end)) return /The end behind failed: No MCP end was found at .*There is nothing at \/sse/s;
+  return undefined;
 }

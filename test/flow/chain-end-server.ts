@@ -57,6 +57,7 @@ export function makeChainServer(): ChainServer {
         });
       });
     })
+    .tool("brief", { description: "Works for a moment", input: NAME, task: TASK }, ({ name }) => name)
     .tool("holding", { description: "What works" }, () => [...doors.keys()].join(" "))
     .tool("release", { description: "Ends the work", input: NAME }, ({ name }) => {
       doors.get(name)?.(`${name} held`);

@@ -20,6 +20,8 @@ export interface Party {
   readonly logs: unknown[];
   /** Every question that it was asked. */
   readonly asked: string[];
+  /** Whether it does one thing at a time, and nobody else is there. */
+  readonly isAlone: boolean;
 }
 
 type Heard = Pick<Party, "logs" | "asked">;
@@ -40,7 +42,7 @@ export function answering(name: string, { logs, asked }: Heard): ConnectOptions 
       },
     },
     sample: ({ messages: [question] }) => {
-      const { text } = question?.content as { text: string };
+      const { text } = Object(question?.content) as { text: string };
       asked.push(text);
       return { role: "assistant", model: name, content: { type: "text", text: `${name} heard ${text}` } };
     },
@@ -52,22 +54,39 @@ const textOf = ({ content }: CallToolResult): string => String((content[0] as { 
 const call = async ({ client }: Party, tool: string, args: object = {}): Promise<string> =>
   textOf(await client.callTool(tool, { ...args }));
 const both = ({ caller, end }: Party, since: string): boolean => caller >= since && end >= since;
+const formFor = (name: string): string => `Who is ${name}?`;
+const addressFor = (name: string): string => `https://example.com/${name}`;
 const eventually = (holds: () => unknown): Promise<unknown> => vi.waitFor(holds, { timeout: 10_000, interval: 5 });
 
-async function refusesToAsk(party: Party, tool: string, message: RegExp): Promise<void> {
-  const before = [...party.asked];
-  const error: unknown = await party.client.callTool(tool, { name: party.name }).catch((thrown: unknown) => thrown);
+async function refusesToAsk({ client, name, asked }: Party, tool: string, message: RegExp): Promise<void> {
+  const error: unknown = await client.callTool(tool, { name }).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(McpError);
   expect(error).toMatchObject({ kind: "missing_capability", message: expect.stringMatching(message) as string });
-  expect(party.asked).toEqual(before);
+  expect(asked).not.toContain(formFor(name));
+  expect(asked).not.toContain(addressFor(name));
 }
 
-export const FEATURES: Readonly<Record<string, (party: Party) => Promise<void>>> = {
+export type Feature =
+  | "call"
+  | "progress"
+  | "cancel"
+  | "logging"
+  | "list-changed"
+  | "subscribe"
+  | "elicitation"
+  | "sampling"
+  | "roots"
+  | "tasks";
+
+export const FEATURES: Readonly<Record<Feature, (party: Party) => Promise<void>>> = {
   call: async (party) => {
     const { client, name } = party;
     expect(await client.callTool("echo", { text: name })).toMatchObject({ isError: false, content: [{ text: name }] });
     expect(await client.callTool("fail")).toMatchObject({ isError: true, content: [{ text: "on purpose" }] });
-    await expect(client.callTool("nothing")).rejects.toMatchObject({ code: -32602, message: "Tool not found: nothing" });
+    await expect(client.callTool("nothing")).rejects.toMatchObject({
+      code: -32602,
+      message: "Tool not found: nothing",
+    });
   },
 
   progress: async (party) => {
@@ -127,7 +146,9 @@ export const FEATURES: Readonly<Record<string, (party: Party) => Promise<void>>>
     await call(party, "change", { name: first });
     await eventually(() => expect(heard).toEqual([`flow://item/${first}`]));
     await one.close();
-    await eventually(async () => expect((await call(party, "watched")).split(" ")).not.toContain(`flow://item/${first}`));
+    await eventually(async () =>
+      expect((await call(party, "watched")).split(" ")).not.toContain(`flow://item/${first}`),
+    );
     await call(party, "change", { name: first });
     await call(party, "change", { name: second });
     await eventually(() => expect(heard).toEqual([`flow://item/${first}`, `flow://item/${second}`]));
@@ -141,16 +162,14 @@ export const FEATURES: Readonly<Record<string, (party: Party) => Promise<void>>>
       await refusesToAsk(party, "visit-for", /elicitation/);
       return;
     }
-    asked.length = 0;
-    const question = `Who is ${name}?`;
-    expect(await call(party, "elicit-for", { name })).toBe(`${name}: accept ${name} heard ${question}`);
-    expect(asked).toEqual([question]);
-    if (!both(party, FOURTH)) {
-      await refusesToAsk(party, "visit-for", /elicitation|address to visit/);
-      return;
-    }
-    expect(await call(party, "visit-for", { name })).toBe(`${name}: accept`);
-    expect(asked).toEqual([question, `https://example.com/${name}`]);
+    if (!both(party, FOURTH)) await refusesToAsk(party, "visit-for", /elicitation|address to visit/);
+    else expect(await call(party, "visit-for", { name })).toBe(`${name}: accept`);
+    expect(await call(party, "elicit-for", { name })).toBe(`${name}: accept ${name} heard ${formFor(name)}`);
+    const addresses = both(party, FOURTH) ? [addressFor(name)] : [];
+    const mine = [formFor(name), addressFor(name)];
+    const questions = asked.filter((question) => mine.includes(question));
+    // A wire that does not say which call asks leaves a guess; a question put for the wrong one is put again.
+    expect(party.isAlone ? questions : [...new Set(questions)]).toEqual([...addresses, formFor(name)]);
   },
 
   sampling: async (party) => {
@@ -172,11 +191,9 @@ export const FEATURES: Readonly<Record<string, (party: Party) => Promise<void>>>
       kind: "refused",
       message: `The end has not declared the extension ${TASKS}: it knows no tasks`,
     });
-    // What would be a task is an ordinary call.
-    const starting = client.startTool("hold", { name });
-    await eventually(async () => expect(await call(party, "release", { name })).toBe("released"));
-    const handle = await starting;
-    expect([handle.id, handle.isOver, textOf(await handle.result())]).toEqual(["", true, `${name} held`]);
+    // What could be a task is an ordinary call.
+    const handle = await client.startTool("brief", { name });
+    expect([handle.id, handle.isOver, textOf(await handle.result())]).toEqual(["", true, name]);
   },
 };
 
@@ -190,6 +207,7 @@ async function doesTasks(party: Party): Promise<void> {
   const looking = (async () => {
     for await (const { status } of handle) seen.push(status);
   })();
+  looking.catch(() => undefined);
   expect((await client.task(handle.id)).status).toBe("working");
   await eventually(() => expect(seen).toEqual(["working"]));
   await eventually(async () => expect(await call(party, "release", { name })).toBe("released"));
@@ -197,8 +215,10 @@ async function doesTasks(party: Party): Promise<void> {
   await looking;
   expect(seen).toEqual(["working", "completed"]);
 
-  const asking = await client.startTool("task-ask", { name });
-  expect(textOf(await asking.result())).toBe(`${name}: accept ${name} heard Who is ${name}?`);
+  const asked = `${name}-task`;
+  const asking = await client.startTool("task-ask", { name: asked });
+  expect(textOf(await asking.result())).toBe(`${asked}: accept ${name} heard ${formFor(asked)}`);
+  expect(party.asked.filter((question) => question === formFor(asked))).toHaveLength(1);
 
   const held = `${name}-held`;
   const left = await client.startTool("hold", { name: held });

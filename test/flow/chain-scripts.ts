@@ -4,7 +4,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { transform } from "sucrase";
 
 const FILES = ["end-server", "chain-end-server", "chain-end", "chain-gateway"] as const;

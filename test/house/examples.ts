@@ -53,6 +53,7 @@ export class Stage {
     const paths = {
       catenary: source("index.ts"),
       "catenary/http": source("http.ts"),
+      "catenary/links": source("chain/links/index.ts"),
       "catenary/stdio": source("stdio.ts"),
       "catenary/testing": source("testing.ts"),
       "catenary/*": source("*/index.ts"),
@@ -64,6 +65,11 @@ export class Stage {
       this.#write(`${name}.ts`, `${code}\nexport {};\n`);
       if (file !== undefined) this.#write(file, code);
     }
+  }
+
+  /** Where a file would stand that examples speak of. */
+  path(name: string): string {
+    return join(this.#folder, name);
   }
 
   /** What the compiler has to say; empty where all is well. */

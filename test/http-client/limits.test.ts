@@ -110,7 +110,7 @@ describe("arguments in headers", () => {
     expect(end.desk.runsOf("a")).toBe(1);
     end.lay("tools/call", mismatch, 10);
     const { error } = await outcome(client.callTool("run", { key: "b" }));
-    expect(error).toMatchObject({ code: -32020 });
+    expect(error).toMatchObject({ kind: "protocol", mayHaveRun: false, cause: { code: -32020 } });
     expect(end.count("tools/call")).toBeLessThanOrEqual(4);
   });
 });

@@ -44,6 +44,8 @@ export interface Peer {
 
 export type Reference = { type: "ref/prompt"; name: string } | { type: "ref/resource"; uri: string };
 
+export type Roots = readonly { readonly uri: string; readonly name: string }[];
+
 /** What a server said without being asked, in the order in which it came. */
 export class Ear {
   readonly heard: Json[] = [];

@@ -15,7 +15,16 @@ import {
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { ANSWERS, Ear, type CallOptions, type Fixture, type Json, type Peer, type Reference } from "./peer.ts";
+import {
+  ANSWERS,
+  Ear,
+  type CallOptions,
+  type Fixture,
+  type Json,
+  type Peer,
+  type Reference,
+  type Roots,
+} from "./peer.ts";
 
 export function openSdk1({ command, args }: Fixture): Promise<Peer> {
   return speakBy(new StdioClientTransport({ command, args, stderr: "inherit" }));
@@ -29,7 +38,7 @@ export async function openSdk1Sse(fixture: Fixture): Promise<Peer> {
   return speakBy(new SSEClientTransport(new URL("/sse", await fixture.listen())));
 }
 
-async function speakBy(transport: Transport): Promise<Peer> {
+export async function speakBy(transport: Transport, roots: Roots = ANSWERS.roots): Promise<Peer> {
   const ear = new Ear();
   const client = new Client(
     { name: "interop", version: "1" },
@@ -43,7 +52,7 @@ async function speakBy(transport: Transport): Promise<Peer> {
     ear.hear({ kind: "sample", params });
     return ANSWERS.sample;
   });
-  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: ANSWERS.roots }));
+  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [...roots] }));
   client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => ear.hear({ kind: "log", ...params }));
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => ear.hear({ kind: "tools" }));
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) =>

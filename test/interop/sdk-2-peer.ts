@@ -13,7 +13,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { ANSWERS, Ear, type CallOptions, type Fixture, type Peer, type Reference } from "./peer.ts";
+import { ANSWERS, Ear, type CallOptions, type Fixture, type Peer, type Reference, type Roots } from "./peer.ts";
 
 type Negotiation = Pick<ClientOptions, "versionNegotiation" | "supportedProtocolVersions">;
 
@@ -29,7 +29,11 @@ export async function openSdk2Sse(fixture: Fixture, negotiation: Negotiation): P
   return speakBy(new SSEClientTransport(new URL("/sse", await fixture.listen())), negotiation);
 }
 
-async function speakBy(transport: Transport, negotiation: Negotiation): Promise<Peer> {
+export async function speakBy(
+  transport: Transport,
+  negotiation: Negotiation,
+  roots: Roots = ANSWERS.roots,
+): Promise<Peer> {
   const ear = new Ear();
   const client = new Client(
     { name: "interop", version: "2" },
@@ -43,7 +47,7 @@ async function speakBy(transport: Transport, negotiation: Negotiation): Promise<
     ear.hear({ kind: "sample", params });
     return ANSWERS.sample;
   });
-  client.setRequestHandler("roots/list", () => ({ roots: ANSWERS.roots }));
+  client.setRequestHandler("roots/list", () => ({ roots: [...roots] }));
   client.setNotificationHandler("notifications/message", ({ params }) => ear.hear({ kind: "log", ...params }));
   client.setNotificationHandler("notifications/tools/list_changed", () => ear.hear({ kind: "tools" }));
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>

@@ -1,6 +1,8 @@
 // Configs that are wrong, each in one way: the text and its servers. Chains, variables and what else there is have a
 // file of their own. All that is said of each is written out, because it is what a person reads.
 
+import { REVISIONS } from "../../src/protocol/revisions/index.ts";
+
 /**
  * What is wrong, the text, whether an editor that knows only the schema sees it, and all that is said, in order: the
  * place, the sentence, and what to do. FOLDER is where the text stands.
@@ -254,7 +256,7 @@ export const IN_SERVERS: readonly Mistake[] = [
     "an unknown revision",
     '{"mcpServers": {"a": {"command": "x", "revision": "2020-01-01"}}}',
     "unseen",
-    '1:51 error: mcpServers.a.revision must be one of "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"',
+    `1:51 error: mcpServers.a.revision must be one of ${REVISIONS.map(({ name }) => `"${name}"`).join(", ")}`,
   ],
   [
     "a timeout in seconds",

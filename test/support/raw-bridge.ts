@@ -6,8 +6,10 @@ import type { Context } from "../../src/core/context.ts";
 import type { Notification } from "../../src/core/handler.ts";
 import { open, type Opened } from "../../src/dialogue/open.ts";
 import { serveTransport } from "../../src/dialogue/serve.ts";
+import { isRequest } from "../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
+import type { Transport } from "../../src/transport/transport.ts";
 import { RawPeer, stamp } from "./raw-peer.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -43,8 +45,14 @@ export interface RawBridge {
 const ALL = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
 
 export async function rawBridge({ end: revision, offers, declares = ALL, callers }: BridgeOptions): Promise<RawBridge> {
+  const capabilities = offers ?? {
+    tools: { listChanged: true },
+    prompts: {},
+    resources: { subscribe: true },
+    logging: {},
+  };
   const [back, endSide] = memoryPair();
-  const end = await new RawPeer(endSide).start();
+  const end = await new RawPeer(greeting(endSide, revision, capabilities)).start();
   const told: Notification[] = [];
   const home: Context = {
     revision: NEWEST.name,
@@ -54,16 +62,7 @@ export async function rawBridge({ end: revision, offers, declares = ALL, callers
     ask: () => Promise.reject(new Error("Nobody is at home")),
   };
   const info = { name: "bridge", version: "1" };
-  const opening = open(() => back, { info, capabilities: declares, home, revision });
-  const capabilities = offers ?? { tools: { listChanged: true }, prompts: {}, resources: { subscribe: true }, logging: {} };
-  const isSession = knownRevision(revision).style === "session";
-  const { id } = await end.until(({ method }) => method === (isSession ? "initialize" : "server/discover"));
-  const hints = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
-  const result = isSession
-    ? { protocolVersion: revision, capabilities, serverInfo: { name: "end", version: "1" } }
-    : { ...hints, supportedVersions: [revision], capabilities };
-  end.send({ id, result });
-  const opened = await opening;
+  const opened = await open(() => back, { info, capabilities: declares, home, revision });
   const fronts = await Promise.all(callers.map((caller) => join(opened, caller)));
   return {
     end,
@@ -83,6 +82,33 @@ export async function rawBridge({ end: revision, offers, declares = ALL, callers
       await Promise.all(fronts.map(({ served }) => served.close()));
       await opened.close();
     },
+  };
+}
+
+/** The end's side of a wire, which says by itself who is there, and logs as it is told. */
+function greeting(side: Transport, revision: string, capabilities: Loose): Transport {
+  const results: Readonly<Record<string, Loose>> = {
+    initialize: { protocolVersion: revision, capabilities, serverInfo: { name: "end", version: "1" } },
+    "server/discover": {
+      resultType: "complete",
+      supportedVersions: [revision],
+      capabilities,
+      ttlMs: 0,
+      cacheScope: "private",
+    },
+    "logging/setLevel": {},
+  };
+  return {
+    start: (receive) =>
+      side.start((inbound) => {
+        receive(inbound);
+        const { message } = inbound;
+        if (message === undefined || !isRequest(message)) return;
+        const result = results[message.method];
+        if (result !== undefined) void side.send({ jsonrpc: "2.0", id: message.id, result });
+      }),
+    send: (message) => side.send(message),
+    close: () => side.close(),
   };
 }
 

@@ -116,3 +116,26 @@ it("refuses options that say nothing, or nothing that it knows", () => {
   );
   expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of texts");
 });
+
+it("hides a name at all ends, in whatever form it could be said", async () => {
+  const hides = filter({ tools: { not: ["read_secret"] }, resources: { not: ["note://shut/*"] } });
+  const alone = createServer({ name: "alone", version: "1" }).tool("own", {}, () => "own");
+  for (const ends of [
+    { a: notes(), b: notes() },
+    { a: notes(), b: alone },
+  ]) {
+    const client = await connect(chain(hides).to(ends));
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names.length).toBeGreaterThan(2);
+    expect(names.filter((name) => name.includes("secret"))).toEqual([]);
+    for (const name of ["read_secret", "a.read_secret", "b.read_secret"]) {
+      const outcome = await client.callTool(name).then(JSON.stringify, String);
+      expect(outcome).not.toContain('"secret"');
+      expect(outcome).toMatch(/not found|unknown|hidden/i);
+    }
+    for (const uri of ["note://shut/2", "a.note://shut/2", "b.note://shut/2", "note://shut/3", "a.note://shut/3"]) {
+      await expect(client.readResource(uri)).rejects.toThrow(/not found|unknown/i);
+    }
+    await client.close();
+  }
+});

@@ -10,7 +10,10 @@ import { matches } from "./glob.ts";
 import { eachItem, LISTS, NAMED, referred, uncompletable, unknown } from "./listed.ts";
 import { Options } from "./options.ts";
 
-/** Names, with `*` for any letters: those that are shown (all, where it is left out), and those of them that are not. */
+/**
+ * Names, with `*` for any letters: those that are shown (all, where it is left out), and those of them that are not.
+ * What is not shown is not shown either as a name of one end among several: `delete` hides `notes.delete` too.
+ */
 export interface Shown {
   readonly only?: readonly string[];
   readonly not?: readonly string[];
@@ -38,7 +41,13 @@ export function filter(options: FilterOptions): Link {
 function ruleOf(shown: Options): (name: string) => boolean {
   const only = shown.texts("only");
   const not = shown.texts("not") ?? [];
-  return (name) => only?.some((glob) => matches(glob, name)) !== false && !not.some((glob) => matches(glob, name));
+  const isIn = (globs: readonly string[], name: string): boolean => globs.some((glob) => matches(glob, name));
+  return (name) => {
+    if (only !== undefined && !isIn(only, name)) return false;
+    // Where several ends have a name, each is shown with its end's before it: it must not escape by that.
+    const dot = name.indexOf(".");
+    return !isIn(not, name) && (dot < 0 || !isIn(not, name.slice(dot + 1)));
+  };
 }
 
 async function pass(request: Request, context: Context, next: Handler, isShown: IsShown): Promise<Result> {

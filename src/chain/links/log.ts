@@ -34,10 +34,10 @@ export function log(options: LogOptions = {}): Link {
   const given = read.any("arguments");
   const cut = given === true ? CUT : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
   const write = (read.function("write") as LogOptions["write"]) ?? toStderr;
-  const tell = (entry: Entry): void => {
-    if (SEVERITIES.indexOf(entry.level) < least) return;
+  const tell = (request: Request, context: Context, begun: number, outcome: Outcome): void => {
+    if (SEVERITIES.indexOf(outcome.level) < least) return;
     try {
-      write(form(entry));
+      write(form(entryOf(request, context, begun, cut, outcome)));
     } catch {
       // A log that cannot be written is no reason to fail.
     }
@@ -48,10 +48,10 @@ export function log(options: LogOptions = {}): Link {
       const begun = performance.now();
       try {
         const result = await next(request, context);
-        tell(entryOf(request, context, begun, cut, outcomeOf(result)));
+        tell(request, context, begun, outcomeOf(result));
         return result;
       } catch (error) {
-        tell(entryOf(request, context, begun, cut, failureOf(error, context, cut)));
+        tell(request, context, begun, failureOf(error, context, cut));
         throw error;
       }
     },

@@ -47,14 +47,26 @@ export class Addresses {
     if (this.arePlain) return uri;
     const labelled = `${this.#ends[end]?.label.scheme ?? ""}.${uri}`;
     if (this.#option === "always") return labelled;
-    const { names } = this.#resources;
-    const owners = names.owners(uri);
-    if (owners.length > 0) return owners.includes(end) ? names.shown(end, uri) : labelled;
-    const route = this.#routes.get(uri);
-    if (route !== undefined) return route.end === end ? uri : labelled;
-    if (names.isChanged(end) || this.#templates.names.isChanged(end)) return labelled;
+    if (this.#resources.names.owners(uri).includes(end)) return this.#resources.names.shown(end, uri);
+    if (this.#isLabelled({ end, name: uri })) return labelled;
     this.remember(uri, { end, name: uri });
     return uri;
+  }
+
+  /** What a label says, where the address is one that would be shown with it. */
+  #labelled(uri: string): Target | undefined {
+    const said = this.#resources.explicit(uri);
+    return said !== undefined && this.#isLabelled(said) ? said : undefined;
+  }
+
+  #isLabelled({ end, name }: Target): boolean {
+    const { names } = this.#resources;
+    const owners = names.owners(name);
+    if (owners.length > 0) return !owners.includes(end) || names.shown(end, name) !== name;
+    const route = this.#routes.get(name);
+    if (route !== undefined) return route.end !== end;
+    if (names.isChanged(end) || this.#templates.names.isChanged(end)) return true;
+    return this.#option === "always" || this.#resources.explicit(name) !== undefined;
   }
 
   /** An address in no list was found there. */
@@ -71,18 +83,13 @@ export class Addresses {
 
   /** Where the address is, as far as it is known. */
   places(uri: string): Places {
-    const sure = this.#resources.find(uri) ?? this.#routed(uri);
+    const sure = this.#resources.find(uri) ?? this.#labelled(uri);
     if (sure !== undefined) return { targets: [sure], isSure: true };
     const route = this.#routes.get(uri);
     const matching = this.#ends.flatMap(({ index }) =>
       this.#templates.listOf(index).some((template) => matches(template, uri)) ? [{ end: index, name: uri }] : [],
     );
     return { targets: route === undefined ? matching : [route, ...matching], isSure: false };
-  }
-
-  /** An address with a label; one that an end has shown just so is that end's. */
-  #routed(uri: string): Target | undefined {
-    return this.#routes.get(uri) === undefined ? this.#resources.explicit(uri) : undefined;
   }
 }
 

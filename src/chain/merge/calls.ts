@@ -31,8 +31,8 @@ export async function targetOf(kind: Named, name: string, context: Context, view
   if (found !== undefined) return found;
   const directory = view.directories[kind];
   const owners = directory.names.owners(name);
-  // An end may have what it does not list; then its name, or that it is the only one, says that it is meant.
-  const said = owners.length > 1 ? undefined : (directory.explicit(name) ?? alone(kind, name, view));
+  // An end may have what it does not list; where it is the only one, it is meant.
+  const said = owners.length > 1 ? undefined : alone(kind, name, view);
   if (said !== undefined) return said;
   throw unknownName(kind, name, view);
 }
@@ -51,7 +51,9 @@ function alone(kind: Named, name: string, { members, directories }: View): Targe
 function unknownName(kind: Named, name: string, { directories }: View): McpError {
   const { names, problems } = directories[kind];
   const { one, kind: notFound, field } = WORDS[kind];
-  const candidates = names.owners(name).map((end) => names.shown(end, name));
+  const otherwise = directories[kind].otherwise(name);
+  const owners = names.owners(name).map((end) => names.shown(end, name));
+  const candidates = owners.length === 0 && otherwise !== undefined ? [otherwise] : owners;
   if (candidates.length > 1) {
     const message = `Several ends have a ${one} named ${name}; say which one: ${candidates.join(", ")}`;
     return invalidParams(message, { [field]: name, candidates });

@@ -11,6 +11,8 @@ export interface DirectoryOptions {
   readonly make: Make;
   /** What stands before the names of an end. */
   labelOf(end: MergedEnd): string;
+  /** Whether what begins with a label is always taken for what the label says. */
+  readonly isStrict: boolean;
 }
 
 /** For so long after all ends were asked, a name that is not known is not asked for again. */
@@ -33,12 +35,7 @@ export class Directory {
   }
 
   get names(): Names {
-    const { option, make } = this.#options;
-    return (this.#names ??= new Names(
-      this.#lists.map((list) => list ?? []),
-      option,
-      make,
-    ));
+    return (this.#names ??= this.#merged());
   }
 
   /** Whether every name is shown with a label. */
@@ -100,9 +97,19 @@ export class Directory {
     this.#changes += 1;
   }
 
-  /** What a caller's word leads to: a name that is shown, or an end's name with its label. */
+  /**
+   * What a caller's word leads to. Only what is shown leads anywhere: a link in front that hides a name must not have to
+   * know in which other ways it could be said.
+   */
   find(text: string): Target | undefined {
-    return this.names.target(text) ?? this.#labelled(text);
+    return this.names.target(text) ?? (this.isAlways ? this.explicit(text) : undefined);
+  }
+
+  /** What it is shown as, where a caller says it with a label that it does not have here. */
+  otherwise(text: string): string | undefined {
+    const said = this.explicit(text);
+    if (said === undefined || !this.names.owners(said.name).includes(said.end)) return undefined;
+    return this.names.shown(said.end, said.name);
   }
 
   /** What the word says by itself, known or not: a label that stands before a name. */
@@ -112,24 +119,10 @@ export class Directory {
     return end === undefined ? undefined : { end, name: text.slice(dot + 1) };
   }
 
-  /** Whether a word names its end, so that no other end can be meant. */
-  isExplicit(text: string, { end }: Target): boolean {
-    return this.explicit(text)?.end === end;
-  }
-
-  #labelled(text: string): Target | undefined {
-    const said = this.explicit(text);
-    if (said !== undefined && this.#has(said)) return said;
-    // An end whose own name is no label is also known by that name.
-    for (const { index, name } of this.#options.ends) {
-      const whole = text.startsWith(`${name}.`) ? { end: index, name: text.slice(name.length + 1) } : undefined;
-      if (whole !== undefined && this.#has(whole)) return whole;
-    }
-    return undefined;
-  }
-
-  #has({ end, name }: Target): boolean {
-    return this.names.owners(name).includes(end);
+  #merged(): Names {
+    const { option, make, isStrict } = this.#options;
+    const lists = this.#lists.map((list) => list ?? []);
+    return new Names(lists, option, make, (name) => isStrict && this.explicit(name) !== undefined);
   }
 }
 

@@ -66,7 +66,7 @@ describe("discover of many ends", () => {
     const kept = (ttlMs: number, cacheScope: string): ReturnType<typeof madeEnd> =>
       madeEnd({ "server/discover": { capabilities: {}, ttlMs, cacheScope } });
     const hints = async (...ends: ReturnType<typeof madeEnd>[]): Promise<unknown> => {
-      const { ttlMs, cacheScope } = await desk(merge({ ...ends })).call("server/discover");
+      const { ttlMs, cacheScope } = await desk(merge(Object.fromEntries(ends.entries()))).call("server/discover");
       return [ttlMs, cacheScope];
     };
     expect(await hints(kept(9, "public"), kept(5, "public"))).toEqual([5, "public"]);

@@ -24,6 +24,8 @@ const MOST_EARLY = 1_000;
 
 const EVENTS: ReadonlySet<string> = new Set([...FAMILIES.map((family) => changeOf(family)), UPDATED, TASKS_TOLD]);
 
+const FLAGS: ReadonlySet<string> = new Set(FAMILIES.map((family) => flagOf(family)));
+
 /** What is wanted of one end, while it is being found out. */
 interface Wishes {
   readonly filter: Json;
@@ -98,7 +100,10 @@ class Listen implements PartHost {
     const isHome = styleOf(this.context) === "session" && this.#uris.length === 0 && this.#taskIds.length === 0;
     const flags = FAMILIES.filter((family) => this.#filter[flagOf(family)] === true);
     if (!isHome && Object.keys(this.#filter).length === 0) return;
+    // What is not known here may be for any of them.
+    const isOther = Object.keys(this.#filter).some((key) => !FLAGS.has(key));
     const canTell = (capabilities: Json): boolean =>
+      isOther ||
       flags.some((family) => {
         const lists = capabilities[family];
         return isObject(lists) && lists["listChanged"] === true;
@@ -194,7 +199,7 @@ class Listen implements PartHost {
   /** What a part grants. One that is opened again tells of changed lists when it is: that is kept for sure. */
   #promised(part: ListenPart): Json {
     if (part.granted !== undefined || part.isOver) return part.honoured;
-    const flags = FAMILIES.map((family) => flagOf(family)).filter((flag) => part.wanted.filter[flag] === true);
+    const flags = [...FLAGS].filter((flag) => part.wanted.filter[flag] === true);
     return Object.fromEntries(flags.map((flag) => [flag, true]));
   }
 }

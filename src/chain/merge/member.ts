@@ -25,12 +25,21 @@ const DISCOVER_MS = 8_000;
 /** The same, and for anything else, while it owes an answer. */
 const SLOW_MS = 1_000;
 
+/** After so long without an answer it is asked once more. */
+const GIVEN_UP_MS = 60_000;
+
+interface Discovering {
+  readonly answer: Promise<Result>;
+  readonly stop: AbortController;
+  readonly since: number;
+}
+
 export class Member {
   readonly end: MergedEnd;
   /** What it said last. */
   capabilities: Json | undefined;
   #isSlow = false;
-  #discovering: Promise<Result> | undefined;
+  #discovering: Discovering | undefined;
 
   constructor(end: MergedEnd) {
     this.end = end;
@@ -78,9 +87,17 @@ export class Member {
   }
 
   #discover(context: Context): Promise<Result> {
-    return (this.#discovering ??= forgettable(
-      this.#ask(quiet(context)).finally(() => (this.#discovering = undefined)),
-    ));
+    const known = this.#discovering;
+    if (known !== undefined && performance.now() - known.since < GIVEN_UP_MS) return known.answer;
+    known?.stop.abort(new Error("The end was given up"));
+    const stop = new AbortController();
+    const answer = forgettable(
+      this.#ask(quiet(context, stop.signal)).finally(() => {
+        if (this.#discovering?.stop === stop) this.#discovering = undefined;
+      }),
+    );
+    this.#discovering = { answer, stop, since: performance.now() };
+    return answer;
   }
 
   async #ask(context: Context): Promise<Result> {
@@ -99,11 +116,11 @@ export class Member {
 }
 
 /** The context of what we ask on our own, for a caller like this one: it may outlive the call that it is needed for. */
-export function quiet({ revision, caller }: Context): Context {
+export function quiet({ revision, caller }: Context, signal: AbortSignal = new AbortController().signal): Context {
   return {
     revision,
     caller,
-    signal: new AbortController().signal,
+    signal,
     notify: () => undefined,
     ask: async ({ method }) => {
       throw McpError.of("missing_capability", `Nobody is there to answer ${method}`, { requiredCapabilities: {} });

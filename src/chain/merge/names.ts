@@ -44,8 +44,13 @@ export class Names {
   /** By end and own name: the made name, where there is one. */
   readonly #made: readonly Map<string, string>[];
 
-  /** One list for each end. */
-  constructor(lists: readonly (readonly string[])[], option: NamesOption, make: Make) {
+  /** One list for each end. A name that is reserved is made longer, whoever has it. */
+  constructor(
+    lists: readonly (readonly string[])[],
+    option: NamesOption,
+    make: Make,
+    isReserved: (name: string) => boolean = () => false,
+  ) {
     this.#made = lists.map(() => new Map<string, string>());
     for (const [end, names] of lists.entries()) {
       for (const name of names) {
@@ -55,7 +60,9 @@ export class Names {
       }
     }
     const longer = new Set<string>();
-    for (const [name, { length }] of this.#owners) if (option === "always" || length > 1) longer.add(name);
+    for (const [name, { length }] of this.#owners) {
+      if (option === "always" || length > 1 || isReserved(name)) longer.add(name);
+    }
     // What is added on the way is come to as well.
     for (const name of longer) {
       for (const end of this.owners(name)) {

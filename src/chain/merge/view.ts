@@ -7,7 +7,7 @@ import { textOf } from "../../core/text.ts";
 import { unlessAborted } from "../../core/unless-aborted.ts";
 import { isObject } from "../../protocol/check.ts";
 import { Addresses } from "./addresses.ts";
-import { Directory } from "./directory.ts";
+import { Directory, type DirectoryOptions } from "./directory.ts";
 import { type Family, type Kind, KINDS } from "./kinds.ts";
 import { Member, type MergedEnd, quiet } from "./member.ts";
 import { type NamesOption, type Target, toolNames } from "./names.ts";
@@ -43,8 +43,9 @@ export class View {
 
   constructor(ends: readonly MergedEnd[], option: NamesOption) {
     this.members = ends.map((end) => new Member(end));
-    const names = { ends, option, make: toolNames(ends.map(({ label }) => label)), labelOf: byName };
-    const addresses = { ends, option, make: addressOf(ends), labelOf: byScheme };
+    const make = toolNames(ends.map(({ label }) => label));
+    const names: DirectoryOptions = { ends, option, make, labelOf: byName, isStrict: false };
+    const addresses: DirectoryOptions = { ...names, make: addressOf(ends), labelOf: byScheme, isStrict: true };
     const [resources, templates] = [new Directory(addresses), new Directory(addresses)];
     this.directories = { tools: new Directory(names), prompts: new Directory(names), resources, templates };
     this.addresses = new Addresses(ends, option, resources, templates);
@@ -67,10 +68,7 @@ export class View {
       if (directory.isStale) this.#read(kind, context);
       return found;
     }
-    await this.read(kind, context, () => {
-      const target = directory.find(text);
-      return target === undefined ? false : directory.isExplicit(text, target) || "unless others have it";
-    });
+    await this.read(kind, context, () => directory.find(text) !== undefined && "unless others have it");
     return directory.find(text);
   }
 

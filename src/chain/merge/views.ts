@@ -5,7 +5,7 @@
 import type { Caller, Context } from "../../core/context.ts";
 import { isObject } from "../../protocol/check.ts";
 import { hasTasks, TASKS } from "../../protocol/tasks.ts";
-import { callerKey } from "../caller-key.ts";
+import { callerKey, styleOf } from "../caller-key.ts";
 import type { MergedEnd } from "./member.ts";
 import type { NamesOption } from "./names.ts";
 import { Recent } from "./recent.ts";
@@ -24,7 +24,7 @@ export class Views {
   }
 
   of(context: Context): View {
-    const key = callerKey(withoutTasks(context));
+    const key = keyOf(context);
     let view = this.#views.get(key);
     if (view === undefined) {
       view = new View(this.#ends, this.#option);
@@ -32,6 +32,18 @@ export class Views {
     }
     return view;
   }
+}
+
+/** By object, since a session's caller is often one object for all its calls; that of an exchange never is. */
+const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
+
+function keyOf(context: Context): string {
+  const { caller, revision } = context;
+  const known = keys.get(caller);
+  if (known?.revision === revision) return known.key;
+  const key = callerKey(withoutTasks(context));
+  if (styleOf(context) === "session") keys.set(caller, { revision, key });
+  return key;
 }
 
 const stripped = new WeakMap<Caller["capabilities"], Caller["capabilities"]>();

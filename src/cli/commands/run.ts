@@ -8,7 +8,7 @@ import type { EndStatus } from "../../chain/end-status.ts";
 import type { Command as Program } from "../../client/command.ts";
 import { LinkError } from "../../core/errors.ts";
 import type { HttpOptions } from "../../http-options.ts";
-import { serve, type Serving } from "../../serve.ts";
+import { serve } from "../../serve.ts";
 import { EndReport } from "../end-report.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
 import { failureOf, reporting } from "../failure.ts";
@@ -101,13 +101,13 @@ async function refuse(problem: Error): Promise<undefined> {
   const { exit, message } = failureOf(problem);
   say(`catenary: ${fitFor(process.stderr, message)}`);
   process.exitCode = exit;
-  let serving: Serving | undefined;
-  const end = (): void => void serving?.close();
-  serving = await serve(() => {
+  const refusing = serve(() => {
     setTimeout(end, ANSWER_MS);
     return Promise.reject(new LinkError("spawn", message, { mayHaveRun: false }));
   });
+  const end = (): void => void refusing.then((serving) => serving.close());
   setTimeout(end, CLIENT_MS);
+  await refusing;
 }
 
 async function run(args: readonly string[]): Promise<number | undefined> {
@@ -125,8 +125,8 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   let hasRun = false;
   const onState = (status: EndStatus): void => {
     hasRun ||= status.state === "running";
-    // At the end of a client's input the process ends by itself, and a program that has never run is a failure.
-    if (http === undefined) process.exitCode = hasRun || status.problem === undefined ? undefined : EXIT.unreachable;
+    // At the end of a client's input the process ends by itself; a program that was wanted and has never run is a failure.
+    if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
     report.onState(name, status);
   };
   const onStderr = (text: string): void => void process.stderr.write(fitFor(process.stderr, text));

@@ -1,0 +1,8 @@
+// The official suite through a chain to a server at an address that speaks every revision, and to one that speaks only
+// an old one.
+
+import { ALONE, WITH_SET } from "../server-scenarios.ts";
+import { chainRun } from "./run.ts";
+
+for (const revision of WITH_SET) chainRun(revision, { wire: "http" });
+for (const revision of ALONE) chainRun(revision, { wire: "http", revisions: [revision] });

@@ -1,0 +1,21 @@
+// kill -9 of ends at fifty random moments, as `npm run faults` does it at a thousand: with callers of both styles at an
+// end that speaks both, and at three ends merged.
+
+import { randomInt } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { canSee } from "../support/processes.ts";
+import { tryOut } from "./trial.ts";
+import { TRIALS } from "./trials.ts";
+
+const KILLS = 25;
+
+describe.runIf(canSee)("kill -9 of an end at any moment", { timeout: 120_000 }, () => {
+  it.each([TRIALS[0]!, TRIALS.at(-1)!])("breaks no promise: $title", async (trial) => {
+    const seed = randomInt(2 ** 31);
+    const { faults, kills, results, errors } = await tryOut(trial, KILLS, seed);
+    expect({ seed, faults }).toEqual({ seed, faults: [] });
+    expect(kills).toBe(KILLS);
+    // Some calls were spared and some were hit, or nothing has been shown.
+    expect([results > 0, errors > 0]).toEqual([true, true]);
+  });
+});
