@@ -120,10 +120,10 @@ describe("the examples in TypeScript", () => {
     expect(await stage.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
   });
 
-  const configs = ["chain", "config"].flatMap((page) =>
-    codeBlocks(read(`docs/${page}.md`))
+  const configs = ["README", "docs/chain", "docs/config"].flatMap((page) =>
+    codeBlocks(read(`${page}.md`))
       .filter(({ language }) => language === "json")
-      .map(({ line, code }) => ({ name: `${page}-${line}`, code })),
+      .map(({ line, code }) => ({ name: `${basename(page)}-${line}`, code })),
   );
 
   it.each(configs)("$name is a config that can be used", async ({ code }) => {

@@ -4,13 +4,13 @@
 
 import type { Caller, Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
-import { unref } from "../core/unref.ts";
 import { NOBODY } from "../dialogue/origins.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { canBeAsked, fingerprint, styleOf, type Style } from "./caller-key.ts";
-import { answerFrom, changesBetween, LISTS, readCatalogue, type Catalogue } from "./catalogue.ts";
+import { answerFrom, LISTS } from "./catalogue.ts";
 import type { CatalogueFile } from "./catalogue-file.ts";
+import { CatalogueKeeper } from "./catalogue-keeper.ts";
 import { HeldAsks } from "./held-asks.ts";
 import type { RestartOptions } from "./restarts.ts";
 import { StandingListens } from "./standing-listens.ts";
@@ -38,8 +38,6 @@ export interface EndSessionOptions {
 const IDLE_MS = 30 * 60_000;
 /** A task that does not say how long it is kept keeps its end awake for so long. */
 const TASK_MS = 60 * 60_000;
-/** Changes come in flocks: the catalogue is read after the last of them. */
-const SETTLE_MS = 100;
 const MOST_TASKS = 1_000;
 
 export class EndSession {
@@ -52,13 +50,9 @@ export class EndSession {
   readonly #origins = new Map<string, object>();
   /** Tasks that were made here, the oldest first: whoever asks for one must come here. */
   readonly #made = new Set<unknown>();
-  #catalogue: Catalogue | undefined;
-  #reading: Promise<Catalogue | undefined> | undefined;
-  #refresh: NodeJS.Timeout | undefined;
+  readonly #keeper: CatalogueKeeper | undefined;
   #awakeUntil = 0;
   #handling = 0;
-  /** Whether the session has begun after callers were shown the catalogue of another. */
-  #isNew = false;
 
   constructor(options: EndSessionOptions) {
     this.#options = options;
@@ -69,12 +63,21 @@ export class EndSession {
       idleMs: idleMs ?? IDLE_MS,
       open: (signal) => options.open(this.#home(signal)),
       isNeeded: () => this.#isNeeded(),
-      onBegin: (life) => this.#begin(life),
+      onBegin: (life) => this.#keeper?.begin(life),
       onState: () => options.onState?.(),
     });
+    const { file } = options;
+    this.#keeper =
+      file &&
+      new CatalogueKeeper({
+        file,
+        home: (signal) => this.#home(signal),
+        isCurrent: (life) => this.supervisor.life === life,
+        tell: (changes) => this.listens.tell(changes),
+      });
     this.listens = new StandingListens(
       this.supervisor,
-      () => this.#known(),
+      async () => this.#keeper?.known(),
       (life, context) => this.#way(life, "subscriptions/listen", context),
       () => options.onLeave?.(this),
     );
@@ -92,8 +95,8 @@ export class EndSession {
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context);
-    if (this.supervisor.life === undefined && SHOWN.has(method)) {
-      const catalogue = await this.#known();
+    if (this.supervisor.life === undefined && this.#keeper !== undefined && SHOWN.has(method)) {
+      const catalogue = await this.#keeper?.known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
     }
@@ -106,11 +109,13 @@ export class EndSession {
   #listen(request: Request, context: Context): Promise<Result> {
     const listen = (): Promise<Result> => this.listens.listen(request, context);
     const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
-    return isAskable && !this.#options.isForAll && this.#isOf(context) ? this.#held.during(context, listen) : listen();
+    return isAskable && !this.#options.isForAll && this.#isOf(context)
+      ? this.#held.during(context, listen, true)
+      : listen();
   }
 
   async close(budgetMs?: number): Promise<void> {
-    clearTimeout(this.#refresh);
+    this.#keeper?.close();
     await this.supervisor.close(budgetMs);
   }
 
@@ -196,52 +201,6 @@ export class EndSession {
       notify: () => undefined,
       ask: (question, options) => this.#held.ask(question, options),
     };
-  }
-
-  /** The catalogue, from this life of ours or the one before. */
-  #known(): Promise<Catalogue | undefined> {
-    if (this.#catalogue !== undefined) return Promise.resolve(this.#catalogue);
-    this.#reading ??= (this.#options.file?.read() ?? Promise.resolve(undefined)).then(
-      (read) => (this.#catalogue ??= read),
-    );
-    return this.#reading;
-  }
-
-  #begin(life: Life): void {
-    if (this.#options.file === undefined) return;
-    this.#isNew = true;
-    this.#readSoon(life);
-    const flags = ["tools", "prompts", "resources"].map((family) => [`${family}ListChanged`, true] as const);
-    const over = new AbortController();
-    const context: Context = {
-      ...this.#home(over.signal),
-      notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(life) : undefined),
-    };
-    const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
-    // It ends with the session; that an end knows no listens is none of our business.
-    life.opened.handler(request, context).catch(() => undefined);
-  }
-
-  #readSoon(life: Life): void {
-    clearTimeout(this.#refresh);
-    this.#refresh = unref(setTimeout(() => void this.#read(life).catch(() => undefined), SETTLE_MS));
-  }
-
-  async #read(life: Life): Promise<void> {
-    const { handler, discovered } = life.opened;
-    const now = await readCatalogue(handler, discovered, this.#home(new AbortController().signal));
-    if (this.supervisor.life !== life) return;
-    const before = await this.#known();
-    this.#catalogue = now;
-    this.#reading = undefined;
-    if (now === undefined) {
-      this.#reading = Promise.resolve(undefined);
-      return;
-    }
-    // Later changes are told by the end itself.
-    if (before !== undefined && this.#isNew) this.listens.tell(changesBetween(before, now));
-    this.#isNew = false;
-    await this.#options.file?.write(now);
   }
 }
 

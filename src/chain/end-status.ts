@@ -19,6 +19,6 @@ export interface EndStatus {
   readonly pids: readonly number[];
   /** How often it was started again after it had failed. */
   readonly restarts: number;
-  /** Why it last failed. */
+  /** Why it last failed; of an address, only until it has answered again. */
   readonly problem?: string;
 }

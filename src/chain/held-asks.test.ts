@@ -43,6 +43,26 @@ describe("held asks", () => {
     expect(await answer).toEqual({ roots: ["mine"] });
   });
 
+  it("that have waited are answered before a call begins, which may be over at once; a long one begins meanwhile", async () => {
+    const order: string[] = [];
+    const slow = context(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push("answered");
+      return {};
+    });
+    for (const isLong of [false, true]) {
+      const held = new HeldAsks();
+      const answer = held.ask(QUESTION);
+      const call = async (): Promise<Result> => {
+        order.push("called");
+        return isLong ? answer : {};
+      };
+      await held.during(slow, call, isLong);
+      await answer;
+    }
+    expect(order).toEqual(["answered", "called", "called", "answered"]);
+  });
+
   it("go to the next where a call ends before its caller could answer", async () => {
     const held = new HeldAsks();
     let over = (_error: Error): void => undefined;

@@ -6,7 +6,6 @@
 import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
-import { pause } from "../dialogue/pacing.ts";
 import type { Json } from "../protocol/revision.ts";
 import { styleOf } from "./caller-key.ts";
 import { grantedBy, type Catalogue } from "./catalogue.ts";
@@ -86,8 +85,8 @@ export class StandingListens {
   async #stand(request: Request, standing: Standing): Promise<Result> {
     const { signal } = standing.context;
     for (let isLost = false; ; isLost = true) {
-      const life = await this.#life(standing);
       try {
+        const life = await this.#life(standing);
         const context = joined(standing, isLost);
         return await this.#way(life, context)(request, context);
       } catch (error) {
@@ -106,7 +105,7 @@ export class StandingListens {
         return await this.#supervisor.running(signal);
       } catch (error) {
         if (signal.aborted || this.#supervisor.state === "closed") throw error;
-        await pause(Math.max(PAUSE_MS, this.#supervisor.pauseMs), signal);
+        await this.#supervisor.pause(PAUSE_MS, signal);
       }
     }
   }

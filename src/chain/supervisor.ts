@@ -3,20 +3,23 @@
 // itself it is begun anew, after a pause, and not for ever. A call that may have run is never sent again. What listens
 // need of all this is in standing-listens; which callers share a session is decided by the pool.
 
+import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { LinkError, type LinkErrorKind } from "../core/errors.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { forgettable } from "../core/promises.ts";
 import { textOf } from "../core/text.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
 import { unref } from "../core/unref.ts";
+import { within } from "../core/within.ts";
 import type { Program } from "../client/command.ts";
 import type { Opened } from "../dialogue/open.ts";
 import { pause } from "../dialogue/pacing.ts";
-import { Slots } from "../dialogue/slots.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { EndState } from "./end-status.ts";
+import { following } from "./following.ts";
 import { Restarts, type RestartOptions } from "./restarts.ts";
+import { StartSlots } from "./start-slots.ts";
 
 /** What was opened: the session, and the program behind it where there is one. */
 export interface Life {
@@ -42,14 +45,15 @@ export interface SupervisorOptions {
 
 /** A pause that is longer than this is not waited for: who asks is told of it. */
 const PATIENCE_MS = 10_000;
-/** Programs that start at once, of all ends: each may be a package manager's whole work. */
-const starts = new Slots(8);
+const starts = new StartSlots();
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #restarts: Restarts;
   readonly #over = new AbortController();
   readonly #waiting = new Set<() => void>();
+  /** Lives that are over and may have processes yet. */
+  readonly #leaving = new Set<Life>();
   #life: Life | undefined;
   #starting: Promise<Life> | undefined;
   #lives = 0;
@@ -87,9 +91,12 @@ export class Supervisor {
   async call(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
     this.#calls += 1;
     try {
-      return await this.#attempt(request, context, by);
+      const result = await this.#attempt(request, context, by);
+      this.#reached();
+      return result;
     } catch (error) {
-      throw this.#named(error);
+      this.#missed(error);
+      throw this.#named(error, request.method);
     } finally {
       this.#calls -= 1;
       this.#rest();
@@ -97,7 +104,7 @@ export class Supervisor {
   }
 
   async #attempt(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
-    const life = this.#life ?? (await this.running(context.signal));
+    const life = this.#life ?? (await this.#begun(context.signal));
     try {
       return await by(life)(request, context);
     } catch (error) {
@@ -106,7 +113,22 @@ export class Supervisor {
       if (!isUnsent || context.signal.aborted || this.#over.signal.aborted || this.#options.restart === undefined)
         throw error;
       this.#ended(life, error);
-      return by(await this.running(context.signal))(request, context);
+      return by(await this.#begun(context.signal))(request, context);
+    }
+  }
+
+  /** The session for a call, which has surely not run where none could be begun. */
+  async #begun(signal: AbortSignal): Promise<Life> {
+    try {
+      return await this.running(signal);
+    } catch (error) {
+      if (!(error instanceof LinkError) || !error.mayHaveRun || error === signal.reason) throw error;
+      const { kind, message, status } = error;
+      throw new LinkError(kind, message, {
+        cause: error,
+        ...UNSENT,
+        ...(status === undefined ? undefined : { status }),
+      });
     }
   }
 
@@ -117,7 +139,7 @@ export class Supervisor {
     if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
     this.#refuseIfLong();
     if (this.#starting === undefined) {
-      this.#starting = forgettable(this.#start().finally(() => (this.#starting = undefined)));
+      this.#starting = forgettable(this.#start().finally(() => this.#started()));
       this.#options.onState?.();
     }
     return unlessAborted(signal, this.#starting);
@@ -128,6 +150,7 @@ export class Supervisor {
     for (;;) {
       signal.throwIfAborted();
       if (this.#life !== undefined) return this.#life;
+      this.#over.signal.throwIfAborted();
       let wake = (): void => undefined;
       const begun = new Promise<void>((resolve) => {
         wake = resolve;
@@ -146,13 +169,37 @@ export class Supervisor {
     return this.#restarts.isStopped() ? this.#restarts.stoppedMs() : this.#restarts.waitMs();
   }
 
+  /** Waits until trying again is worth it, but no shorter than this. */
+  async pause(leastMs: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const stop = following(this.#over.signal);
+    const forget = onAbort(signal, () => stop.abort(signal.reason));
+    try {
+      await pause(Math.max(leastMs, this.pauseMs), stop.signal);
+    } finally {
+      forget();
+      stop.forget();
+    }
+  }
+
   async close(budgetMs?: number): Promise<void> {
-    this.#over.abort(new LinkError("closed", `The end ${this.#options.name} is closed`));
+    this.#over.abort(new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT));
     clearTimeout(this.#idle);
-    const life = this.#life ?? (await this.#starting?.catch(() => undefined));
+    for (const wake of [...this.#waiting]) wake();
+    const starting: Promise<unknown> = this.#starting ?? Promise.resolve();
+    // What has not begun is ended by whoever begins it.
+    await (budgetMs === undefined ? starting : within(budgetMs, starting)).catch(() => undefined);
+    if (this.#life !== undefined) this.#leaving.add(this.#life);
     this.#life = undefined;
-    await life?.opened.close(budgetMs).catch(() => undefined);
+    await Promise.all([...this.#leaving].map((life) => life.opened.close(budgetMs).catch(() => undefined)));
     this.#options.onState?.();
+  }
+
+  /** What is left of a life (a family of processes, a socket) goes with it. */
+  async #leave(life: Life): Promise<void> {
+    this.#leaving.add(life);
+    await life.opened.close().catch(() => undefined);
+    this.#leaving.delete(life);
   }
 
   async #start(): Promise<Life> {
@@ -163,16 +210,17 @@ export class Supervisor {
       this.#options.onState?.();
     }
     const isProgram = this.#options.restart !== undefined;
-    if (isProgram && !starts.take()) await starts.wait();
+    const started = isProgram ? await starts.take(signal) : undefined;
     let life: Life;
     try {
       signal.throwIfAborted();
       life = await this.#options.open(signal);
     } catch (error) {
       this.#fail(error);
-      throw error;
+      // That we ended it is no news of the end.
+      throw signal.aborted ? (signal.reason as Error) : error;
     } finally {
-      if (isProgram) starts.give();
+      started?.();
     }
     if (signal.aborted) {
       await life.opened.close().catch(() => undefined);
@@ -180,6 +228,7 @@ export class Supervisor {
     }
     this.#lives += 1;
     this.#life = life;
+    if (!isProgram) this.#problem = undefined;
     life.opened.ended(signal).catch((error: unknown) => this.#ended(life, error));
     for (const wake of [...this.#waiting]) wake();
     this.#options.onBegin?.(life, this.#lives > 1);
@@ -188,11 +237,28 @@ export class Supervisor {
     return life;
   }
 
+  #started(): void {
+    this.#starting = undefined;
+    if (this.#life === undefined) this.#options.onState?.();
+  }
+
+  /** An address has no life that ends when nobody is there any more, and begins when somebody is: its calls tell. */
+  #missed(error: unknown): void {
+    if (this.#options.restart !== undefined || this.#life === undefined || !(error instanceof LinkError)) return;
+    const isAway = AWAY.has(error.kind) && !error.mayHaveRun;
+    if (isAway && error.message !== this.#problem) this.#fail(error);
+  }
+
+  #reached(): void {
+    if (this.#options.restart !== undefined || this.#problem === undefined) return;
+    this.#problem = undefined;
+    this.#options.onState?.();
+  }
+
   #ended(life: Life, error: unknown): void {
     if (this.#life !== life) return;
     this.#life = undefined;
-    // What is left of it (a family of processes, a socket) goes with it.
-    void life.opened.close().catch(() => undefined);
+    void this.#leave(life);
     this.#fail(error);
   }
 
@@ -217,12 +283,13 @@ export class Supervisor {
     throw new LinkError("closed", `The end ${name} has failed and is started again in ${seconds} s${why}`, UNSENT);
   }
 
-  /** With the end's name, since a chain has many. */
-  #named(error: unknown): unknown {
+  /** With the end's name, since a chain has many; and whoever called a tool must know whether to do it again. */
+  #named(error: unknown, method: string): unknown {
     if (error instanceof McpError || !(error instanceof LinkError)) return error;
     const { kind, message, mayHaveRun, status } = error;
     if (kind === "cancelled" || message.startsWith(`The end ${this.#options.name} `)) return error;
-    return new LinkError(kind, `The end ${this.#options.name} failed: ${message}`, {
+    const doubt = mayHaveRun && method === "tools/call" ? " and the call may have run" : "";
+    return new LinkError(kind, `The end ${this.#options.name} failed${doubt}: ${message}`, {
       cause: error,
       mayHaveRun,
       ...(status === undefined ? undefined : { status }),
@@ -249,9 +316,11 @@ export class Supervisor {
       return;
     }
     this.#life = undefined;
-    void life.opened.close().catch(() => undefined);
+    void this.#leave(life);
     this.#options.onState?.();
   }
 }
 
 const UNSENT = { mayHaveRun: false };
+/** What a call fails with where nobody is at an address, or nobody who lets us in. */
+const AWAY: ReadonlySet<LinkErrorKind> = new Set<LinkErrorKind>(["refused", "timeout", "unauthorized"]);

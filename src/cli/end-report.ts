@@ -28,19 +28,25 @@ export function endTable(ends: Readonly<Record<string, EndStatus>>): string {
   return columns(rows, { indent: 2, width: isTerminal(stderr) && stderr.columns > 0 ? stderr.columns : undefined });
 }
 
+const NOISE_LINES = 5;
+const NOISE_LENGTH = 200;
+
 /** What was told of an end last. */
 interface Told {
   readonly state: EndStatus["state"];
-  readonly hasFailed: boolean;
+  /** How it was told that it has failed, where it has not been well since. */
+  readonly failed?: "restarting" | "away" | undefined;
   readonly problem?: string | undefined;
 }
 
-const NOTHING: Told = { state: "asleep", hasFailed: false };
+const NOTHING: Told = { state: "asleep" };
 
 export class EndReport {
   readonly #isFull: boolean;
   readonly #last = new Map<string, Told>();
   readonly #stderr = new Map<string, Linewise>();
+  /** How many lines that are no messages each end has written to its stdout. */
+  readonly #noise = new Map<string, number>();
 
   /** `isFull`: also what goes well is told. */
   constructor(isFull: boolean) {
@@ -56,32 +62,51 @@ export class EndReport {
     lines.add(text);
   };
 
+  /** A few lines show what it is; a program that goes on must not fill the screen. */
+  readonly onNoise = (end: string, line: string): void => {
+    const count = (this.#noise.get(end) ?? 0) + 1;
+    if (count > NOISE_LINES) return;
+    this.#noise.set(end, count);
+    const shown = fitFor(process.stderr, line.length > NOISE_LENGTH ? `${line.slice(0, NOISE_LENGTH)} ...` : line);
+    const rest = count === NOISE_LINES ? " (more of it is not shown)" : "";
+    say(`${paint("dim", `${oneLine(end)}:`)} stdout, but no message: ${shown}${rest}`);
+  };
+
   readonly onState = (end: string, status: EndStatus): void => {
-    const { state: before, hasFailed, problem: known } = this.#last.get(end) ?? NOTHING;
+    const last = this.#last.get(end) ?? NOTHING;
     const { state, problem } = status;
-    const isFailure = state === "waiting" || state === "stopped";
-    this.#last.set(end, { state, hasFailed: isFailure || (hasFailed && state !== "running"), problem });
     // One that fails again as it did before has nothing new to tell.
-    if (state === before && (!isFailure || problem === known)) return;
+    const isNews = problem !== undefined && problem !== last.problem;
+    const isBack = state === "running" && last.failed !== undefined && !isNews;
+    this.#last.set(end, {
+      state,
+      failed: state === "waiting" || state === "stopped" ? "restarting" : isNews ? "away" : isBack ? undefined : last.failed,
+      // What an end is asked for by one caller after the other may have no session, and no problem, in between.
+      problem: problem ?? (state === "running" ? undefined : last.problem),
+    });
+    if (state === last.state && !isNews && !(isBack && problem === undefined)) return;
     // What a program has left half said was its last word.
-    if (state !== "running" && state !== "starting") this.#stderr.get(end)?.flush();
-    const words = this.#words(status, before, hasFailed);
+    if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(end)?.flush();
+    const words = this.#words(status, last, isNews);
     if (words === undefined) return;
     say(`${stamp()}${paint("bold", oneLine(end))} ${words}`);
   };
 
-  #words(status: EndStatus, before: EndStatus["state"], hasFailed: boolean): string | undefined {
+  #words(status: EndStatus, { state: before, failed }: Told, isNews: boolean): string | undefined {
     const { state, pids, revision, problem = "it is gone" } = status;
     const why = fitFor(process.stderr, firstLine(problem));
     if (state === "waiting") return `${paint("yellow", "failed")}, and is started again in a while: ${why}`;
     if (state === "stopped") return `${paint("red", "stopped")}: it has failed too often; the last time: ${why}`;
+    // An address waits for nothing, and one program of several may fail alone.
+    if (isNews) return `${paint("yellow", "failed")}: ${why}`;
     if (state === "asleep" && before === "running" && this.#isFull) return "went to sleep: nobody needs it";
-    if (state !== "running" || (!this.#isFull && !hasFailed)) return undefined;
+    if (state !== "running" || (!this.#isFull && failed === undefined)) return undefined;
     const details = [
       ...(pids.length === 0 ? [] : [`process ${pids.join(", ")}`]),
       ...(revision === undefined ? [] : [`revision ${revision}`]),
     ].join(", ");
-    return `${paint("green", hasFailed ? "restarted" : "started")}${details === "" ? "" : ` (${details})`}`;
+    const what = failed === undefined ? "started" : failed === "away" ? "answers again" : "restarted";
+    return `${paint("green", what)}${details === "" ? "" : ` (${details})`}`;
   }
 }
 
@@ -90,7 +115,7 @@ function stamp(): string {
   return isTerminal(process.stderr) ? `${paint("dim", new Date().toTimeString().slice(0, 8))} ` : "";
 }
 
-/** The rest is what its stderr has said already. */
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] ?? "";
+/** The rest is what its stderr has said already; so what announces it goes too. */
+export function firstLine(text: string): string {
+  return (text.split("\n", 1)[0] ?? "").replace(/; [^;]*:$/, "");
 }

@@ -57,6 +57,13 @@ const WORDS: readonly (readonly [theirs: RegExp, ours: string])[] = [
   [/raise the timeout/, "--timeout gives it longer"],
   [/; ask for single pages with `cursor`/, ""],
   [/ \(limits\.messageBytes\)/, ""],
+  [/change "cwd"$/, "change --cwd"],
+  [/give its full path as "command"/, "give its full path"],
+  [/; put the program alone into "command" and its arguments into "args"/, "; do not quote it together with its arguments"],
+  [/; check "command"$/, ""],
+  [/name it as "command"/, "start it by another"],
+  [/, with the file in "args"$/, ""],
+  [/shorten "args" or "env"/, "shorten them"],
 ];
 
 function inOurWords(message: string): string {
@@ -88,6 +95,10 @@ function exitOf(error: McpError): number {
     case "unauthorized":
     case "access_denied":
       return EXIT.auth;
+    // Of a gateway: it answers for an end that does not.
+    case "unreachable":
+    case "timeout":
+      return EXIT.unreachable;
     default:
       return EXIT.toolFailed;
   }

@@ -20,7 +20,7 @@ export async function openGateway(path: string, report: EndReport, isWire: boole
   const release = keepStdio(
     `A module that ${path} uses calls serve() itself: take the call out, and it is served here`,
   );
-  const { onStderr, onState } = report;
-  const gateway = await telling(path, () => gatewayOf(config, { onStderr, onState }));
+  const { onNoise, onStderr, onState } = report;
+  const gateway = await telling(path, () => gatewayOf(config, { onNoise, onStderr, onState }));
   return { config, gateway, release };
 }

@@ -18,16 +18,24 @@ export function sound<T>(list: unknown, key: keyof T & string): T[] {
 
 /** There is no such tool, or prompt; those that were perhaps meant are named. */
 export function notFound(what: string, name: string, names: readonly string[]): NotFoundError {
+  // A gateway puts the names of its ends before what several of them have.
+  const several = names.filter((one) => one.endsWith(`.${name}`));
+  if (several.length > 0) {
+    return new NotFoundError(`There is no ${what} ${name} alone; name one in full: ${listing(several)}`);
+  }
   const near = nearest(name, names, Math.min(Math.ceil(name.length / SLIP), SLIP));
-  const few = names.slice(0, MOST_NAMES).map(oneLine).join(", ");
-  const rest = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
   const hint =
     near.length > 0
       ? `did you mean ${near.slice(0, 3).map(oneLine).join(" or ")}?`
       : names.length === 0
         ? "the server has none"
-        : `there are ${few}${rest}`;
+        : `there are ${listing(names)}`;
   return new NotFoundError(`There is no ${what} ${name}; ${hint}`);
+}
+
+function listing(names: readonly string[]): string {
+  const rest = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
+  return `${names.slice(0, MOST_NAMES).map(oneLine).join(", ")}${rest}`;
 }
 
 export function surplus(command: string, words: readonly string[], usage: string): UsageError {

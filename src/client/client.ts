@@ -6,6 +6,7 @@ import { LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Params, Result } from "../core/handler.ts";
 import type { Opened } from "../dialogue/open.ts";
+import { isObject } from "../protocol/check.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,
@@ -279,8 +280,13 @@ export class Client {
     const { cursor, ...call } = options;
     if (cursor !== undefined) return this.#verb(method, { cursor }, call);
     const items: unknown[] = [];
-    for await (const page of this.#pages(method, field, call)) for (const item of page) items.push(item);
-    return { [field]: items };
+    let _meta: Result["_meta"];
+    const hear = (page: Result): void => {
+      // The first page is the one that was made with all of it in view.
+      if (isObject(page._meta)) _meta = { ...page._meta, ..._meta };
+    };
+    for await (const page of this.#pages(method, field, call, hear)) for (const item of page) items.push(item);
+    return { [field]: items, ...(_meta === undefined ? undefined : { _meta }) };
   }
 
   async *#items<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<T, void, undefined> {
@@ -288,12 +294,19 @@ export class Client {
   }
 
   /** An end that has declared nothing of the kind has none of it, and is not asked. */
-  #pages<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<readonly T[], void, undefined> {
-    const none = this.#lacks(method) === undefined ? undefined : Promise.resolve({ [field]: [] });
-    return pagesOf<T>(
-      method,
-      field,
-      (cursor) => none ?? this.request(method, cursor === undefined ? {} : { cursor }, options),
-    );
+  #pages<T>(
+    method: string,
+    field: string,
+    options?: CallOptions,
+    hear?: (page: Result) => void,
+  ): AsyncGenerator<readonly T[], void, undefined> {
+    const { _meta } = this.#opened.discovered;
+    const none: Result | undefined =
+      this.#lacks(method) === undefined ? undefined : { [field]: [], ...(_meta === undefined ? undefined : { _meta }) };
+    return pagesOf<T>(method, field, async (cursor) => {
+      const page = none ?? (await this.request(method, cursor === undefined ? {} : { cursor }, options));
+      hear?.(page);
+      return page;
+    });
   }
 }

@@ -3,6 +3,7 @@
 // that never came to speak says why in one of these two; an error about it quotes both.
 
 import { LinkError } from "../core/errors.ts";
+import { lastLines } from "../core/text.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ChildTransport, ChildTransportOptions, Noise } from "../transport/child.ts";
@@ -37,6 +38,8 @@ export interface Program {
 
 /** How much of a program's stderr an error quotes. */
 const EVIDENCE_LENGTH = 1_000;
+/** How many errors about an end begin; with its name they say which. */
+const THE_END = "The end ";
 
 export async function openCommand(
   target: Command,
@@ -76,10 +79,16 @@ export async function openCommand(
 function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
   // One that has ended says all this itself.
   if (!(error instanceof LinkError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
-  const said = started?.stderrTail().trim().slice(-EVIDENCE_LENGTH) ?? "";
+  const { message } = error;
+  // A program that stands before another has perhaps quoted it already.
+  const said = lastLines(started?.stderrTail() ?? "", EVIDENCE_LENGTH)
+    .split("\n")
+    .filter((line) => line.trim() === "" || !message.includes(line.trim()))
+    .join("\n")
+    .trim();
   const noise = started?.noise.last.slice(-3).join("\n") ?? "";
   const parts = [
-    `${command}: ${error.message}`,
+    message.startsWith(THE_END) ? `${THE_END}${command} ${message.slice(THE_END.length)}` : `${command}: ${message}`,
     ...(noise === "" ? [] : [`on its stdout, where only messages belong:\n${noise}`]),
     ...(said === "" ? [] : [`the end of its stderr:\n${said}`]),
   ];

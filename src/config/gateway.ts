@@ -18,6 +18,8 @@ import { ConfigError, type Position, type Problem } from "./problems.ts";
 export interface GatewayOfOptions {
   /** What a program that is an end writes to its stderr. */
   readonly onStderr?: (end: string, text: string) => void;
+  /** Each line on its stdout that is no message. */
+  readonly onNoise?: (end: string, line: string) => void;
   /** Told whenever the status of an end has changed. */
   readonly onState?: (end: string, status: EndStatus) => void;
   /** Links that the config may name; those of the house. */
@@ -67,7 +69,7 @@ class Making {
 
   async end(entry: EndEntry): Promise<Handler | undefined> {
     const { name, position, policy, use } = entry;
-    const { end = reachEnd, onStderr, onState } = this.#options;
+    const { end = reachEnd, onNoise, onStderr, onState } = this.#options;
     const links = await this.links(use);
     const made = await this.#attempt(position, async () => {
       const { target, options } = await entry.reach();
@@ -75,6 +77,7 @@ class Making {
         name,
         ...policy,
         ...options,
+        ...(onNoise && { onNoise: (line: string) => onNoise(name, line) }),
         ...(onStderr && { onStderr: (text: string) => onStderr(name, text) }),
         ...(onState && { onState: (status: EndStatus) => onState(name, status) }),
       });

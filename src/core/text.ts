@@ -1,4 +1,5 @@
-// Whatever was thrown, as text. It never throws itself: errors come from users' code, and some of them bite.
+// Texts for errors. Whatever was thrown, as text: that never throws itself, since errors come from users' code, and some
+// of them bite. And the end of what a program has said, which an error quotes.
 
 export function textOf(error: unknown): string {
   try {
@@ -7,4 +8,13 @@ export function textOf(error: unknown): string {
   } catch {
     return "something that has no text";
   }
+}
+
+/** The last of it, trimmed, and about so long: whole lines, unless the last line alone is longer. */
+export function lastLines(text: string, length: number): string {
+  const trimmed = text.trim();
+  if (trimmed.length <= length) return trimmed;
+  const last = trimmed.slice(-length);
+  const start = trimmed.at(-length - 1) === "\n" ? 0 : last.indexOf("\n") + 1;
+  return last.slice(start).trim();
 }

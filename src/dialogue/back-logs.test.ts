@@ -15,9 +15,9 @@ afterEach(() => {
 });
 
 const heard: string[] = [];
-const contextOf = (name: string, logLevel?: LogLevel): Context => ({
+const contextOf = (name: string, logLevel?: LogLevel, origin?: object): Context => ({
   revision: NEWEST.name,
-  caller: { capabilities: {} },
+  caller: { capabilities: {}, ...(origin && { origin }) },
   signal: new AbortController().signal,
   ...(logLevel === undefined ? undefined : { logLevel }),
   notify: ({ params }: Notification) => void heard.push(`${name}: ${String(params?.["data"])}`),
@@ -86,6 +86,21 @@ it("gives what a session-style end says to the call that runs something, not to 
   end.send(say("info", "working"), { id: listed["id"], result: { tools: [] } }, { id, result: { content: [] } });
   await Promise.all([call, list]);
   expect(heard).toEqual(["call: working"]);
+  await opened.close();
+});
+
+it("gives it to no call beside one that wants none, where both may be of different people", async () => {
+  const { end, opened } = await stage(NEWEST_SESSION.name);
+  const anybody = {};
+  const wanting = opened.handler(called, contextOf("one", "info", anybody));
+  end.send({ id: (await end.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
+  const silent = opened.handler(called, contextOf("other", undefined, anybody));
+  await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+  end.send(say("info", "of one of them"));
+  for (const { id } of end.received.filter(({ method }) => method === "tools/call"))
+    end.send({ id, result: { content: [] } });
+  await Promise.all([wanting, silent]);
+  expect(heard).toEqual(["home: of one of them"]);
   await opened.close();
 });
 

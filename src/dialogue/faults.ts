@@ -14,7 +14,8 @@ export function toMcpError(error: unknown): McpError {
   if (error instanceof McpError) return error;
   if (error instanceof LinkError) {
     const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
-    return McpError.of(kind, error.message, { link: error.kind }, { cause: error });
+    const { kind: link, mayHaveRun } = error;
+    return McpError.of(kind, error.message, { link, mayHaveRun }, { cause: error });
   }
   return McpError.of("internal_error", `Internal error: ${textOf(error)}`, undefined, { cause: error });
 }

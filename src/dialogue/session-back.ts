@@ -222,8 +222,10 @@ export class SessionBack implements Role {
     const stop = new AbortController();
     this.#asked.set(idKey(id), stop);
     const task = this.#tasks.asker(question.params);
-    const calls = task === undefined ? this.#askedFor(inbound) : [];
+    const named = this.#wire.callNamed(inbound.about);
+    const calls = task !== undefined ? [] : named === undefined ? this.#guesses() : [named];
     for (const call of calls) this.#wire.hold(call);
+    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
     const asking = async (): Promise<Result> => {
       if (!this.revision.asks.has(method)) throw methodNotFound(method);
       const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
@@ -232,7 +234,7 @@ export class SessionBack implements Role {
         this.#visits.asked(lifted.params, context.caller);
         return context.ask(lifted, { signal: stop.signal });
       };
-      const answered = asker === undefined ? this.#askBy(calls, ask, stop.signal) : ask(asker);
+      const answered = asker === undefined ? this.#askBy(calls, ask, isFinal) : ask(asker);
       return this.revision.lower.result(method, await answered);
     };
     const answer = await asking().then(
@@ -250,28 +252,28 @@ export class SessionBack implements Role {
   }
 
   /**
-   * The call on whose stream the question came. A wire that does not say leaves only one safe guess: the calls that can
-   * be asked, the youngest last, where all that has been under way lately is of one caller.
+   * Whose question it may be where the wire does not say: the calls that can be asked, the youngest last, if all that
+   * has been under way lately is of one caller.
    */
-  #askedFor(inbound: Inbound): readonly Outgoing[] {
-    const named = this.#wire.callNamed(inbound.about);
-    if (named !== undefined) return [named];
+  #guesses(): readonly Outgoing[] {
     return this.#origins.isOne ? [...this.#wire.calls.values()].filter(({ method }) => ASKABLE.has(method)) : [];
   }
 
-  /** A call that is answered before its caller has replied was not the one that asked: then by another. */
+  /** A call that is answered before its caller has replied was not the one that asked: then by another, or by none. */
   async #askBy(
     calls: readonly Outgoing[],
-    ask: (context: Context) => Promise<Result>,
-    withdrawn: AbortSignal,
+    ask: (context: Asker) => Promise<Result>,
+    isFinal: () => boolean,
   ): Promise<Result> {
     for (let left = calls; ;) {
       const call = left.at(-1);
       try {
         return await ask(call?.context ?? this.#outsideCalls());
       } catch (error) {
+        // One that its caller has cancelled may have asked, and nobody wants to hear of it any more.
+        const isAnswered = call !== undefined && !this.#wire.calls.has(call.id) && !call.context.signal.aborted;
+        if (!isAnswered || isFinal()) throw error;
         left = left.filter(({ id }) => this.#wire.calls.has(id));
-        if (call === undefined || left.length === 0 || left.includes(call) || withdrawn.aborted) throw error;
       }
     }
   }
@@ -291,7 +293,7 @@ export class SessionBack implements Role {
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params ?? {};
       if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellation(reason, "the end"));
-    } else this.#changes.deliver(lifted);
+    } else this.#changes.deliver(params === undefined ? { method } : { method, params });
   }
 
   /** For whoever was asked to visit, and where that one listens, since the call may be over; another never hears of it. */
@@ -312,9 +314,14 @@ export class SessionBack implements Role {
     if (named === undefined && !this.#origins.isOne) this.#home.notify(notification);
     else if (one === undefined && this.#changes.isOfOne) this.#changes.deliver(notification);
     else if (one === undefined) this.#home.notify(notification);
-    else if (takers.length === 1) one.context.notify(notification);
+    else if (takers.length === 1 && !calls.some(mayBeAnothers)) one.context.notify(notification);
     else (this.#changes.listenerOf(one.context.caller) ?? this.#home).notify(notification);
   }
+}
+
+/** A call without logs beside one with them, behind a front: what comes may be its, and its caller another of the kind. */
+function mayBeAnothers({ method, context: { logLevel, caller } }: Outgoing): boolean {
+  return logLevel === undefined && caller.origin !== undefined && ASKABLE.has(method);
 }
 
 const INVALID_PARAMS = -32602;

@@ -102,3 +102,29 @@ it("asks by another call of the caller, where the one that it was taken for is a
   await ada.answerTo(1);
   await opened.close();
 });
+
+it("asks outside any call, where all that it was taken for are answered", async () => {
+  const { end, opened, ada } = await stage({ alone: true });
+  ada.send({ id: 1, method: "tools/call", params: { name: "quick" } });
+  await expect.poll(() => calls(end).length).toBe(1);
+  end.send({ id: "q", method: "roots/list" });
+  const first = await ada.until(({ method }) => method === "roots/list");
+  end.send({ id: calls(end)[0]!["id"], result: { content: [] } });
+  await ada.answerTo(1);
+  const again = await ada.until(({ method, id }) => method === "roots/list" && id !== first["id"]);
+  ada.send({ id: again["id"], result: { roots: [] } });
+  expect(await end.answerTo("q")).toMatchObject({ result: { roots: [] } });
+  await opened.close();
+});
+
+it("asks nobody any more on behalf of a call that its caller has cancelled", async () => {
+  const { end, opened, ada } = await stage({ alone: true });
+  ada.send({ id: 1, method: "tools/call", params: { name: "slow" } });
+  await expect.poll(() => calls(end).length).toBe(1);
+  end.send({ id: "q", method: "roots/list" });
+  await ada.until(({ method }) => method === "roots/list");
+  ada.send({ method: "notifications/cancelled", params: { requestId: 1 } });
+  expect(await end.answerTo("q")).toMatchObject({ error: {} });
+  expect(ada.received.filter(({ method }) => method === "roots/list")).toHaveLength(1);
+  await opened.close();
+});

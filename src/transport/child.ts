@@ -3,6 +3,7 @@
 // end is told once, after all that it said was read, with the reason. How it is ended is process/'s work.
 
 import { LinkError } from "../core/errors.ts";
+import { lastLines } from "../core/text.ts";
 import { within } from "../core/within.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
@@ -201,7 +202,7 @@ class PipedChild implements ChildTransport {
     // The arguments are not named: they may hold secrets.
     const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
     const why = this.#crippled === "" ? "" : ` after it ${this.#crippled}`;
-    const words = stderr.trim().slice(-LAST_WORDS_LENGTH);
+    const words = lastLines(stderr, LAST_WORDS_LENGTH);
     const last = words === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${words}`;
     return `${this.#options.command} ${how}${why}${last}`;
   }

@@ -51,7 +51,7 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
         struck.push(call.answeredAt - kill.at);
         hit.add(kill);
       }
-      if (!call.words.includes(`The end ${call.end} `)) faults.push(`${call.text}: nobody is named by: ${call.words}`);
+      if (!isTold(call)) faults.push(`${call.text}: nobody is named by: ${call.words}`);
     }
   }
   return {
@@ -62,6 +62,11 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
     carried: carried.toSorted((a, b) => a - b),
     faults,
   };
+}
+
+/** Which end failed; or, by the next process, that it does not know what the one before had asked. */
+function isTold({ words, end }: Call): boolean {
+  return words.includes(`The end ${end} `) || words.includes("requestState");
 }
 
 interface Told {

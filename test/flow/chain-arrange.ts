@@ -42,10 +42,10 @@ export class Stage {
   }
 
   /** One chain for two callers; over stdio it is a process with a pipe for each. */
-  async shared(wire: Wire, revision: string): Promise<readonly [EndTarget, EndTarget]> {
-    const target = await this.end(wire, revision);
-    if (wire !== "stdio") {
-      const address = await this.gateway(target, wire);
+  async shared(front: Wire, back: Wire, revision: string): Promise<readonly [EndTarget, EndTarget]> {
+    const target = await this.end(back, revision);
+    if (front !== "stdio") {
+      const address = await this.gateway(target, front);
       return [address, address];
     }
     const { command, args, env } = this.scripts.program("chain-gateway", JSON.stringify(target), "--second");

@@ -21,34 +21,37 @@ const ALL = [
   [SESSION, EXCHANGE, EXCHANGE],
   [EXCHANGE, EXCHANGE, EXCHANGE],
 ] as const;
-const WIRES: readonly (readonly [Wire, readonly (readonly [string, string, string])[]])[] = [
-  ["stdio", ALL],
-  ["http", ALL],
+const WIRES: readonly (readonly [Wire, Wire, readonly (readonly [string, string, string])[]])[] = [
+  ["stdio", "stdio", ALL],
+  ["http", "http", ALL],
+  // How most gateways are used.
+  ["http", "stdio", ALL],
   // It cannot carry the newest.
-  ["old sse", SESSIONS],
+  ["old sse", "old sse", SESSIONS],
 ];
 
-describe.each(WIRES)("over %s", (wire, cases) => {
+describe.each(WIRES)("over %s and %s", (front, back, cases) => {
   it.each(cases)("callers of %s and %s, and an end of %s", async (first, second, end) => {
     const stage = new Stage();
     try {
-      const targets = await stage.shared(wire, end);
+      const targets = await stage.shared(front, back, end);
       const meet = async (name: string, caller: string, target: (typeof targets)[number]): Promise<Party> => {
         const heard = { logs: [] as unknown[], asked: [] as string[] };
         const client = await stage.connect(target, { ...answering(name, heard), revision: caller });
         return { name, client, caller, end, ...heard, isAlone: false };
       };
       const parties = [await meet("ada", first, targets[0]), await meet("bob", second, targets[1])];
-      const isOnePipe = wire === "stdio" && first === EXCHANGE && second === EXCHANGE && end === EXCHANGE;
-      const features = { ...FEATURES, ...(isOnePipe && { logging: logsSomething }) };
-      const work = parties.flatMap((party) =>
-        Object.entries(features).map(([feature, run]) =>
+      // Each request over HTTP may be another caller's.
+      const isOnePipe = back === "stdio" && end === EXCHANGE && (front === "http" || first === EXCHANGE);
+      const work = parties.flatMap((party) => {
+        const logging = isOnePipe && party.caller === EXCHANGE ? logsSomething : FEATURES.logging;
+        return Object.entries({ ...FEATURES, logging }).map(([feature, run]) =>
           run(party).then(
             () => undefined,
             (error: unknown) => `${party.name}, ${feature}: ${String(error)}`,
           ),
-        ),
-      );
+        );
+      });
       expect((await Promise.all(work)).filter((failure) => failure !== undefined)).toEqual([]);
       for (const { name, logs, asked } of parties) {
         expect(logs.filter((text) => !String(text).startsWith(name))).toEqual([]);

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { connect } from "../../src/client/index.ts";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { bearing, canSee, commandLine, processes, type Seen } from "../support/processes.ts";
 
@@ -20,6 +21,7 @@ const MARK = "CATENARY_GATEWAY_TEST";
 const BOUND_MS = 5_000;
 
 interface Way {
+  readonly name: string;
   readonly title: string;
   readonly command: readonly [string, ...string[]];
   /** Processes that run for it when it is up, its own shells and children counted. */
@@ -29,10 +31,20 @@ interface Way {
 let folder = "";
 /** Each with what runs for it. */
 const ways = (): readonly Way[] => [
-  { title: "an end that is deaf", command: [process.execPath, END], family: 1 },
-  { title: "an end behind a shell", command: ["sh", "-c", `"${process.execPath}" "${END}"; true`], family: 2 },
-  { title: "an end behind npx", command: ["npx", "--no-install", "deaf-end"], family: 3 },
-  { title: "an end with children in sessions of their own", command: [process.execPath, END, "--brood"], family: 3 },
+  { name: "plain", title: "an end that is deaf", command: [process.execPath, END], family: 1 },
+  {
+    name: "shell",
+    title: "an end behind a shell",
+    command: ["sh", "-c", `"${process.execPath}" "${END}"; true`],
+    family: 2,
+  },
+  { name: "npx", title: "an end behind npx", command: ["npx", "--no-install", "deaf-end"], family: 3 },
+  {
+    name: "brood",
+    title: "an end with children in sessions of their own",
+    command: [process.execPath, END, "--brood"],
+    family: 3,
+  },
 ];
 
 class Gateway {
@@ -164,5 +176,23 @@ describe.runIf(canSee)("catenary run", { timeout: 40_000 }, () => {
       expect(await gateway.survivors()).toEqual([]);
     });
     await Promise.all(moments);
+  });
+});
+
+describe.runIf(canSee)("catenary serve in front of all of them", { timeout: 40_000 }, () => {
+  it.each(["SIGKILL", "SIGTERM"] as const)("leaves nobody after %s", async (signal) => {
+    const servers = ways().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
+    const config = join(folder, `${signal}.json`);
+    writeFileSync(config, JSON.stringify({ mcpServers: Object.fromEntries(servers) }));
+    const gateway = start("serve", config, "--http", "0", "--json");
+    const { url } = await gateway.line("url");
+    const client = await connect(String(url), { revision: NEWEST_SESSION.name });
+    const calls = ways().map(({ name }) => client.callTool(`${name}.pid`));
+    expect((await Promise.all(calls)).map(({ isError }) => isError ?? false)).toEqual(ways().map(() => false));
+    const families = ways().reduce((sum, { family }) => sum + family, 0);
+    expect(gateway.family().length).toBeGreaterThanOrEqual(families + 2);
+    gateway.process.kill(signal);
+    expect(await gateway.survivors()).toEqual([]);
+    await client.close();
   });
 });

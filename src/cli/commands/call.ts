@@ -8,6 +8,7 @@ import { errand } from "../errand.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
 import type { Command } from "../main.ts";
+import { missingEnds, remarkOn } from "../missing-ends.ts";
 import { notFound, sound } from "../names.ts";
 import { printJson } from "../print.ts";
 import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../saving.ts";
@@ -38,14 +39,17 @@ async function run(args: readonly string[]): Promise<number> {
   const given = await readArguments(pairs, values.args);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
     busy("Listing tools");
-    const tools = sound<Tool>((await client.listTools(call)).tools, "name");
+    const listed = await client.listTools(call);
+    const tools = sound<Tool>(listed.tools, "name");
     const tool = tools.find((one) => one.name === name);
-    if (tool === undefined)
+    if (tool === undefined) {
+      remarkOn(missingEnds(listed), note);
       throw notFound(
         "tool",
         name,
         tools.map((one) => one.name),
       );
+    }
     const { args, unknown } = toolArguments(tool, given);
     if (unknown.length > 0) note(`${name} declares no argument ${unknown.join(", ")}; sent all the same`);
     busy(`Calling ${name}`);

@@ -10,6 +10,7 @@ import { EXIT, UsageError } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
 import { oneLine } from "../harmless.ts";
 import type { Command } from "../main.ts";
+import { missingEnds, remarkOn } from "../missing-ends.ts";
 import { notFound, sound } from "../names.ts";
 import { paint } from "../output.ts";
 import { printJson, printOwn } from "../print.ts";
@@ -39,14 +40,17 @@ async function run(args: readonly string[]): Promise<number> {
   const given = await readArguments(pairs, values.args);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
     busy("Listing prompts");
-    const prompts = sound<Prompt>((await client.listPrompts(call)).prompts, "name");
+    const listed = await client.listPrompts(call);
+    const prompts = sound<Prompt>(listed.prompts, "name");
     const prompt = prompts.find((one) => one.name === name);
-    if (prompt === undefined)
+    if (prompt === undefined) {
+      remarkOn(missingEnds(listed), note);
       throw notFound(
         "prompt",
         name,
         prompts.map((one) => one.name),
       );
+    }
     const args = promptArguments(prompt, given);
     busy(`Getting ${name}`);
     const result = await client.getPrompt(name, args, call);

@@ -7,6 +7,7 @@ import { reporting } from "../failure.ts";
 import { promptDetail, promptList } from "../lists.ts";
 import type { Command } from "../main.ts";
 import { notFound, sound, surplus } from "../names.ts";
+import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
 import { listStyle } from "../output.ts";
 import { printJson, printOwn } from "../print.ts";
 import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
@@ -29,23 +30,30 @@ async function run(args: readonly string[]): Promise<number> {
   if (more.length > 0) throw surplus("prompts", more, USAGE);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
     busy("Listing prompts");
-    const { prompts } = await client.listPrompts(call);
+    const listed = await client.listPrompts(call);
+    const { prompts } = listed;
     done();
+    const missing = missingEnds(listed);
     const found = sound<Prompt>(prompts, "name");
     const style = listStyle();
     if (name !== undefined) {
       const prompt = found.find((one) => one.name === name);
-      if (prompt === undefined)
+      if (prompt === undefined) {
+        remarkOn(missing, note);
         throw notFound(
           "prompt",
           name,
           found.map((one) => one.name),
         );
+      }
       if (wanted.values.json === true) printJson(prompt);
       else printOwn(promptDetail(prompt, style));
-    } else if (wanted.values.json === true) printJson({ prompts });
+      return EXIT.ok;
+    }
+    if (wanted.values.json === true) printJson({ prompts, ...metaOf(missing) });
     else if (found.length > 0) printOwn(promptList(found, style));
     else note("The server has no prompts");
+    remarkOn(missing, note);
     return EXIT.ok;
   });
 }

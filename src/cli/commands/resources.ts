@@ -1,13 +1,14 @@
 // `catenary resources TARGET`: what can be read at an end, and the templates of what else there may be.
 
 import { McpError } from "../../protocol/errors.ts";
-import type { Resource, ResourceTemplate } from "../../protocol/model/index.ts";
+import type { ListResourceTemplatesResult, Resource, ResourceTemplate } from "../../protocol/model/index.ts";
 import { errand } from "../errand.ts";
 import { EXIT } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
 import { resourceList } from "../lists.ts";
 import type { Command } from "../main.ts";
 import { sound, surplus } from "../names.ts";
+import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
 import { listStyle } from "../output.ts";
 import { printJson, printOwn } from "../print.ts";
 import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
@@ -30,23 +31,24 @@ async function run(args: readonly string[]): Promise<number> {
   if (wanted.words.length > 0) throw surplus("resources", wanted.words, USAGE);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
     busy("Listing resources");
-    const { resources } = await client.listResources(call);
-    const { resourceTemplates } = await client.listResourceTemplates(call).catch(noTemplates);
+    const listed = await client.listResources(call);
+    const patterns = await client.listResourceTemplates(call).catch(noTemplates);
     done();
-    if (wanted.values.json === true) {
-      printJson({ resources, resourceTemplates });
-      return EXIT.ok;
-    }
+    const { resources } = listed;
+    const { resourceTemplates } = patterns;
+    const missing = missingEnds(listed, patterns);
     const found = sound<Resource>(resources, "uri");
     const templates = sound<ResourceTemplate>(resourceTemplates, "uriTemplate");
-    if (found.length + templates.length === 0) note("The server has no resources");
+    if (wanted.values.json === true) printJson({ resources, resourceTemplates, ...metaOf(missing) });
+    else if (found.length + templates.length === 0) note("The server has no resources");
     else printOwn(resourceList(found, templates, listStyle()));
+    remarkOn(missing, note);
     return EXIT.ok;
   });
 }
 
 /** Ends that have resources need not know templates. */
-function noTemplates(error: unknown): { resourceTemplates: readonly ResourceTemplate[] } {
+function noTemplates(error: unknown): Pick<ListResourceTemplatesResult, "resourceTemplates" | "_meta"> {
   if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { resourceTemplates: [] };
   throw error;
 }

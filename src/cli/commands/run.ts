@@ -26,7 +26,8 @@ const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS..
 Starts COMMAND, a server on stdio of any revision, and serves it on our own stdio to a client of any
 revision. In a client's config, \`"command": "catenary", "args": ["run", "--", "npx", ...]\` stands
 for \`"command": "npx", "args": [...]\`. What COMMAND writes to its stderr comes out on ours. Where
-it fails it is started again, and the end of our stdin is the end of both.
+it fails it is started again, and the end of our stdin is the end of both. It is started when a
+client asks for something, not before.
 
   --env KEY=VALUE        added to COMMAND's environment; may be given several times
   --cwd DIR              the folder in which COMMAND is started
@@ -39,8 +40,8 @@ With --http:
 ${FRONT_HELP}  --json                 one line of JSON on stdout when it is ready: {"url": ...}
 
 ${SIGNAL_HELP}
-Exit codes: 0; 1 the command line is wrong; 2 there is no such command; 4 COMMAND has never come to
-run, or the address cannot be listened on; 130 after SIGINT.
+Exit codes: 0; 1 the command line is wrong; 2 there is no such command; 4 COMMAND was started for a
+client and never came to run, or the address cannot be listened on; 130 after SIGINT.
 `;
 
 const FLAGS = {
@@ -131,7 +132,8 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   };
   const onStderr = (text: string): void => void process.stderr.write(fitFor(process.stderr, text));
   // What it offered last time is not remembered: a program that has ceased to start must not look as if it did.
-  const handler = chain().to(end(program, { name, remember: false, ...options, onState, onStderr }));
+  const onNoise = (line: string): void => report.onNoise(name, line);
+  const handler = chain().to(end(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
   const serving = await listen(handler, http === undefined ? {} : { http });
   const { url } = serving;
   if (url === undefined || http === undefined) return undefined;

@@ -5,6 +5,7 @@ import { errand } from "../errand.ts";
 import { reporting } from "../failure.ts";
 import { toolDetail, toolList } from "../lists.ts";
 import type { Command } from "../main.ts";
+import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
 import { listStyle } from "../output.ts";
 import { printJson, printOwn } from "../print.ts";
 import { notFound, sound, surplus } from "../names.ts";
@@ -29,23 +30,30 @@ async function run(args: readonly string[]): Promise<number> {
   if (more.length > 0) throw surplus("tools", more, USAGE);
   return errand(wanted, async ({ client, call, busy, note, done }) => {
     busy("Listing tools");
-    const { tools } = await client.listTools(call);
+    const listed = await client.listTools(call);
+    const { tools } = listed;
     done();
+    const missing = missingEnds(listed);
     const found = sound<Tool>(tools, "name");
     const style = listStyle();
     if (name !== undefined) {
       const tool = found.find((one) => one.name === name);
-      if (tool === undefined)
+      if (tool === undefined) {
+        remarkOn(missing, note);
         throw notFound(
           "tool",
           name,
           found.map((one) => one.name),
         );
+      }
       if (wanted.values.json === true) printJson(tool);
       else printOwn(toolDetail(tool, style));
-    } else if (wanted.values.json === true) printJson({ tools });
+      return EXIT.ok;
+    }
+    if (wanted.values.json === true) printJson({ tools, ...metaOf(missing) });
     else if (found.length > 0) printOwn(toolList(found, style));
     else note("The server has no tools");
+    remarkOn(missing, note);
     return EXIT.ok;
   });
 }
