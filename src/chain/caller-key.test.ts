@@ -27,6 +27,13 @@ describe("a caller's key", () => {
     expect(fingerprint({})).not.toBe(fingerprint(one));
   });
 
+  it("is short, however much is declared, and still another for others", () => {
+    const long = (end: string) => ({ roots: {}, experimental: { x: "y".repeat(100_000) + end } });
+    expect(fingerprint(long("1")).length).toBeLessThan(1_000);
+    expect(fingerprint(long("1"))).toBe(fingerprint({ experimental: long("1").experimental, roots: {} }));
+    expect(fingerprint(long("1"))).not.toBe(fingerprint(long("2")));
+  });
+
   it("is another for another person, whatever their names, and for nobody", () => {
     fc.assert(
       fc.property(fc.option(fc.string(), { nil: undefined }), fc.option(fc.string(), { nil: undefined }), (a, b) => {

@@ -5,6 +5,7 @@ import type { Caller, Context } from "../core/context.ts";
 import { knownRevision } from "../protocol/revisions/index.ts";
 import { isObject } from "../protocol/check.ts";
 import { TASKS } from "../protocol/tasks.ts";
+import { digest } from "../core/seal.ts";
 
 export type Style = "session" | "exchange";
 
@@ -16,6 +17,8 @@ export function styleOf({ revision }: Pick<Context, "revision">): Style {
 const byObject = new WeakMap<Caller["capabilities"], string>();
 const byText = new Map<string, string>();
 const MOST_TEXTS = 1_000;
+/** Callers choose how long their capabilities are, and they are keys of much that is kept: of longer ones, a digest. */
+const MOST_LETTERS = 1_000;
 
 /**
  * What a caller has declared, as a text that is the same for the same capabilities in any order. Without tasks: the
@@ -27,14 +30,19 @@ export function fingerprint(capabilities: Caller["capabilities"]): string {
   const text = JSON.stringify(capabilities);
   let made = byText.get(text);
   if (made === undefined) {
-    made = JSON.stringify(withoutTasks(capabilities), (_key, value: unknown) =>
-      isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
-    );
+    const sorted = inOrder(withoutTasks(capabilities));
+    made = sorted.length > MOST_LETTERS ? digest(sorted) : sorted;
     if (byText.size >= MOST_TEXTS) byText.clear();
-    byText.set(text, made);
+    if (text.length <= MOST_LETTERS) byText.set(text, made);
   }
   byObject.set(capabilities, made);
   return made;
+}
+
+function inOrder(capabilities: Caller["capabilities"]): string {
+  return JSON.stringify(capabilities, (_key, value: unknown) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  );
 }
 
 function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {

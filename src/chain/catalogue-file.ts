@@ -3,7 +3,7 @@
 // arguments or environment can be read from it; its content is what the end shows to its callers.
 
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isObject } from "../protocol/check.ts";
 import { cacheFolder } from "./cache-folder.ts";
@@ -12,6 +12,8 @@ import type { Catalogue } from "./catalogue.ts";
 /** Raised when what is written here means something else than before. */
 const FORM = 1;
 const MOST_BYTES = 4 * 1024 * 1024;
+/** Files in the folder; when there are more, the oldest go. Callers choose what they declare, and each kind has its own. */
+const MOST_FILES = 1_000;
 
 export class CatalogueFile {
   readonly #path: string;
@@ -47,8 +49,19 @@ export class CatalogueFile {
       await writeFile(draft, text, { mode: 0o600 });
       // Another process may write the same: whoever is last has written a whole file.
       await rename(draft, this.#path);
+      await makeRoom(this.#folder);
     } catch {
       await rm(draft, { force: true }).catch(() => undefined);
     }
   }
+}
+
+async function makeRoom(folder: string): Promise<void> {
+  const paths = (await readdir(folder)).map((name) => join(folder, name));
+  if (paths.length <= MOST_FILES) return;
+  const times = await Promise.all(paths.map(async (path) => (await stat(path).catch(() => undefined))?.mtimeMs ?? 0));
+  const byAge = paths.map((path, index) => ({ path, at: times[index] ?? 0 })).toSorted((a, b) => a.at - b.at);
+  // Some more than need be, so that it is not done again at once.
+  const gone = byAge.slice(0, paths.length - Math.floor(MOST_FILES * 0.9));
+  await Promise.all(gone.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
 }

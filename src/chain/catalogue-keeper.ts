@@ -15,6 +15,8 @@ const REST_MS = 1_000;
 
 export interface KeeperOptions {
   readonly file: CatalogueFile;
+  /** Whether the session is of one connection: what that has changed in the end's lists is not kept for others. */
+  readonly isOwn: boolean;
   /** In whose name the end is read. */
   home(signal: AbortSignal): Context;
   /** Whether the end still lives this life. */
@@ -84,7 +86,8 @@ export class CatalogueKeeper {
     if (now === undefined) return;
     // Later changes are told by the end itself.
     if (before !== undefined && this.#isNew) this.#options.tell(changesBetween(before, now));
+    const isFirst = this.#isNew;
     this.#isNew = false;
-    await this.#options.file.write(now);
+    if (isFirst || !this.#options.isOwn) await this.#options.file.write(now);
   }
 }

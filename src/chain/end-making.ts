@@ -9,7 +9,9 @@ import { fingerprint } from "./caller-key.ts";
 import { CatalogueFile } from "./catalogue-file.ts";
 import { EndPool, type MakeSession } from "./end-pool.ts";
 import { EndSession } from "./end-session.ts";
-import { isCommand, isTransport, type EndOptions, type EndTarget } from "./end.ts";
+import { isCommand, isTransport, MESSAGE_BYTES, type EndOptions, type EndTarget } from "./end.ts";
+import { Ownership } from "./ownership.ts";
+import { Restarts } from "./restarts.ts";
 import { Spoken } from "./spoken.ts";
 import type { Life } from "./supervisor.ts";
 
@@ -26,18 +28,24 @@ export interface Shown {
   onState(): void;
 }
 
+/** An end as its callers reach it. */
+export interface Reached extends Pick<EndPool, "status" | "close"> {
+  readonly handle: Handler;
+}
+
 export function poolOf(
   target: Exclude<EndTarget, Handler>,
   options: EndOptions,
   { shown, name, onState }: Shown,
-): EndPool {
+): Reached {
   if (options.revision !== undefined) knownRevision(options.revision);
   const isProgram = isCommand(target);
   const spoken = new Spoken(options.revision, isProgram);
-  const make: MakeSession = (caller, { style, isForAll, isExtra, onLeave }) => {
+  const stillbirths = isProgram ? new Restarts(options.restart) : undefined;
+  const make: MakeSession = (caller, { style, isForAll, isOwn, isExtra, onLeave }) => {
     const file =
       isProgram && options.remember !== false
-        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities)])
+        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities), caller.principal])
         : undefined;
     const open = (home: Context): Promise<Life> =>
       spoken.opening(style, (revision) => openTarget(target, connecting(options), how(options, home, style, revision)));
@@ -45,6 +53,8 @@ export function poolOf(
       name: name(),
       caller,
       isForAll,
+      isOwn,
+      stillbirths,
       open,
       file,
       restart: isProgram ? (options.restart ?? {}) : undefined,
@@ -53,7 +63,7 @@ export function poolOf(
       ...(onLeave === undefined ? undefined : { onLeave }),
     });
   };
-  return new EndPool({
+  const pool = new EndPool({
     name,
     target: shown,
     // A transport can be started once: all must share what it leads to.
@@ -62,6 +72,13 @@ export function poolOf(
     make,
     ...(options.sessions === undefined ? undefined : { mostSessions: options.sessions }),
   });
+  const owners = new Ownership();
+  const handle: Handler = (request, context) => pool.handle(request, context);
+  return {
+    handle: (request, context) => owners.handle(request, context, handle),
+    status: () => pool.status(),
+    close: (budgetMs) => pool.close(budgetMs),
+  };
 }
 
 function connecting({ auth, fetch, headers, limits, onNoise, onStderr }: EndOptions): ConnectOptions {
@@ -69,7 +86,7 @@ function connecting({ auth, fetch, headers, limits, onNoise, onStderr }: EndOpti
     ...(auth && { auth }),
     ...(fetch && { fetch }),
     ...(headers && { headers }),
-    ...(limits && { limits }),
+    limits: { messageBytes: MESSAGE_BYTES, ...limits },
     ...(onNoise && { onNoise }),
     ...(onStderr && { onStderr }),
   };

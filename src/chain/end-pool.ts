@@ -21,6 +21,8 @@ export interface SessionKind {
   readonly style: Style | undefined;
   /** Whether it is for callers of all kinds, whatever they can be asked. */
   readonly isForAll: boolean;
+  /** Whether it is of one connection alone. */
+  readonly isOwn: boolean;
   /** Whether it stands in for another that is taken, and is not worth keeping for long. */
   readonly isExtra: boolean;
   readonly onLeave?: ((session: EndSession) => void) | undefined;
@@ -37,6 +39,8 @@ interface Kept {
   readonly loneKey: string;
   /** Whether it belongs to one connection of a caller, and ends with it. */
   readonly isOwn: boolean;
+  /** For whom it was begun, where the wire knows. */
+  readonly person: string | undefined;
 }
 
 export interface EndPoolOptions {
@@ -51,6 +55,8 @@ export interface EndPoolOptions {
 }
 
 const MOST_SESSIONS = 100;
+/** The part of them that one person may have. */
+const MOST_OF_ONE = 0.75;
 /** A connection that ends may have a request under way that comes a moment later. */
 const FAREWELL_MS = 1_000;
 
@@ -158,8 +164,13 @@ export class EndPool {
 
   async #handleOnce(request: Request, context: Context): Promise<Result> {
     this.#refuseIfClosed();
-    this.#makeRoom();
-    const session = this.#options.make(context.caller, { style: styleOf(context), isForAll: false, isExtra: true });
+    this.#makeRoom(context.caller.principal);
+    const session = this.#options.make(context.caller, {
+      style: styleOf(context),
+      isForAll: false,
+      isOwn: true,
+      isExtra: true,
+    });
     this.#single.add(session);
     try {
       const result = await session.handle(request, context);
@@ -172,12 +183,13 @@ export class EndPool {
 
   #add(place: Place, prefix: string, context: Context): EndSession {
     this.#refuseIfClosed();
-    this.#makeRoom();
+    this.#makeRoom(context.caller.principal);
     const isShared = this.#options.share === "shared";
     const caller: Caller = isShared ? { capabilities: EVERYTHING } : context.caller;
     const session = this.#options.make(caller, {
       style: isShared ? undefined : styleOf(context),
       isForAll: isShared,
+      isOwn: place.isOwn,
       isExtra: prefix !== "",
       onLeave: (left) => this.#left(left),
     });
@@ -186,6 +198,7 @@ export class EndPool {
       ownKey: `${prefix}${place.ownKey}`,
       loneKey: `${prefix}${place.loneKey}`,
       isOwn: place.isOwn,
+      person: context.caller.principal,
     });
     return session;
   }
@@ -201,16 +214,21 @@ export class EndPool {
     unref(setTimeout(part, FAREWELL_MS));
   }
 
-  #makeRoom(): void {
+  /** No person has all of them, nor have all of those together whom the wire does not know. */
+  #makeRoom(person: string | undefined): void {
     const most = this.#options.mostSessions ?? MOST_SESSIONS;
-    if (this.#sessions.size + this.#single.size < most) return;
-    for (const [key, { session }] of this.#sessions) {
-      if (session.isInUse) continue;
+    const own = [...this.#sessions].filter(([, kept]) => kept.person === person);
+    const isFull = this.#sessions.size + this.#single.size >= most;
+    const isGreedy = own.length >= Math.max(1, Math.ceil(most * MOST_OF_ONE));
+    if (!isFull && !isGreedy) return;
+    const [key, kept] = (isGreedy ? own : [...this.#sessions]).find(([, { session }]) => !session.isInUse) ?? [];
+    if (key !== undefined && kept !== undefined) {
       this.#sessions.delete(key);
-      void session.close();
+      void kept.session.close();
       return;
     }
-    const why = `all ${most} sessions with the end ${this.#options.name()} are in use`;
+    const whose = isFull ? `all ${most} sessions` : "all sessions that one caller may have";
+    const why = `${whose} with the end ${this.#options.name()} are in use`;
     throw McpError.of("rate_limited", `No more callers can be served now: ${why}; try again later`);
   }
 

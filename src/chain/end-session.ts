@@ -12,7 +12,7 @@ import { answerFrom, LISTS } from "./catalogue.ts";
 import type { CatalogueFile } from "./catalogue-file.ts";
 import { CatalogueKeeper } from "./catalogue-keeper.ts";
 import { HeldAsks } from "./held-asks.ts";
-import type { RestartOptions } from "./restarts.ts";
+import type { RestartOptions, Restarts } from "./restarts.ts";
 import { StandingListens } from "./standing-listens.ts";
 import { Supervisor, type Life } from "./supervisor.ts";
 import { ELSEWHERE, Turns } from "./turns.ts";
@@ -26,6 +26,10 @@ export interface EndSessionOptions {
   /** Begins a session in whose name what belongs to no call is asked and told. */
   open(home: Context): Promise<Life>;
   readonly restart?: RestartOptions | undefined;
+  /** Failures to start, of all sessions with the end. */
+  readonly stillbirths?: Restarts | undefined;
+  /** Whether it is of one connection alone: what that changes in the end's lists is not for others. */
+  readonly isOwn: boolean;
   /** Milliseconds of rest after which it is ended; left out, it lives as long as a caller's own session does. */
   readonly idleMs?: number | undefined;
   /** Where its catalogue is kept; undefined: it is not remembered. */
@@ -56,10 +60,11 @@ export class EndSession {
 
   constructor(options: EndSessionOptions) {
     this.#options = options;
-    const { name, restart, idleMs } = options;
+    const { name, restart, stillbirths, idleMs } = options;
     this.supervisor = new Supervisor({
       name,
       restart,
+      stillbirths,
       idleMs: idleMs ?? IDLE_MS,
       open: (signal) => options.open(this.#home(signal)),
       isNeeded: () => this.#isNeeded(),
@@ -71,6 +76,7 @@ export class EndSession {
       file &&
       new CatalogueKeeper({
         file,
+        isOwn: options.isOwn,
         home: (signal) => this.#home(signal),
         isCurrent: (life) => this.supervisor.life === life,
         tell: (changes) => this.listens.tell(changes),
@@ -95,10 +101,12 @@ export class EndSession {
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context);
-    if (this.supervisor.life === undefined && this.#keeper !== undefined && SHOWN.has(method)) {
+    if (this.supervisor.life === undefined && SHOWN.has(method)) {
       const catalogue = await this.#keeper?.known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
+      // A list is asked for of many ends at once: the others must not wait for one that has failed.
+      this.supervisor.refuseIfResting(0);
     }
     const result = await this.supervisor.call(request, context, (life) => this.#way(life, method, context));
     if (result.resultType === "task") this.#keep(result);
@@ -141,7 +149,7 @@ export class EndSession {
 
   /** Whether somebody would miss it. */
   get isInUse(): boolean {
-    return this.#handling > 0;
+    return this.#handling > 0 || performance.now() < this.#awakeUntil;
   }
 
   /** How a request gets to the end: straight, or in its turn. */

@@ -6,7 +6,7 @@ import type { ConnectOptions, Target } from "../client/connect.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
 import type { Transport } from "../transport/transport.ts";
-import type { EndPool } from "./end-pool.ts";
+import type { Reached } from "./end-making.ts";
 import type { EndStatus } from "./end-status.ts";
 import type { RestartOptions } from "./restarts.ts";
 
@@ -15,6 +15,9 @@ import type { RestartOptions } from "./restarts.ts";
  * person, and for each session of those whom the wire does not know. `per-request`: a new one for each request.
  */
 export type Share = "shared" | "per-session" | "per-caller" | "per-request";
+
+/** How long a message of an end may be where nobody says otherwise: by a program as over HTTP. */
+export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 
 export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", "per-request"];
 
@@ -65,10 +68,10 @@ export function end(target: EndTarget, options: EndOptions = {}): End {
 function pooled(target: Exclude<EndTarget, Handler>, options: EndOptions): End {
   const shown = describe(target);
   let name = options.name ?? shown;
-  let pool: EndPool | undefined;
-  let loading: Promise<EndPool> | undefined;
+  let pool: Reached | undefined;
+  let loading: Promise<Reached> | undefined;
   let isClosed = false;
-  const load = async (): Promise<EndPool> => {
+  const load = async (): Promise<Reached> => {
     const { poolOf } = await import("./end-making.ts");
     pool = poolOf(target, options, { shown, name: () => name, onState: () => options.onState?.(handler.status()) });
     if (isClosed) await pool.close();
@@ -135,16 +138,24 @@ export function isTransport(target: Exclude<EndTarget, Handler>): target is Tran
 /** Programs that say nothing of what they run; their first argument does. */
 const RUNNERS: ReadonlySet<string> = new Set(["bun", "bunx", "deno", "node", "npx", "python", "python3", "tsx", "uvx"]);
 
+/** Flags of theirs behind which no value stands: behind any other it may, and it may be secret. */
+export const BARE_FLAGS: ReadonlySet<string> = new Set([
+  ...["-y", "--yes", "-q", "--quiet", "-u", "--no-install", "--bun"],
+  ...["--enable-source-maps", "--no-warnings", "--experimental-strip-types"],
+]);
+
 function commandLine({ command, args = [] }: Command): string {
   const name = command.split(/[/\\]/).at(-1) ?? command;
-  const first = RUNNERS.has(name) ? args.find((arg) => !arg.startsWith("-")) : undefined;
-  return first !== undefined && /^[\w@./+-]{1,100}$/.test(first) ? `${name} ${first}` : command;
+  const first = RUNNERS.has(name) ? args.find((arg) => !BARE_FLAGS.has(arg)) : undefined;
+  return first !== undefined && /^[\w@./+][\w@./+-]{0,99}$/.test(first) ? `${name} ${first}` : command;
 }
 
-/** Without what may be secret: arguments, the query of an address. */
+/** Without what may be secret: arguments, the query of an address, and what looks like a key in its path. */
 function describe(target: Exclude<EndTarget, Handler>): string {
   if (isTransport(target)) return "a transport";
   if (isCommand(target)) return commandLine(target);
   const text = String(target);
-  return URL.canParse(text) ? `${new URL(text).origin}${new URL(text).pathname}` : "an address that is none";
+  if (!URL.canParse(text)) return "an address that is none";
+  const { origin, pathname } = new URL(text);
+  return origin + pathname.replace(/[^/]{16,}/g, (part) => (/\d/.test(part) ? "..." : part));
 }

@@ -34,6 +34,8 @@ export interface SupervisorOptions {
   open(signal: AbortSignal): Promise<Life>;
   /** Pauses between lives; undefined where nothing is started, and trying again costs nothing. */
   readonly restart?: RestartOptions | undefined;
+  /** Failures to start, of all sessions with the end: those are the program's; its deaths may be the callers'. */
+  readonly stillbirths?: Restarts | undefined;
   /** Milliseconds without a call after which the session is ended; 0: never. */
   readonly idleMs: number;
   /** Whether somebody needs it, though no call is under way. */
@@ -49,7 +51,10 @@ const starts = new StartSlots();
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
+  /** Of this session. */
   readonly #restarts: Restarts;
+  /** All by which it may have to wait. */
+  readonly #counts: readonly Restarts[];
   readonly #over = new AbortController();
   readonly #waiting = new Set<() => void>();
   /** Lives that are over and may have processes yet. */
@@ -61,18 +66,28 @@ export class Supervisor {
   #idle: NodeJS.Timeout | undefined;
   #restingSince = 0;
   #problem: string | undefined;
+  #failure: unknown;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#restarts = new Restarts(options.restart);
+    this.#counts = [this.#restarts, ...(options.stillbirths === undefined ? [] : [options.stillbirths])];
   }
 
   get state(): EndState {
     if (this.#over.signal.aborted) return "closed";
     if (this.#life !== undefined) return "running";
-    if (this.#restarts.isStopped()) return "stopped";
-    if (this.#restarts.waitMs() > 0) return "waiting";
+    if (this.#stopped !== undefined) return "stopped";
+    if (this.#waitMs > 0) return "waiting";
     return this.#starting === undefined ? "asleep" : "starting";
+  }
+
+  get #stopped(): Restarts | undefined {
+    return this.#counts.find((one) => one.isStopped());
+  }
+
+  get #waitMs(): number {
+    return Math.max(...this.#counts.map((one) => one.waitMs()));
   }
 
   get life(): Life | undefined {
@@ -137,7 +152,7 @@ export class Supervisor {
     signal.throwIfAborted();
     if (this.#life !== undefined) return this.#life;
     if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
-    this.#refuseIfLong();
+    this.refuseIfResting(PATIENCE_MS);
     if (this.#starting === undefined) {
       this.#starting = forgettable(this.#start().finally(() => this.#started()));
       this.#options.onState?.();
@@ -166,7 +181,7 @@ export class Supervisor {
 
   /** Milliseconds until trying is worth it. */
   get pauseMs(): number {
-    return this.#restarts.isStopped() ? this.#restarts.stoppedMs() : this.#restarts.waitMs();
+    return this.#stopped?.stoppedMs() ?? this.#waitMs;
   }
 
   /** Waits until trying again is worth it, but no shorter than this. */
@@ -204,7 +219,7 @@ export class Supervisor {
 
   async #start(): Promise<Life> {
     const { signal } = this.#over;
-    const waitMs = this.#restarts.waitMs();
+    const waitMs = this.#waitMs;
     if (waitMs > 0) {
       await pause(waitMs, signal);
       this.#options.onState?.();
@@ -216,7 +231,7 @@ export class Supervisor {
       signal.throwIfAborted();
       life = await this.#options.open(signal);
     } catch (error) {
-      this.#fail(error);
+      this.#fail(error, this.#options.stillbirths);
       // That we ended it is no news of the end.
       throw signal.aborted ? (signal.reason as Error) : error;
     } finally {
@@ -262,25 +277,29 @@ export class Supervisor {
     this.#fail(error);
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, count: Restarts = this.#restarts): void {
     if (this.#over.signal.aborted) return;
     this.#problem = textOf(error);
-    if (this.#options.restart !== undefined) this.#restarts.failed();
+    this.#failure = error;
+    if (this.#options.restart !== undefined) count.failed();
     this.#options.onState?.();
   }
 
-  #refuseIfLong(): void {
+  /** Throws where it rests after a failure, for longer than somebody wants to wait. */
+  refuseIfResting(patienceMs: number): void {
     const { name } = this.#options;
     const why = this.#problem === undefined ? "" : `: ${this.#problem}`;
-    if (this.#restarts.isStopped()) {
-      const seconds = Math.ceil(this.#restarts.stoppedMs() / 1_000);
-      const what = `The end ${name} has failed ${this.#restarts.rule} and is left alone for ${seconds} s`;
-      throw new LinkError("closed", `${what}; the last failure${why}`, UNSENT);
+    const stopped = this.#stopped;
+    if (stopped !== undefined) {
+      const seconds = Math.ceil(stopped.stoppedMs() / 1_000);
+      const what = `The end ${name} has failed ${stopped.rule} and is left alone for ${seconds} s`;
+      throw new LinkError("closed", `${what}; the last failure${why}`, { ...UNSENT, cause: this.#failure });
     }
-    const waitMs = this.#restarts.waitMs();
-    if (waitMs <= PATIENCE_MS) return;
+    const waitMs = this.#waitMs;
+    if (waitMs <= patienceMs) return;
     const seconds = Math.ceil(waitMs / 1_000);
-    throw new LinkError("closed", `The end ${name} has failed and is started again in ${seconds} s${why}`, UNSENT);
+    const what = `The end ${name} has failed and is started again in ${seconds} s`;
+    throw new LinkError("closed", `${what}${why}`, { ...UNSENT, cause: this.#failure });
   }
 
   /** With the end's name, since a chain has many; and whoever called a tool must know whether to do it again. */

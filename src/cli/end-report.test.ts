@@ -32,10 +32,11 @@ describe("a report", () => {
     report.onState("notes", status("waiting", { problem }));
     report.onState("notes", status("waiting", { problem }));
     report.onState("notes", status("waiting", { problem: "another reason" }));
-    report.onState("notes", status("starting", { problem }));
-    report.onState("notes", status("running", { pids: [8], problem }));
-    report.onState("notes", status("asleep", { problem }));
-    report.onState("notes", status("running", { problem }));
+    const known = { problem: "another reason" };
+    report.onState("notes", status("starting", known));
+    report.onState("notes", status("running", { pids: [8], ...known }));
+    report.onState("notes", status("asleep", known));
+    report.onState("notes", status("running", known));
     report.onState("notes", status("stopped", { problem }));
     report.onState("notes", status("closed", { problem }));
     expect(said).toEqual([
@@ -51,10 +52,55 @@ describe("a report", () => {
 
   it("tells only what goes wrong, and that it is mended, where that is wanted", () => {
     const report = new EndReport(false);
-    for (const state of ["running", "asleep", "running", "waiting", "running"] as const) {
-      report.onState("notes", status(state, { problem: "gone" }));
-    }
+    for (const state of ["running", "asleep", "running"] as const) report.onState("notes", status(state));
+    for (const state of ["waiting", "running"] as const) report.onState("notes", status(state, { problem: "gone" }));
     expect(said).toEqual(["notes failed, and is started again in a while: gone\n", "notes restarted\n"]);
+  });
+
+  it("tells once that an address does not answer, and that it does again", () => {
+    const report = new EndReport(true);
+    const problem = "Nothing listens at 127.0.0.1:9";
+    for (const again of [1, 2]) {
+      report.onState("far", status("starting", again === 1 ? {} : { problem }));
+      report.onState("far", status("starting", { problem }));
+      report.onState("far", status("asleep", { problem }));
+    }
+    // Where each caller has a session of its own, nobody may know of it in between.
+    report.onState("far", status("starting"));
+    report.onState("far", status("starting", { problem }));
+    report.onState("far", status("running", { revision: "R" }));
+    report.onState("far", status("running", { revision: "R", problem }));
+    report.onState("far", status("running", { revision: "R", problem }));
+    report.onState("far", status("running", { revision: "R" }));
+    report.onState("far", status("running", { revision: "R", sessions: 2 }));
+    report.onState("far", status("asleep", { problem: "The session is forgotten" }));
+    expect(said).toEqual([
+      "far failed: Nothing listens at 127.0.0.1:9\n",
+      "far answers again (revision R)\n",
+      "far failed: Nothing listens at 127.0.0.1:9\n",
+      "far answers again (revision R)\n",
+      "far failed: The session is forgotten\n",
+    ]);
+  });
+
+  it("announces no last words where none follow", () => {
+    const problem = "node exited with code 1; the end of its stderr:\nno key";
+    new EndReport(false).onState("notes", status("waiting", { problem }));
+    expect(said).toEqual(["notes failed, and is started again in a while: node exited with code 1\n"]);
+  });
+
+  it("shows a little of what is no message on a program's stdout", () => {
+    const report = new EndReport(false);
+    for (const line of ["a", "b".repeat(300), "c", "d", "e", "f", "g"]) report.onNoise("notes", line);
+    report.onNoise("other", "h");
+    expect(said).toEqual([
+      "notes: stdout, but no message: a\n",
+      `notes: stdout, but no message: ${"b".repeat(200)} ...\n`,
+      "notes: stdout, but no message: c\n",
+      "notes: stdout, but no message: d\n",
+      "notes: stdout, but no message: e (more of it is not shown)\n",
+      "other: stdout, but no message: h\n",
+    ]);
   });
 
   it("gives each line of a program's stderr the end's name", () => {

@@ -77,14 +77,16 @@ export class EndReport {
     const { state, problem } = status;
     // One that fails again as it did before has nothing new to tell.
     const isNews = problem !== undefined && problem !== last.problem;
-    const isBack = state === "running" && last.failed !== undefined && !isNews;
+    const isWell = state === "running" && !isNews && (state !== last.state || problem === undefined);
+    const isBack = isWell && last.failed !== undefined;
     this.#last.set(end, {
       state,
-      failed: state === "waiting" || state === "stopped" ? "restarting" : isNews ? "away" : isBack ? undefined : last.failed,
+      failed:
+        state === "waiting" || state === "stopped" ? "restarting" : isNews ? "away" : isBack ? undefined : last.failed,
       // What an end is asked for by one caller after the other may have no session, and no problem, in between.
       problem: problem ?? (state === "running" ? undefined : last.problem),
     });
-    if (state === last.state && !isNews && !(isBack && problem === undefined)) return;
+    if (state === last.state && !isNews && !isBack) return;
     // What a program has left half said was its last word.
     if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(end)?.flush();
     const words = this.#words(status, last, isNews);
@@ -105,7 +107,8 @@ export class EndReport {
       ...(pids.length === 0 ? [] : [`process ${pids.join(", ")}`]),
       ...(revision === undefined ? [] : [`revision ${revision}`]),
     ].join(", ");
-    const what = failed === undefined ? "started" : failed === "away" ? "answers again" : "restarted";
+    const what =
+      failed === undefined ? "started" : failed === "away" && pids.length === 0 ? "answers again" : "restarted";
     return `${paint("green", what)}${details === "" ? "" : ` (${details})`}`;
   }
 }

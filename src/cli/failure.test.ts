@@ -31,12 +31,21 @@ describe("an exit code", () => {
     ["prompt_not_found", 2, "not_found"],
     ["unauthorized", 3, "auth"],
     ["access_denied", 3, "auth"],
+    ["unreachable", 4, "unreachable"],
+    ["timeout", 4, "unreachable"],
     ["internal_error", 5, "failed"],
     ["invalid_params", 5, "failed"],
   ])("of an answer that says %s is %i", (reason, exit, kind) => {
     const error = McpError.of(reason, "why", { more: 1 });
     const { code } = error;
     expect(failureOf(error)).toEqual({ exit, kind, reason, code, data: { kind: reason, more: 1 }, message: "why" });
+  });
+
+  it("says what the answer says beside its message", () => {
+    const said = (message: string, data: unknown): string => failureOf(new McpError(-32600, message, data)).message;
+    expect(said("Invalid Request", { details: "too long" })).toBe("Invalid Request: too long");
+    expect(said("It is too long", { details: "too long" })).toBe("It is too long");
+    expect(said("Invalid Request", { details: [{}] })).toBe("Invalid Request");
   });
 
   it("of an answer with a code of its own is 5", () => {
@@ -68,6 +77,14 @@ describe("an exit code", () => {
     [
       "nobody can be asked: give `redirect` (loopbackRedirect() opens a browser), or another grant",
       "nobody can be asked",
+    ],
+    [
+      'there is no command of that name; give its full path as "command"',
+      "there is no command of that name; give its full path",
+    ],
+    [
+      'its folder x does not exist; create it or change "cwd"',
+      "its folder x does not exist; create it or change --cwd",
     ],
   ])("says %j in the words of a command line", (theirs, ours) => {
     expect(failureOf(new LinkError("closed", theirs)).message).toBe(ours);

@@ -34,12 +34,18 @@ const KINDS: ReadonlyMap<number, Kind> = new Map([
 
 export function failureOf(error: unknown): Failure {
   const message = textOf(error);
-  if (error instanceof McpError) return { ...failed(exitOf(error), message), ...answerOf(error) };
+  if (error instanceof McpError) return { ...failed(exitOf(error), detailed(message, error)), ...answerOf(error) };
   if (error instanceof NotFoundError && error.cause instanceof McpError) {
     return { ...failed(EXIT.notFound, message), ...answerOf(error.cause) };
   }
   if (error instanceof LinkError) return { ...failed(exitOfLink(error), inOurWords(message)), reason: error.kind };
   return failed(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
+}
+
+/** Some errors have a name for a message ("Invalid Request"), and say what is wrong beside it. */
+function detailed(message: string, { data }: McpError): string {
+  const details = isObject(data) ? data["details"] : undefined;
+  return typeof details !== "string" || message.includes(details) ? message : `${message}: ${details}`;
 }
 
 /** What the end has answered. */
@@ -59,7 +65,10 @@ const WORDS: readonly (readonly [theirs: RegExp, ours: string])[] = [
   [/ \(limits\.messageBytes\)/, ""],
   [/change "cwd"$/, "change --cwd"],
   [/give its full path as "command"/, "give its full path"],
-  [/; put the program alone into "command" and its arguments into "args"/, "; do not quote it together with its arguments"],
+  [
+    /; put the program alone into "command" and its arguments into "args"/,
+    "; do not quote it together with its arguments",
+  ],
   [/; check "command"$/, ""],
   [/name it as "command"/, "start it by another"],
   [/, with the file in "args"$/, ""],

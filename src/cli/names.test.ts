@@ -12,6 +12,9 @@ it("names what was perhaps meant, or what there is", () => {
   expect(said("x", [])).toBe("There is no tool x; the server has none");
   const many = Array.from({ length: 15 }, (_, at) => `some_tool_${at}`);
   expect(said("other", many)).toMatch(/some_tool_11 and 3 more$/);
+  expect(said("echo", ["a.echo", "echoes", "b.echo"])).toBe(
+    "There is no tool echo alone; name one in full: a.echo, b.echo",
+  );
   expect(said("evi", ["evil\u001b[2J"])).toBe("There is no tool evi; did you mean evil\\x1b[2J?");
 });
 

@@ -48,6 +48,7 @@ describe("a command", () => {
     ["my-server", "my-server", ["--stdio"]],
     ["node", "node", []],
     ["sh", "sh", ["-c", "exec node $1"]],
+    ["node", "node", ["--api-key", "secret", "server.js"]],
   ])("is called %s", (name, command, args) => {
     expect(programName({ command, args })).toBe(name);
   });

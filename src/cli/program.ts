@@ -4,6 +4,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { basename, delimiter, extname, resolve } from "node:path";
+import { BARE_FLAGS } from "../chain/end.ts";
 import type { Command } from "../client/command.ts";
 import { explainRefusal } from "../process/refusal.ts";
 
@@ -13,8 +14,8 @@ const STARTERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "p
 /** What it may be called: "notes-mcp" of `npx -y @me/notes-mcp@1`, "server" of `node server.js`. */
 export function programName({ command, args = [] }: Command): string {
   const own = basename(command);
-  const started = STARTERS.has(own) ? args.find((word) => /^[^-]/.test(word)) : undefined;
-  const name = basename(started ?? own).replace(/(?<=.)@.*$/, "");
+  const started = STARTERS.has(own) ? args.find((word) => !BARE_FLAGS.has(word)) : undefined;
+  const name = basename(started?.startsWith("-") === false ? started : own).replace(/(?<=.)@.*$/, "");
   return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
 }
 

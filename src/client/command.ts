@@ -87,10 +87,12 @@ function withEvidence(error: unknown, command: string, started: ChildTransport |
     .join("\n")
     .trim();
   const noise = started?.noise.last.slice(-3).join("\n") ?? "";
-  const parts = [
-    message.startsWith(THE_END) ? `${THE_END}${command} ${message.slice(THE_END.length)}` : `${command}: ${message}`,
-    ...(noise === "" ? [] : [`on its stdout, where only messages belong:\n${noise}`]),
-    ...(said === "" ? [] : [`the end of its stderr:\n${said}`]),
+  const named = message.startsWith(THE_END)
+    ? `${THE_END}${command} ${message.slice(THE_END.length)}`
+    : `${command}: ${message}`;
+  const evidence = [
+    ...(noise === "" ? [] : [`\non its stdout, where only messages belong:\n${noise}`]),
+    ...(said === "" ? [] : [`\nthe end of its stderr:\n${said}`]),
   ];
-  return new LinkError(error.kind, parts.join("\n"), { cause: error });
+  return new LinkError(error.kind, named, { cause: error, evidence: evidence.join("") });
 }

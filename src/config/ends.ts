@@ -10,6 +10,7 @@ import type { Found, Kind } from "./kinds/kind.ts";
 import { linkList, type LinkEntry } from "./links.ts";
 import type { Position } from "./problems.ts";
 import {
+  contents,
   flag,
   milliseconds,
   misspelt,
@@ -23,6 +24,7 @@ import {
   type Reader,
 } from "./shape.ts";
 import type { Spot } from "./spot.ts";
+import type { Hidden } from "./variables.ts";
 
 /** What an end may be told whatever its kind. */
 export type EndPolicy = Pick<EndOptions, "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart">;
@@ -33,6 +35,8 @@ export interface EndEntry extends Found {
   /** Links for this end alone. */
   readonly use: readonly LinkEntry[];
   readonly position: Position;
+  /** What in it came from variables and inputs. */
+  readonly hidden: readonly Hidden[];
 }
 
 const SECTIONS = ["mcpServers", "servers"] as const;
@@ -76,7 +80,12 @@ const COMMON = {
 export const COMMON_FIELDS: Fields = COMMON;
 
 /** Names by which other clients call what has another name here. */
-const ELSEWHERE: Readonly<Record<string, string>> = { httpUrl: "url", serverUrl: "url", uri: "url", cmd: "command" };
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ["httpUrl", "url"],
+  ["serverUrl", "url"],
+  ["uri", "url"],
+  ["cmd", "command"],
+]);
 
 export interface Ends {
   readonly ends: ReadonlyMap<string, EndEntry>;
@@ -164,7 +173,9 @@ function readEnd(spot: Spot, name: string): EndEntry | undefined {
     ...(idle !== undefined && { idle }),
     ...(restart && { restart }),
   };
-  return { ...found, name, policy, use, position: spot.position };
+  const known = spot.members().filter((member) => Object.hasOwn(kind.fields, member.name));
+  const hidden = known.flatMap((member) => contents(spot.member(member)).hidden);
+  return { ...found, name, policy, use, hidden, position: spot.position };
 }
 
 const HOW = `write ${KINDS.map(({ key, purpose }) => `"${key}" for ${purpose}`).join(", or ")}`;
@@ -185,7 +196,7 @@ function kindOfEntry(spot: Spot): Kind | undefined {
   }
   const keys = KINDS.map(({ key }) => key);
   const meant = spot.members().flatMap(({ name, offset }) => {
-    const near = ELSEWHERE[name] ?? misspelt(name, keys);
+    const near = ELSEWHERE.get(name) ?? misspelt(name, keys);
     return near === undefined ? [] : [{ name, offset, near }];
   })[0];
   if (meant === undefined) problems.error(spot.nameOffset, `${spot.way} does not say how it is reached`, HOW);

@@ -9,6 +9,7 @@ import { LINKS } from "../chain/links/registry.ts";
 import { ourselves } from "../client/connect.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
+import { concealedEnd, concealedStatus, concealing } from "./concealed-end.ts";
 import type { Config } from "./config.ts";
 import type { EndEntry } from "./ends.ts";
 import { linkFromModule } from "./link-module.ts";
@@ -30,7 +31,7 @@ export interface GatewayOfOptions {
 
 /** Throws a ConfigError where a link or an end cannot be made; nothing is left open then. */
 export async function gatewayOf(config: Config, options: GatewayOfOptions = {}): Promise<Gateway> {
-  const making = new Making(options);
+  const making = new Making(options, config.limits);
   const links = await making.links(config.chain);
   const ends: [string, Handler][] = [];
   for (const entry of config.ends.values()) {
@@ -52,10 +53,16 @@ export async function gatewayOf(config: Config, options: GatewayOfOptions = {}):
 class Making {
   readonly problems: Problem[] = [];
   readonly #options: GatewayOfOptions;
+  readonly #limits: NonNullable<EndOptions["limits"]>;
   readonly #made: { close?(): Promise<void> }[] = [];
 
-  constructor(options: GatewayOfOptions) {
+  constructor(options: GatewayOfOptions, { messageBytes, depth, batch }: Config["limits"]) {
     this.#options = options;
+    this.#limits = {
+      ...(messageBytes !== undefined && { messageBytes }),
+      ...(depth !== undefined && { depth }),
+      ...(batch !== undefined && { batch }),
+    };
   }
 
   async links(entries: readonly LinkEntry[]): Promise<Link[]> {
@@ -68,19 +75,22 @@ class Making {
   }
 
   async end(entry: EndEntry): Promise<Handler | undefined> {
-    const { name, position, policy, use } = entry;
+    const { name, position, policy, use, hidden } = entry;
+    const conceal = concealing(hidden);
     const { end = reachEnd, onNoise, onStderr, onState } = this.#options;
     const links = await this.links(use);
     const made = await this.#attempt(position, async () => {
       const { target, options } = await entry.reach();
-      return end(target, {
+      const made = end(target, {
         name,
         ...policy,
         ...options,
-        ...(onNoise && { onNoise: (line: string) => onNoise(name, line) }),
-        ...(onStderr && { onStderr: (text: string) => onStderr(name, text) }),
-        ...(onState && { onState: (status: EndStatus) => onState(name, status) }),
+        ...(Object.keys(this.#limits).length > 0 && { limits: this.#limits }),
+        ...(onNoise && { onNoise: (line: string) => onNoise(name, conceal(line)) }),
+        ...(onStderr && { onStderr: (text: string) => onStderr(name, conceal(text)) }),
+        ...(onState && { onState: (status: EndStatus) => onState(name, concealedStatus(status, conceal)) }),
       });
+      return hidden.length === 0 ? made : concealedEnd(made, conceal);
     });
     return made === undefined || links.length === 0 ? made : chain(...links).to(made);
   }

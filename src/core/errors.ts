@@ -18,6 +18,8 @@ export interface LinkErrorOptions {
   readonly mayHaveRun?: boolean;
   /** The status of the HTTP answer, where one came. */
   readonly status?: number;
+  /** What a program behind the end has said itself, for whoever runs it: added to the message, and never told to callers. */
+  readonly evidence?: string;
 }
 
 export class LinkError extends Error {
@@ -25,9 +27,12 @@ export class LinkError extends Error {
   /** Whether the end may have begun with the request; true unless the contrary is certain. */
   readonly mayHaveRun: boolean;
   readonly status: number | undefined;
+  /** The part of the message that is for whoever runs the end, and for nobody else. */
+  readonly evidence: string | undefined;
 
   constructor(kind: LinkErrorKind, message: string, options?: LinkErrorOptions) {
-    super(message, options);
+    super(`${message}${options?.evidence ?? ""}`, options);
+    this.evidence = options?.evidence;
     this.name = "LinkError";
     this.kind = kind;
     this.mayHaveRun = options?.mayHaveRun ?? true;

@@ -15,9 +15,18 @@ export function toMcpError(error: unknown): McpError {
   if (error instanceof LinkError) {
     const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
     const { kind: link, mayHaveRun } = error;
-    return McpError.of(kind, error.message, { link, mayHaveRun }, { cause: error });
+    return McpError.of(kind, withoutEvidence(error), { link, mayHaveRun }, { cause: error });
   }
   return McpError.of("internal_error", `Internal error: ${textOf(error)}`, undefined, { cause: error });
+}
+
+/** What a program has written for whoever runs it may be about another caller, and is no caller's business. */
+function withoutEvidence(error: LinkError): string {
+  let { message } = error;
+  for (let one: unknown = error; one instanceof LinkError; one = one.cause) {
+    if (one.evidence !== undefined && one.evidence !== "") message = message.replaceAll(one.evidence, "");
+  }
+  return message;
 }
 
 /** The kind of an error that has one; of what bites when it is looked at, none. */

@@ -1,6 +1,7 @@
 // Mid-call questions toward an exchange-style caller: rounds of `input_required`.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { queryObjects } from "node:v8";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer, stamp } from "../../test/support/raw-peer.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
@@ -361,5 +362,25 @@ describe("a waiting run", () => {
     });
     expect(finished.result?.content?.[0]?.text).toBe("Hello Ada");
     expect((await call("asking")).result).toMatchObject({ resultType: "input_required" });
+  });
+});
+
+describe("what is kept of a call", () => {
+  it("is not what its caller sent, once it is over", async () => {
+    class Sent {}
+    const { call } = await stage({
+      ask: async (context, args) => {
+        args["sent"] = new Sent();
+        return asking(context, args);
+      },
+    });
+    const first = await call("ask");
+    const { inputRequests = {}, requestState } = first.result ?? {};
+    const [key = ""] = Object.keys(inputRequests);
+    expect(queryObjects(Sent)).toBe(1);
+    const answer = await call("ask", { requestState, inputResponses: { [key]: accept("Ada") } });
+    expect(answer.result?.resultType).toBe("complete");
+    // What is being delivered is still held by those who deliver it.
+    await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0));
   });
 });

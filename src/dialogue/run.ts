@@ -32,12 +32,17 @@ function isAnswer(value: unknown): value is Result {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Nothing is asked by a run that is over. */
+function isOver(): never {
+  throw new Error(ANSWERED);
+}
+
 export class Run {
   readonly stop: Stop;
   readonly #questions = new Map<string, Question>();
-  readonly #given: Json | undefined;
+  #given: Json | undefined;
   /** Makes the `input_required` result of a round; may throw, which ends the run. */
-  readonly #park: (inputRequests: Record<string, Request>) => Result;
+  #park: (inputRequests: Record<string, Request>) => Result;
   #outcome: { result: Result } | { error: unknown } | undefined;
   #turn: Turn | undefined;
   #sink: ((notification: Notification) => void) | undefined;
@@ -162,6 +167,9 @@ export class Run {
     // Most runs ask nothing, and an error with its stack costs more than the rest of them.
     if (this.#questions.size > 0) this.#dropQuestions(new Error(ANSWERED));
     this.#kept = [];
+    // It may be kept for repetitions long after: what its caller sent may be large, and is not.
+    this.#given = undefined;
+    this.#park = isOver;
     if (this.#turn !== undefined) this.#settle();
   }
 

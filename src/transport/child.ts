@@ -191,19 +191,23 @@ class PipedChild implements ChildTransport {
     // Here and not at the stream's own end, which never comes when a runaway holds the pipe open.
     this.#reader?.end();
     const noisy = !this.#spoke && this.noise.count >= NOISE_BEFORE_SPEECH;
-    const error = new LinkError(noisy ? "protocol" : "closed", this.#farewell(exit, child.stderrTail()));
+    const evidence = lastWords(child.stderrTail());
+    const error = new LinkError(noisy ? "protocol" : "closed", this.#farewell(exit), { evidence });
     this.#outlet?.fail(error);
     this.#gone.abort(error);
     const cause = this.#closed ? {} : { error };
     this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: this.send, ...cause });
   }
 
-  #farewell({ code, signal }: Exit, stderr: string): string {
+  #farewell({ code, signal }: Exit): string {
     // The arguments are not named: they may hold secrets.
     const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
     const why = this.#crippled === "" ? "" : ` after it ${this.#crippled}`;
-    const words = lastLines(stderr, LAST_WORDS_LENGTH);
-    const last = words === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${words}`;
-    return `${this.#options.command} ${how}${why}${last}`;
+    return `${this.#options.command} ${how}${why}`;
   }
+}
+
+function lastWords(stderr: string): string {
+  const words = lastLines(stderr, LAST_WORDS_LENGTH);
+  return words === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${words}`;
 }

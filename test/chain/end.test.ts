@@ -5,8 +5,18 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { end, type End, type EndOptions } from "../../src/chain/end.ts";
+import type { Context } from "../../src/core/context.ts";
 import { LinkError } from "../../src/core/errors.ts";
 import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
+
+/** A caller of another kind, who has no wire. */
+const stranger: Context = {
+  revision: SESSION,
+  caller: { capabilities: {}, principal: "eve" },
+  signal: new AbortController().signal,
+  notify: () => undefined,
+  ask: async () => ({}),
+};
 
 const QUICK: EndOptions = { restart: { firstMs: 10, most: 1_000 } };
 
@@ -99,6 +109,18 @@ describe("sharing", () => {
     );
     await Promise.all(progress);
     await expect(callers[0]?.client.callTool("pid")).rejects.toThrow(/all 2 sessions with the end program are in use/);
+  });
+});
+
+describe("the bound on sessions", () => {
+  it("is not used up by callers whom nobody knows", async () => {
+    const one = made({ sessions: 4 });
+    const strangers = [];
+    for (let count = 0; count < 3; count += 1) strangers.push(await caller(one, SESSION, echoing));
+    await Promise.all(strangers.map(({ client }) => call(client, "pid")));
+    await expect(caller(one, SESSION, echoing)).rejects.toThrow(/all sessions that one caller may have/);
+    const ada = await caller(one, SESSION, {}, { principal: "ada" });
+    expect(await call(ada.client, "pid")).toMatch(/^\d+$/);
   });
 });
 
@@ -267,7 +289,9 @@ describe("a death", () => {
     const { client } = await caller(one, EXCHANGE);
     const pid = await call(client, "pid");
     const slow = client.callTool("slow", { ms: 60_000 });
-    await expect(client.callTool("exit")).rejects.toThrow(/The end program failed and the call may have run: .* exited with code 7/);
+    await expect(client.callTool("exit")).rejects.toThrow(
+      /The end program failed and the call may have run: .* exited with code 7/,
+    );
     await expect(slow).rejects.toThrow(/The end program failed/);
     expect(await call(client, "pid")).not.toBe(pid);
     expect(one.status()).toMatchObject({ state: "running", restarts: 1 });
@@ -297,11 +321,14 @@ describe("a death", () => {
       return one(request, given);
     }, EXCHANGE);
     for (let time = 0; time < 5; time += 1) {
-      await expect(context.client.callTool("pid")).rejects.toThrow(/told to fail/);
+      await expect(context.client.callTool("pid")).rejects.toThrow(/exited with code 3$/);
     }
-    expect(one.status().state).toBe("stopped");
+    // What it wrote is for whoever runs it, not for callers.
+    expect(one.status()).toMatchObject({ state: "stopped", problem: expect.stringMatching(/told to fail/) });
+    // Whoever comes: that it cannot be started has nothing to do with who wants it.
+    await expect(one({ method: "tools/call", params: { name: "pid" } }, stranger)).rejects.toThrow(/is left alone/);
     rmSync(fail);
-    const left = /The end program has failed 5 times in 3 minutes and is left alone for \d+ s; .*told to fail/s;
+    const left = /The end program has failed 5 times in 3 minutes and is left alone for \d+ s; .* exited with code 3$/;
     await expect(context.client.callTool("pid")).rejects.toThrow(left);
   });
 });
@@ -330,7 +357,9 @@ describe("an end", () => {
     );
     expect(shown({ command: "notes-server", args: ["secret"] })).toBe("notes-server");
     expect(shown({ command: "node", args: ["-e", "console.log('secret')"] })).toBe("node");
+    expect(shown({ command: "node", args: ["--api-key", "secret", "server.js"] })).toBe("node");
     expect(shown("https://example.com/mcp?key=secret")).toBe("https://example.com/mcp");
+    expect(shown("https://example.com/k/8f14e45fceea167a5a36/mcp")).toBe("https://example.com/k/.../mcp");
   });
 
   it("says that a program cannot be started, and does not name its arguments", async () => {

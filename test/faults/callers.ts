@@ -34,6 +34,8 @@ export interface Call {
 const LANES = 3;
 const PAUSE_MS = 40;
 const WORK_MS = 60;
+/** A call that is not answered by then, though it could be, never is. */
+const PATIENCE_MS = 15_000;
 
 export class BusyCaller {
   readonly plan: Plan;
@@ -113,10 +115,14 @@ export class BusyCaller {
     const over = Promise.all(this.#lanes).then(() => {
       isOver = true;
     });
-    while (!isOver) {
+    const until = performance.now() + PATIENCE_MS;
+    while (!isOver && performance.now() < until) {
       if (this.plan.holds === true) await Promise.all(this.#ends.map((end) => this.#tool(end, "release", {})));
       await Promise.race([over, after(50)]);
     }
+    if (isOver) return;
+    const open = this.calls.filter(({ outcome, answeredAt }) => outcome === "open" && answeredAt === 0);
+    this.faults.push(`${this.plan.name} waits for ever: ${open.map(({ text }) => text).join(", ")}`);
   }
 
   async close(): Promise<void> {
@@ -144,7 +150,8 @@ export class BusyCaller {
   async #look(end: string): Promise<void> {
     const client = this.#client as Client;
     try {
-      await (this.#chance.percent(50) ? client.listTools() : client.readResource(`board://${end}`));
+      const options = { timeout: PATIENCE_MS };
+      await (this.#chance.percent(50) ? client.listTools(options) : client.readResource(`board://${end}`, options));
     } catch (error) {
       if (!(error instanceof McpError)) this.faults.push(`${this.plan.name} was not answered: ${String(error)}`);
     }
@@ -181,7 +188,8 @@ export class BusyCaller {
 
   async #tool(end: string, tool: string, args: Record<string, unknown>, options: object = {}): Promise<string> {
     const name = this.#ends.length === 1 ? tool : `${end}.${tool}`;
-    const { content, isError } = await (this.#client as Client).callTool(name, args, options);
+    const timeout = args["hold"] === true ? 0 : PATIENCE_MS;
+    const { content, isError } = await (this.#client as Client).callTool(name, args, { timeout, ...options });
     const [block] = content as readonly { readonly text?: string }[];
     if (isError === true) throw new TypeError(`The tool failed: ${block?.text}`);
     return block?.text ?? "";

@@ -145,6 +145,12 @@ export const IN_SERVERS: readonly Mistake[] = [
     "1:23 error: mcpServers.a does not say how it is reached; did you mean url where httpUrl stands?",
   ],
   [
+    "a name that every object has",
+    '{"mcpServers": {"a": {"constructor": "x"}}}',
+    "seen",
+    '1:17 error: mcpServers.a does not say how it is reached; write "command" for a program to start, or "url" for an address over HTTP, or "module" for a module that exports a server',
+  ],
+  [
     "both command and url",
     '{"mcpServers": {"a": {"command": "x", "url": "https://x"}}}',
     "seen",

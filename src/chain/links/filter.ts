@@ -6,13 +6,14 @@ import type { Context } from "../../core/context.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../protocol/check.ts";
 import { FAMILIES, type Family } from "../merge/kinds.ts";
-import { matches } from "./glob.ts";
 import { eachItem, LISTS, NAMED, referred, uncompletable, unknown } from "./listed.ts";
 import { Options } from "./options.ts";
+import { showing } from "./shown-names.ts";
 
 /**
  * Names, with `*` for any letters: those that are shown (all, where it is left out), and those of them that are not.
- * What is not shown is not shown either as a name of one end among several: `delete` hides `notes.delete` too.
+ * What is not shown is not shown either as a name of one end among several: `delete` hides `notes.delete` too; nor in
+ * another spelling of its address; nor, where it is a template, by the addresses that the template makes.
  */
 export interface Shown {
   readonly only?: readonly string[];
@@ -33,21 +34,15 @@ export function filter(options: FilterOptions): Link {
   if (options === undefined || FAMILIES.every((family) => read.any(family) === undefined)) {
     throw read.fault("", "must say what is hidden, in `tools`, `prompts` or `resources`");
   }
-  const rules = Object.fromEntries(FAMILIES.map((family) => [family, ruleOf(read.inner(family, ["only", "not"]))]));
+  const rules = Object.fromEntries(
+    FAMILIES.map((family) => [family, ruleOf(family, read.inner(family, ["only", "not"]))]),
+  );
   const isShown: IsShown = (family, name) => rules[family]?.(name) !== false;
   return { name: "filter", run: (request, context, next) => pass(request, context, next, isShown) };
 }
 
-function ruleOf(shown: Options): (name: string) => boolean {
-  const only = shown.texts("only");
-  const not = shown.texts("not") ?? [];
-  const isIn = (globs: readonly string[], name: string): boolean => globs.some((glob) => matches(glob, name));
-  return (name) => {
-    if (only !== undefined && !isIn(only, name)) return false;
-    // Where several ends have a name, each is shown with its end's before it: it must not escape by that.
-    const dot = name.indexOf(".");
-    return !isIn(not, name) && (dot < 0 || !isIn(not, name.slice(dot + 1)));
-  };
+function ruleOf(family: Family, shown: Options): (name: string) => boolean {
+  return showing(family, shown.texts("only"), shown.texts("not") ?? []);
 }
 
 async function pass(request: Request, context: Context, next: Handler, isShown: IsShown): Promise<Result> {

@@ -5,7 +5,7 @@
 import { LinkError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
-import { kindOf } from "../../dialogue/faults.ts";
+import { kindOf, toMcpError } from "../../dialogue/faults.ts";
 import { isObject } from "../../protocol/check.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 
@@ -59,8 +59,13 @@ function withName(end: string, message: string): string {
     : `The end ${end} failed: ${message}`;
 }
 
+/** What callers may be told of a failure. */
+export function tellable(error: Error): string {
+  return error instanceof LinkError ? toMcpError(error).message : textOf(error);
+}
+
 export function unavailable(end: string, error: unknown): Unavailable {
-  return { end, message: textOf(named(end, error)) };
+  return { end, message: tellable(named(end, error)) };
 }
 
 /** What an end that is itself made of many had to do without. */

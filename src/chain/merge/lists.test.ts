@@ -224,4 +224,21 @@ describe("ends that fail in a list", () => {
     ]);
     expect(big.asked.filter(({ method }) => method === "tools/list")).toHaveLength(2);
   });
+
+  it("are bounded in their letters, and in those of a cursor", async () => {
+    let count = 0;
+    const description = "d".repeat(3_000_000);
+    const long = madeEnd({
+      "tools/list": () => ({ tools: [{ name: `t${count}`, description }], nextCursor: String(count++) }),
+    });
+    const { length } = description;
+    const far = madeEnd({ "tools/list": { tools: [{ name: "far" }], nextCursor: "c".repeat(length) } });
+    const { _meta } = await desk(merge({ long, far })).call("tools/list");
+    expect(_meta?.["catenary/unavailable"]).toEqual([
+      { end: "long", message: "The end long left tools/list unfinished: it is longer than 16777216 letters" },
+      { end: "far", message: "The end far left tools/list unfinished: its `nextCursor` is longer than 65536 letters" },
+    ]);
+    expect(long.asked.filter(({ method }) => method === "tools/list")).toHaveLength(6);
+    expect(far.asked.filter(({ method }) => method === "tools/list")).toHaveLength(1);
+  });
 });

@@ -3,7 +3,7 @@
 // than it takes to find the one that is wanted, whatever other ends do.
 
 import type { Context } from "../../core/context.ts";
-import { textOf } from "../../core/text.ts";
+import { LinkError } from "../../core/errors.ts";
 import { unlessAborted } from "../../core/unless-aborted.ts";
 import { isObject } from "../../protocol/check.ts";
 import { Addresses } from "./addresses.ts";
@@ -11,7 +11,7 @@ import { Directory, type DirectoryOptions } from "./directory.ts";
 import { type Family, type Kind, KINDS } from "./kinds.ts";
 import { Member, type MergedEnd, quiet } from "./member.ts";
 import { type NamesOption, type Target, toolNames } from "./names.ts";
-import { isMethodNotFound } from "./failures.ts";
+import { isMethodNotFound, tellable } from "./failures.ts";
 import { Shown } from "./shown.ts";
 import { TaskIds } from "./task-ids.ts";
 import { walk } from "./walk.ts";
@@ -131,7 +131,10 @@ export class View {
       directory.note(end.index, listed?.keys ?? []);
     } catch (error) {
       if (isMethodNotFound(error)) directory.note(end.index, []);
-      else directory.noteProblem(end.index, textOf(error));
+      // That a caller has left is no news of the end.
+      else if (!(error instanceof LinkError) || error.kind !== "cancelled") {
+        directory.noteProblem(end.index, tellable(error as Error));
+      }
     }
   }
 }

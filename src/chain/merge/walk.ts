@@ -8,6 +8,10 @@ import { isObject } from "../../protocol/check.ts";
 
 const MOST_PAGES = 1_000;
 const MOST_ITEMS = 10_000;
+/** Of all pages but the last, as JSON: each may be as long as a message, and there are many. */
+const MOST_LETTERS = 16 * 1024 * 1024;
+/** It goes back with the next question, and is kept to be told from others. */
+const LONGEST_CURSOR = 64 * 1024;
 
 /** What is listed: by which request, under which field, and by which field of an item one is told from another. */
 export interface Listing {
@@ -37,6 +41,7 @@ export async function walk(handler: Handler, listing: Listing, params: Params, c
   const { cursor: _ours, ...others } = params;
   const found = new Found(listing.key);
   const cursors = new Set<string>();
+  let letters = 0;
   for (let cursor: string | undefined; ;) {
     const page = await handler({ method, params: cursor === undefined ? others : { ...others, cursor } }, context);
     const items: unknown = page[field];
@@ -45,19 +50,33 @@ export async function walk(handler: Handler, listing: Listing, params: Params, c
     const next = page["nextCursor"];
     // Some ends write null for "no more".
     if (next === undefined || next === null) return found.whole();
+    letters += lettersOf(page);
     const problem =
       typeof next !== "string"
         ? "its `nextCursor` is no string"
-        : cursors.has(next)
-          ? "its pages repeat themselves"
-          : cursors.size + 1 >= MOST_PAGES
-            ? `it has more than ${MOST_PAGES} pages`
-            : found.count >= MOST_ITEMS
-              ? `it has more than ${MOST_ITEMS} items`
-              : undefined;
+        : next.length > LONGEST_CURSOR
+          ? `its \`nextCursor\` is longer than ${LONGEST_CURSOR} letters`
+          : cursors.has(next)
+            ? "its pages repeat themselves"
+            : cursors.size + 1 >= MOST_PAGES
+              ? `it has more than ${MOST_PAGES} pages`
+              : found.count >= MOST_ITEMS
+                ? `it has more than ${MOST_ITEMS} items`
+                : letters > MOST_LETTERS
+                  ? `it is longer than ${MOST_LETTERS} letters`
+                  : undefined;
     if (problem !== undefined) return { ...found.whole(), problem: `The end left ${method} unfinished: ${problem}` };
     cursor = next as string;
     cursors.add(cursor);
+  }
+}
+
+function lettersOf(page: Result): number {
+  try {
+    return JSON.stringify(page).length;
+  } catch {
+    // Only an end in this process can say what cannot be written; what it keeps is its own affair.
+    return 0;
   }
 }
 

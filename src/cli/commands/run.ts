@@ -3,7 +3,7 @@
 // client that waits for an answer as the answer.
 
 import { chain } from "../../chain/chain.ts";
-import { end, SHARES, type EndOptions, type Share } from "../../chain/end.ts";
+import { end, MESSAGE_BYTES, SHARES, type EndOptions, type Share } from "../../chain/end.ts";
 import type { EndStatus } from "../../chain/end-status.ts";
 import type { Command as Program } from "../../client/command.ts";
 import { LinkError } from "../../core/errors.ts";
@@ -134,7 +134,8 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   // What it offered last time is not remembered: a program that has ceased to start must not look as if it did.
   const onNoise = (line: string): void => report.onNoise(name, line);
   const handler = chain().to(end(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
-  const serving = await listen(handler, http === undefined ? {} : { http });
+  // On a wire of its own nothing may be lost that the program and its client could say to each other without us.
+  const serving = await listen(handler, http === undefined ? { limits: { messageBytes: MESSAGE_BYTES } } : { http });
   const { url } = serving;
   if (url === undefined || http === undefined) return undefined;
   // Without its arguments: one of them may be a secret.

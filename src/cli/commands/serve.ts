@@ -2,6 +2,7 @@
 // over HTTP. The command line is read here and nowhere else; what it says to the person goes to stderr, and only `--json`
 // puts a line on stdout.
 
+import { MESSAGE_BYTES } from "../../chain/end.ts";
 import type { HttpOptions } from "../../http-options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { CONFIG, configPath, isConfig } from "../config-path.ts";
@@ -81,7 +82,9 @@ async function configured(path: string, isStdio: boolean): Promise<Found> {
   const { token } = config.listen;
   const auth = token === undefined ? undefined : { auth: await tokenBearer(token) };
   const http = { ...saidOf(config), ...auth };
-  return { handler: gateway, limits: config.limits, http, hasToken: auth !== undefined, release };
+  // On stdio a client can say as much as its servers can.
+  const limits = { ...(isStdio ? { messageBytes: MESSAGE_BYTES } : undefined), ...config.limits };
+  return { handler: gateway, limits, http, hasToken: auth !== undefined, release };
 }
 
 async function exported(path: string): Promise<Found> {

@@ -1,0 +1,41 @@
+// Catalogues in files: read back as they were written, for their owner alone, and not without end.
+
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { CatalogueFile } from "./catalogue-file.ts";
+
+let folder = "";
+beforeEach(() => {
+  const cache = mkdtempSync(join(tmpdir(), "catenary-files-"));
+  onTestFinished(() => rmSync(cache, { recursive: true, force: true }));
+  vi.stubEnv("CATENARY_CACHE", cache);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  folder = join(cache, "catalogues");
+});
+
+const CATALOGUE = { discovered: { resultType: "complete" }, lists: {} };
+
+it("are found by what makes an end that one, and by nobody else", async () => {
+  await new CatalogueFile(["a", "ada"]).write(CATALOGUE);
+  expect(await new CatalogueFile(["a", "ada"]).read()).toEqual(CATALOGUE);
+  expect(await new CatalogueFile(["a", "bob"]).read()).toBeUndefined();
+  expect(await new CatalogueFile(["a", undefined]).read()).toBeUndefined();
+  const [name = ""] = readdirSync(folder);
+  expect([statSync(folder).mode & 0o777, statSync(join(folder, name)).mode & 0o777]).toEqual([0o700, 0o600]);
+});
+
+it("are no more than a thousand: the oldest go", async () => {
+  mkdirSync(folder);
+  for (let n = 0; n < 1_000; n += 1) {
+    writeFileSync(join(folder, `${n}.json`), "{}");
+    utimesSync(join(folder, `${n}.json`), n, n);
+  }
+  await new CatalogueFile("new").write(CATALOGUE);
+  const names = readdirSync(folder);
+  expect(names).toHaveLength(900);
+  expect(names).toContain("999.json");
+  expect(names).not.toContain("0.json");
+  expect(await new CatalogueFile("new").read()).toEqual(CATALOGUE);
+});
