@@ -41,7 +41,7 @@ export function fingerprint(capabilities: Caller["capabilities"]): string {
 
 function inOrder(capabilities: Caller["capabilities"]): string {
   return JSON.stringify(capabilities, (_key, value: unknown) =>
-    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+    isObject(value) ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value,
   );
 }
 

@@ -39,3 +39,22 @@ it("are no more than a thousand: the oldest go", async () => {
   expect(names).not.toContain("0.json");
   expect(await new CatalogueFile("new").read()).toEqual(CATALOGUE);
 });
+
+it("are not believed where no end can have said it, nor read where they are too long", async () => {
+  const file = new CatalogueFile("mine");
+  await file.write(CATALOGUE);
+  const [name = ""] = readdirSync(folder);
+  const wrong: readonly unknown[] = [
+    { discovered: { resultType: "input_required" }, lists: {} },
+    { discovered: { resultType: "complete", capabilities: null }, lists: {} },
+    { ...CATALOGUE, lists: { "tools/list": "x" } },
+    { ...CATALOGUE, lists: { "tools/list": [null] } },
+    { ...CATALOGUE, more: "x".repeat(5 * 1024 * 1024) },
+  ];
+  for (const one of wrong) {
+    writeFileSync(join(folder, name), JSON.stringify(one));
+    expect(await file.read()).toBeUndefined();
+  }
+  writeFileSync(join(folder, name), JSON.stringify({ ...CATALOGUE, lists: { "tools/list": [{ name: "t" }] } }));
+  expect((await file.read())?.lists["tools/list"]).toEqual([{ name: "t" }]);
+});

@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { isObject } from "../protocol/check.ts";
 import { cacheFolder } from "./cache-folder.ts";
-import type { Catalogue } from "./catalogue.ts";
+import { LISTS, type Catalogue } from "./catalogue.ts";
 
 /** Raised when what is written here means something else than before. */
 const FORM = 1;
@@ -31,10 +31,9 @@ export class CatalogueFile {
 
   async read(): Promise<Catalogue | undefined> {
     try {
+      if ((await stat(this.#path)).size > MOST_BYTES) return undefined;
       const kept: unknown = JSON.parse(await readFile(this.#path, "utf8"));
-      return isObject(kept) && isObject(kept["discovered"]) && isObject(kept["lists"])
-        ? (kept as unknown as Catalogue)
-        : undefined;
+      return isCatalogue(kept) ? kept : undefined;
     } catch {
       return undefined;
     }
@@ -42,7 +41,7 @@ export class CatalogueFile {
 
   async write(catalogue: Catalogue): Promise<void> {
     const text = JSON.stringify(catalogue);
-    if (text.length > MOST_BYTES) return;
+    if (Buffer.byteLength(text) > MOST_BYTES) return;
     const draft = `${this.#path}.${randomUUID()}`;
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
@@ -64,4 +63,17 @@ async function makeRoom(folder: string): Promise<void> {
   // Some more than need be, so that it is not done again at once.
   const gone = byAge.slice(0, paths.length - Math.floor(MOST_FILES * 0.9));
   await Promise.all(gone.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
+}
+
+/** Whether an end could have said it: what others wrote here must not be shown, nor keep the end from being started. */
+function isCatalogue(kept: unknown): kept is Catalogue {
+  if (!isObject(kept) || !isObject(kept["discovered"]) || !isObject(kept["lists"])) return false;
+  const { discovered, lists } = kept;
+  const { resultType, capabilities = {} } = discovered;
+  const isSaid = resultType === "complete" && isObject(capabilities);
+  return isSaid && LISTS.every(({ method }) => lists[method] === undefined || isListOfObjects(lists[method]));
+}
+
+function isListOfObjects(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => isObject(item));
 }

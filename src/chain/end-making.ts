@@ -24,8 +24,8 @@ const EXTRA_MS = 60_000;
 export interface Shown {
   /** How it is reached, fit to be shown. */
   readonly shown: string;
-  name(): string;
-  onState(): void;
+  readonly name: () => string;
+  readonly onState: () => void;
 }
 
 /** An end as its callers reach it. */

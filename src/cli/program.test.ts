@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { programName, startProblem } from "./program.ts";
+import { startProblem } from "../process/start-problem.ts";
+import { programName } from "./program.ts";
 
 let folder = "";
 beforeAll(() => {

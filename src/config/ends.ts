@@ -68,6 +68,8 @@ const timeout: Reader<number | { readonly idleMs?: number; readonly totalMs?: nu
 
 const COMMON = {
   disabled: flag,
+  /** As some clients say it. */
+  enabled: flag,
   share: oneOf(SHARES),
   revision: oneOf(REVISIONS.map(({ name }) => name)),
   timeout,
@@ -138,8 +140,11 @@ function isNew(entry: Spot, { name, offset }: Member, seen: ReadonlyMap<string, 
 }
 
 function isDisabled(entry: Spot): boolean {
-  const value = entry.named("disabled")?.value;
-  return value?.kind === "boolean" && value.plain === true;
+  const says = (name: string, word: boolean): boolean => {
+    const value = entry.named(name)?.value;
+    return value?.kind === "boolean" && value.plain === word;
+  };
+  return says("disabled", true) || says("enabled", false);
 }
 
 function readEnd(spot: Spot, name: string): EndEntry | undefined {
@@ -162,7 +167,17 @@ function readEnd(spot: Spot, name: string): EndEntry | undefined {
         `it goes with ${other.key}, not with ${kind.key}`,
       );
   });
-  const { disabled: _disabled, use = [], share, revision, timeout: given, startTimeout, idle, restart } = read;
+  const {
+    disabled: _disabled,
+    enabled: _enabled,
+    use = [],
+    share,
+    revision,
+    timeout: given,
+    startTimeout,
+    idle,
+    restart,
+  } = read;
   const found = kind.found(read, spot);
   if (found === undefined) return undefined;
   const policy: EndPolicy = {

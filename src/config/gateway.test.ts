@@ -108,6 +108,44 @@ describe("a gateway", () => {
     expect(made.map(({ close }) => close.mock.calls.length)).toEqual([1, 1]);
   });
 
+  it("gives its ends its limits, and names variables where they say something of themselves", async () => {
+    const { made, end: make } = stage();
+    const onStderr = vi.fn();
+    const onState = vi.fn();
+    const built = await gateway(
+      {
+        mcpServers: { web: { url: "http://127.0.0.1:9/${WORD}/mcp" }, notes: { command: "x", args: ["${WORD}"] } },
+        limits: { messageBytes: 1000, depth: 9, sessions: 3 },
+      },
+      {
+        onStderr,
+        onState,
+        end: (target, options) => (made.length === 0 ? real(target, options) : make(target, options)),
+      },
+    );
+    function real(target: EndTarget, options: EndOptions): End {
+      make(target, options);
+      return end(target, options);
+    }
+    expect(made.map(({ options }) => options.limits)).toEqual(Array(2).fill({ messageBytes: 1000, depth: 9 }));
+    made[1]?.options.onStderr?.("no such key: s3cret");
+    expect(onStderr).toHaveBeenCalledExactlyOnceWith("notes", "no such key: ${WORD}");
+    expect(built.status()["web"]?.target).toBe("http://127.0.0.1:9/${WORD}/mcp");
+    made[0]?.options.onState?.({
+      state: "asleep",
+      target: "s3cret",
+      sessions: 0,
+      pids: [],
+      restarts: 0,
+      problem: "s3cret",
+    });
+    expect(onState).toHaveBeenCalledExactlyOnceWith(
+      "web",
+      expect.objectContaining({ target: "${WORD}", problem: "${WORD}" }),
+    );
+    await built.close();
+  });
+
   it("has links for all and links for one", async () => {
     const { end: make } = stage();
     const built = await gateway(

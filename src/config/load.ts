@@ -3,8 +3,9 @@
 import { readFile } from "node:fs/promises";
 import type { Config } from "./config.ts";
 import { inputsFrom } from "./inputs.ts";
-import { ConfigError, type Problem } from "./problems.ts";
+import { ConfigError, inOrder, type Problem } from "./problems.ts";
 import { readConfig, type ConfigOptions } from "./read.ts";
+import { unstartable } from "./unstartable.ts";
 
 /**
  * A config that can be used. Throws a ConfigError with everything that is wrong; what reading the file fails with goes
@@ -38,7 +39,7 @@ export interface Examined {
   readonly links: readonly string[];
 }
 
-/** The same of a file, with what is in it. */
+/** The same of a file, with what is in it, and of the programs that it names. */
 export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<Examined> {
   const text = await read(path);
   const { config, problems } = await readConfig(text, path, options);
@@ -46,7 +47,7 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
   const links = [...(config?.chain ?? []), ...ends.flatMap(({ use }) => use)];
   return {
     text,
-    problems,
+    problems: inOrder([...problems, ...(await unstartable(ends))]),
     servers: ends.map(({ name }) => name),
     links: links.map((link) => link.name ?? (link.kind === "module" ? link.file : "")),
   };

@@ -36,6 +36,11 @@ export function describeProblem(path: string, { line, column, severity, message,
 
 export type Position = Pick<Problem, "line" | "column">;
 
+/** As they stand in the file. */
+export function inOrder(problems: readonly Problem[]): Problem[] {
+  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
 export class Problems {
   /** Where each line begins. */
   readonly #lines: readonly number[];
@@ -59,7 +64,7 @@ export class Problems {
   }
 
   sorted(): Problem[] {
-    return [...this.#found.values()].toSorted((a, b) => a.line - b.line || a.column - b.column);
+    return inOrder([...this.#found.values()]);
   }
 
   position(offset: number): Position {

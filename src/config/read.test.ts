@@ -130,10 +130,27 @@ describe("what is in a config", () => {
     const file = written("catenary.json", sample("everything"));
     expect(await examineConfig(file, { env: ENVIRONMENT })).toMatchObject({
       text: sample("everything").slice(1),
-      problems: [],
+      problems: [{ severity: "warning", message: expect.stringMatching(/^Cannot start ".*notes": /) as string }],
       servers: ["notes", "mine", "web"],
       links: ["log", "log", "timeout", "rate-limit", "own"],
     });
+  });
+
+  it("is looked at for programs that cannot be started, and no variable is told", async () => {
+    const servers = {
+      there: { command: process.execPath },
+      both: { command: "node server.js" },
+      hidden: { command: "${API_KEY}" },
+      asked: { command: "${input:program}" },
+      off: { command: "catenary-no-such", enabled: false },
+    };
+    const inputs = [{ id: "program", type: "promptString" }];
+    const file = written("programs.json", JSON.stringify({ inputs, mcpServers: servers }));
+    const { problems } = await examineConfig(file, { env: ENVIRONMENT });
+    expect(problems.map(({ severity, message, hint }) => `${severity}: ${message}; ${hint}`)).toEqual([
+      'warning: Cannot start "node server.js": there is no command of that name; put the program alone into "command" and its arguments into "args"',
+      'warning: Cannot start "${API_KEY}": there is no command of that name on the PATH; install it, or give its full path as "command"',
+    ]);
   });
 });
 

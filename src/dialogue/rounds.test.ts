@@ -367,10 +367,12 @@ describe("a waiting run", () => {
 
 describe("what is kept of a call", () => {
   it("is not what its caller sent, once it is over", async () => {
-    class Sent {}
+    class Sent {
+      readonly bytes = "many";
+    }
     const { call } = await stage({
       ask: async (context, args) => {
-        args["sent"] = new Sent();
+        Object.defineProperty(args, "sent", { value: new Sent() });
         return asking(context, args);
       },
     });
@@ -381,6 +383,6 @@ describe("what is kept of a call", () => {
     const answer = await call("ask", { requestState, inputResponses: { [key]: accept("Ada") } });
     expect(answer.result?.resultType).toBe("complete");
     // What is being delivered is still held by those who deliver it.
-    await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0));
+    await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0), { timeout: 10_000 });
   });
 });

@@ -1,6 +1,6 @@
 // Our side toward a session-style end: the handshake, and the session's state seen from the newest
 // revision. Requests are written in the end's revision; what the end asks in mid-call goes to the caller
-// of the call it belongs to; `server/discover` is answered from the handshake, and `subscriptions/listen`
+// of the call it belongs to (see end-questions); `server/discover` is answered from the handshake, and `subscriptions/listen`
 // becomes subscribe, unsubscribe and a share in the end's change events (see session-changes). A session that the end
 // has forgotten is begun anew (see session-renewal). What is about tasks goes through a door (see task-back-door).
 
@@ -8,7 +8,7 @@ import type { Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { within } from "../core/within.ts";
-import { idKey, isId, type Message, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
+import { isId, type NotificationMessage, type RequestMessage } from "../jsonrpc/message.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { McpError, methodNotFound } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
@@ -17,13 +17,13 @@ import { revisionNamed } from "../protocol/revisions/index.ts";
 import { ROOTS_NOTIFICATION, tellsRoots } from "../protocol/roots.ts";
 import { VISITED } from "../protocol/visits.ts";
 import type { Inbound } from "../transport/transport.ts";
-import { cancellation, errorBody } from "./faults.ts";
+import { EndQuestions } from "./end-questions.ts";
 import { shakeHands, type HandshakeOptions, type Terms } from "./handshake.ts";
 import { Origins } from "./origins.ts";
 import { passOnRoots } from "./root-changes.ts";
 import { SessionChanges } from "./session-changes.ts";
 import { SessionRenewal } from "./session-renewal.ts";
-import { TaskBackDoor, type Asker, type Sending } from "./task-back-door.ts";
+import { TaskBackDoor, type Sending } from "./task-back-door.ts";
 import { VisitOwners } from "./visit-owners.ts";
 import type { Outgoing, Role, Wire } from "./wire.ts";
 
@@ -39,8 +39,7 @@ export class SessionBack implements Role {
   readonly #changes: SessionChanges;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TaskBackDoor;
-  /** Questions of the end that are being answered. */
-  readonly #asked = new Map<string, AbortController>();
+  readonly #questions: EndQuestions;
   readonly #origins = new Origins();
   readonly #visits = new VisitOwners();
   #terms: Terms;
@@ -71,6 +70,15 @@ export class SessionBack implements Role {
       plain: (request, context) => this.#plain(request, context),
       send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how), context.signal),
       enter: (caller) => this.#origins.enter(caller),
+    });
+    this.#questions = new EndQuestions({
+      wire,
+      home: options.home,
+      changes: this.#changes,
+      tasks: this.#tasks,
+      origins: this.#origins,
+      visits: this.#visits,
+      revision: () => this.revision,
     });
   }
 
@@ -199,83 +207,13 @@ export class SessionBack implements Role {
     return levelled;
   }
 
-  /** Who is asked where no call stands behind the question, or it is not clear which. */
-  #outsideCalls(): Context {
-    if (this.#origins.isOne && this.#changes.isOfOne) return this.#changes.listener() ?? this.#home;
-    const why = "Calls of several callers share this end, and the wire does not say whom it asks";
-    const message = `${why}; give each caller a session of its own`;
-    throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
-  }
-
   request(message: RequestMessage, inbound: Inbound): void {
     const { id, method } = message;
     if (method === "ping") {
       void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
       return;
     }
-    void this.#answer(message, inbound);
-  }
-
-  async #answer(message: RequestMessage, inbound: Inbound): Promise<void> {
-    const { id, method } = message;
-    const question: Request = { method, params: message.params ?? {} };
-    const stop = new AbortController();
-    this.#asked.set(idKey(id), stop);
-    const task = this.#tasks.asker(question.params);
-    const named = this.#wire.callNamed(inbound.about);
-    const calls = task !== undefined ? [] : named === undefined ? this.#guesses() : [named];
-    for (const call of calls) this.#wire.hold(call);
-    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
-    const asking = async (): Promise<Result> => {
-      if (!this.revision.asks.has(method)) throw methodNotFound(method);
-      const lifted: Request = { method, params: this.revision.lift.request(method, question.params) };
-      const asker = await task;
-      const ask = (context: Asker): Promise<Result> => {
-        this.#visits.asked(lifted.params, context.caller);
-        return context.ask(lifted, { signal: stop.signal });
-      };
-      const answered = asker === undefined ? this.#askBy(calls, ask, isFinal) : ask(asker);
-      return this.revision.lower.result(method, await answered);
-    };
-    const answer = await asking().then(
-      (result): Message => ({ jsonrpc: "2.0", id, result }),
-      (error: unknown): Message => ({
-        jsonrpc: "2.0",
-        id,
-        error: errorBody(refusal(error, method), question, this.revision, "mcp"),
-      }),
-    );
-    this.#asked.delete(idKey(id));
-    for (const call of calls) this.#wire.release(call);
-    // An answer that could not be delivered is not followed by another.
-    if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
-  }
-
-  /**
-   * Whose question it may be where the wire does not say: the calls that can be asked, the youngest last, if all that
-   * has been under way lately is of one caller.
-   */
-  #guesses(): readonly Outgoing[] {
-    return this.#origins.isOne ? [...this.#wire.calls.values()].filter(({ method }) => ASKABLE.has(method)) : [];
-  }
-
-  /** A call that is answered before its caller has replied was not the one that asked: then by another, or by none. */
-  async #askBy(
-    calls: readonly Outgoing[],
-    ask: (context: Asker) => Promise<Result>,
-    isFinal: () => boolean,
-  ): Promise<Result> {
-    for (let left = calls; ;) {
-      const call = left.at(-1);
-      try {
-        return await ask(call?.context ?? this.#outsideCalls());
-      } catch (error) {
-        // One that its caller has cancelled may have asked, and nobody wants to hear of it any more.
-        const isAnswered = call !== undefined && !this.#wire.calls.has(call.id) && !call.context.signal.aborted;
-        if (!isAnswered || isFinal()) throw error;
-        left = left.filter(({ id }) => this.#wire.calls.has(id));
-      }
-    }
+    void this.#questions.answer(message, inbound);
   }
 
   notification(message: NotificationMessage, inbound: Inbound): void {
@@ -292,7 +230,7 @@ export class SessionBack implements Role {
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params ?? {};
-      if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellation(reason, "the end"));
+      if (isId(requestId)) this.#questions.withdraw(requestId, reason);
     } else this.#changes.deliver(params === undefined ? { method } : { method, params });
   }
 
@@ -322,15 +260,6 @@ export class SessionBack implements Role {
 /** A call without logs beside one with them, behind a front: what comes may be its, and its caller another of the kind. */
 function mayBeAnothers({ method, context: { logLevel, caller } }: Outgoing): boolean {
   return logLevel === undefined && caller.origin !== undefined && ASKABLE.has(method);
-}
-
-const INVALID_PARAMS = -32602;
-const METHOD_NOT_FOUND = -32601;
-
-/** What our caller cannot answer, in the words that the client pages of the specification ask for. */
-function refusal(error: unknown, method: string): unknown {
-  if (!(error instanceof McpError) || error.kind !== "missing_capability") return error;
-  return new McpError(method === "elicitation/create" ? INVALID_PARAMS : METHOD_NOT_FOUND, error.message, error.data);
 }
 
 const ENVELOPE: ReadonlySet<string> = new Set([

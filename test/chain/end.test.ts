@@ -5,6 +5,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { end, type End, type EndOptions } from "../../src/chain/end.ts";
+import type { ChangeEvent } from "../../src/client/index.ts";
 import type { Context } from "../../src/core/context.ts";
 import { LinkError } from "../../src/core/errors.ts";
 import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
@@ -301,8 +302,10 @@ describe("a death", () => {
     const one = made();
     const { client } = await caller(one, SESSION);
     const events: string[] = [];
-    const hear = ({ method, params }: { method: string; params?: Record<string, unknown> }): void =>
-      void events.push(`${method} ${String(params?.["uri"] ?? "")}`.trim());
+    const hear = (event: ChangeEvent): void => {
+      const isUpdate = event.method === "notifications/resources/updated";
+      events.push(isUpdate ? `${event.method} ${event.params.uri}` : event.method);
+    };
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["board://one"] }, hear);
     await client.callTool("exit").catch(() => undefined);
     await until(one, ({ state, restarts }) => state === "running" && restarts === 1);

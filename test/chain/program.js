@@ -22,7 +22,7 @@ let board = "empty";
 const server = createServer({ name: "program", version: "1" })
   .tool("pid", plain, () => String(process.pid))
   .tool("echo", { inputSchema: note({ text: { type: "string" } }) }, ({ text }) => {
-    if (values.log !== undefined) appendFileSync(values.log, `${text}\n`);
+    if (values.log !== undefined) appendFileSync(values.log, `${String(text)}\n`);
     return text;
   })
   .tool("slow", { inputSchema: note({ ms: { type: "number" } }) }, async ({ ms }, context) => {
@@ -32,8 +32,8 @@ const server = createServer({ name: "program", version: "1" })
   })
   .tool("ask", { inputSchema: note({ name: { type: "string" } }) }, async ({ name }, context) => {
     const requestedSchema = { type: "object", properties: { answer: { type: "string" } } };
-    const { content } = await context.ask.elicit({ message: `Who is ${name}?`, requestedSchema });
-    return `${name}: ${content?.answer}`;
+    const { content } = await context.ask.elicit({ message: `Who is ${String(name)}?`, requestedSchema });
+    return `${String(name)}: ${String(content?.answer)}`;
   })
   .tool("roots", plain, async (_args, context) => JSON.stringify((await context.ask.roots()).roots))
   .tool("exit", plain, () => {

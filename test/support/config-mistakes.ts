@@ -103,6 +103,12 @@ export const IN_SERVERS: readonly Mistake[] = [
     "1:2 error: All servers are disabled, so there is nothing to serve; remove `disabled` from one of them",
   ],
   [
+    "only servers that are not enabled",
+    '{"mcpServers": {"a": {"command": "x", "enabled": false}}}',
+    "unseen",
+    "1:2 error: All servers are disabled, so there is nothing to serve; remove `disabled` from one of them",
+  ],
+  [
     "a misspelt section",
     '{"mcpServer": {}, "servers": {"a": {"command": "x"}}}',
     "unseen",
@@ -233,6 +239,18 @@ export const IN_SERVERS: readonly Mistake[] = [
     '{"mcpServers": {"a": {"url": "${NOT_A_URL}/mcp"}}}',
     "unseen",
     "1:30 error: mcpServers.a.url is no address over HTTP, once its variables are put in; write one that begins with https:// or http://, without a name or password in it",
+  ],
+  [
+    "a header whose name has a space in it",
+    '{"mcpServers": {"a": {"url": "https://x", "headers": {"Bad Header": "x"}}}}',
+    "unseen",
+    '1:55 error: "Bad Header" is no name of a header; it has letters, digits and -, and no spaces',
+  ],
+  [
+    "a header of two lines",
+    '{"mcpServers": {"a": {"url": "https://x", "headers": {"A": "x\\ny"}}}}',
+    "unseen",
+    "1:60 error: mcpServers.a.headers.A cannot stand in a header; write it on one line, in Latin letters",
   ],
   [
     "a wire that there is not",

@@ -8,6 +8,7 @@ import type { EndStatus } from "../../chain/end-status.ts";
 import type { Command as Program } from "../../client/command.ts";
 import { LinkError } from "../../core/errors.ts";
 import type { HttpOptions } from "../../http-options.ts";
+import { startProblem } from "../../process/start-problem.ts";
 import { serve } from "../../serve.ts";
 import { EndReport } from "../end-report.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
@@ -18,7 +19,7 @@ import { fitFor, isTerminal } from "../harmless.ts";
 import { announce, listen } from "../listening.ts";
 import type { Command } from "../main.ts";
 import { say } from "../output.ts";
-import { programName, startProblem } from "../program.ts";
+import { programName } from "../program.ts";
 import { checkRevision, variablesOf } from "../target.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS...

@@ -3,7 +3,17 @@
 import { readFile } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { anyText, listOf, pathTo, recordOf, textThat, wrongKind, type Fields, type Reader } from "../shape.ts";
+import {
+  anyText,
+  contents,
+  listOf,
+  pathTo,
+  recordOf,
+  textThat,
+  wrongKind,
+  type Fields,
+  type Reader,
+} from "../shape.ts";
 import { kindOf, type Kind } from "./kind.ts";
 import { wireOf } from "./wire.ts";
 
@@ -47,12 +57,18 @@ const FIELDS = {
 export const command: Kind = kindOf(FIELDS, {
   key: "command",
   purpose: "a program to start",
-  found({ command: file, args = [], env = {}, cwd, envFile }, { reading }) {
+  found({ command: file, args = [], env = {}, cwd, envFile }, spot) {
     if (file === undefined) return undefined;
+    const { reading } = spot;
+    const isOpen = ["command", "cwd"].some((name) => {
+      const named = spot.named(name);
+      return named !== undefined && contents(named).isOpen;
+    });
     const about = { command: file, args, env, cwd: cwd ?? reading.folder, ...(envFile && { envFile }) };
     return {
       kind: "command",
       about,
+      ...(!isOpen && { programAt: (spot.named("command") ?? spot).position }),
       async reach() {
         const fromFile = envFile === undefined ? {} : await readEnv(envFile);
         const { envFile: _read, ...rest } = about;

@@ -2,6 +2,7 @@
 // reached. One more kind costs its file and a line in kinds/index.ts; nothing else knows how many there are.
 
 import type { EndOptions, EndTarget } from "../../chain/end.ts";
+import type { Position } from "../problems.ts";
 import type { Fields, Read } from "../shape.ts";
 import type { Spot } from "../spot.ts";
 
@@ -15,6 +16,8 @@ export interface Reach {
 export interface Found {
   readonly kind: string;
   readonly about: Readonly<Record<string, unknown>>;
+  /** Of a program: where it is named; not where an input must be asked for first. */
+  readonly programAt?: Position;
   /** Fails with a sentence that says what is missing. */
   reach(): Promise<Reach>;
 }
