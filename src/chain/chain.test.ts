@@ -7,6 +7,7 @@ import type { Handler, Link, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
+import { end as reach } from "./end.ts";
 import { filter } from "./links/index.ts";
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
@@ -101,6 +102,13 @@ it("refuses what is no link, no end and no option, in words", () => {
   expect(to({ notes: { deep: echo } })).toThrow("not an object");
   for (const nothing of [undefined, null, 1, "", []]) expect(to(nothing)).toThrow("to() must be a URL");
   expect(to({ command: 5 })).toThrow("to() must be");
+  expect(to(echo, { nams: "always" })).toThrow("to() has no option `nams`; did you mean `names`?");
+  for (const address of ["nope", "ftp://x", { notes: "ftp://x" }]) expect(to(address)).toThrow("begins with http://");
+  expect(() => reach({ command: "x" }, { idel: 5 } as never)).toThrow(
+    "end() has no option `idel`; did you mean `idle`?",
+  );
+  expect(() => reach({ command: "x" }, { unheard: 1 } as never)).toThrow("`unheard`; there are name, share, env");
+  expect(() => reach({ command: "x" }, { revision: "2025" })).toThrow("YYYY-MM-DD");
   expect(to(echo, { names: "never" })).toThrow('`names` must be "when-needed" or "always", not "never"');
   expect(to(echo, { names: "always" })).toThrow("needs an end with a name");
   expect(to(echo, { info: {} })).toThrow("`info` must have");

@@ -8,6 +8,7 @@ import { META } from "../protocol/model/meta.ts";
 import { end, type EndTarget } from "./end.ts";
 import { gatewayOf, type Gateway, type Held } from "./gateway.ts";
 import { checkLink, kind, placesOf } from "./link-places.ts";
+import { checkNames } from "./option-names.ts";
 
 export interface GatewayOptions {
   /** Whether things are called `end.name` only where two ends have the same name for one, or always. */
@@ -122,7 +123,11 @@ function isTarget(target: unknown): target is Exclude<EndTarget, Handler> {
 
 const TARGETS = "a URL, a command ({ command, args }), a handler or a transport";
 
+// By the types, so that an option which is added there must be added here.
+const OPTIONS = { names: true, info: true, instructions: true } as const satisfies Record<keyof GatewayOptions, true>;
+
 function checkOptions(options: GatewayOptions): void {
+  checkNames("to()", options, OPTIONS);
   const { names, info, instructions } = options;
   if (names !== undefined && names !== "when-needed" && names !== "always") {
     throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${kind(names)}`);

@@ -8,6 +8,7 @@ import type { Handler } from "../core/handler.ts";
 import type { Transport } from "../transport/transport.ts";
 import type { Reached } from "./end-making.ts";
 import type { EndStatus } from "./end-status.ts";
+import { checkNames } from "./option-names.ts";
 import type { RestartOptions } from "./restarts.ts";
 
 /**
@@ -61,6 +62,7 @@ export interface End extends Handler {
 export function end(target: EndTarget, options: EndOptions = {}): End {
   check(options);
   if (typeof target === "function") return inProcess(target);
+  if (typeof target === "string" || target instanceof URL) checkAddress(String(target));
   return pooled(isCommand(target) ? withOptions(target, options) : target, options);
 }
 
@@ -116,15 +118,45 @@ function withOptions(command: Command, { env, cwd }: EndOptions): Command {
   };
 }
 
-function check({ share, revision, idle, sessions }: EndOptions): void {
+// By the types, so that an option which is added there must be added here.
+const OPTIONS = {
+  name: true,
+  share: true,
+  env: true,
+  cwd: true,
+  revision: true,
+  timeout: true,
+  startTimeout: true,
+  idle: true,
+  restart: true,
+  remember: true,
+  sessions: true,
+  headers: true,
+  auth: true,
+  fetch: true,
+  limits: true,
+  onState: true,
+  onStderr: true,
+  onNoise: true,
+} as const satisfies Record<keyof EndOptions, true>;
+
+function check(options: EndOptions): void {
+  checkNames("end()", options, OPTIONS);
+  const { share, revision, idle, sessions } = options;
   if (share !== undefined && !SHARES.includes(share)) {
     throw new TypeError(`end(): \`share\` must be one of ${SHARES.join(", ")}; got ${JSON.stringify(share)}`);
   }
   // Which revisions there are is known where one is spoken: loading them all is not worth a word here.
-  if (revision !== undefined && typeof revision !== "string")
-    throw new TypeError("end(): `revision` is a date, as text");
+  if (revision !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(revision))
+    throw new TypeError("end(): `revision` is a date, as text: YYYY-MM-DD");
   if (idle !== undefined && !(idle >= 0)) throw new TypeError("end(): `idle` is a number of milliseconds; 0: never");
   if (sessions !== undefined && !(sessions > 0)) throw new TypeError("end(): `sessions` must be a number above 0");
+}
+
+/** What was given is not repeated: it may hold a secret. */
+function checkAddress(text: string): void {
+  if (/^https?:\/\//i.test(text.trim()) && URL.canParse(text)) return;
+  throw new TypeError("end(): an address begins with http:// or https://; a program is { command, args }");
 }
 
 export function isCommand(target: Exclude<EndTarget, Handler>): target is Command {
