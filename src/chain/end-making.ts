@@ -42,7 +42,7 @@ export function poolOf(
   const isProgram = isCommand(target);
   const spoken = new Spoken(options.revision, isProgram);
   const stillbirths = isProgram ? new Restarts(options.restart) : undefined;
-  const make: MakeSession = (caller, { style, isForAll, isOwn, isExtra, onLeave }) => {
+  const make: MakeSession = (caller, { style, isForAll, isOwn, isExtra, mayBegin, onLeave }) => {
     const file =
       isProgram && options.remember !== false
         ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities), caller.principal])
@@ -55,6 +55,7 @@ export function poolOf(
       isForAll,
       isOwn,
       stillbirths,
+      mayBegin,
       open,
       file,
       restart: isProgram ? (options.restart ?? {}) : undefined,

@@ -4,7 +4,9 @@
 
 import type { Caller, Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
 import { unref } from "../core/unref.ts";
+import { within } from "../core/within.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -13,6 +15,7 @@ import { canBeAsked, styleOf, type Style } from "./caller-key.ts";
 import type { EndSession } from "./end-session.ts";
 import type { EndState, EndStatus } from "./end-status.ts";
 import type { Share } from "./end.ts";
+import { SessionRoom, type Roomer } from "./session-room.ts";
 import { placeOf, type Place } from "./sharing.ts";
 import { ELSEWHERE } from "./turns.ts";
 
@@ -25,22 +28,21 @@ export interface SessionKind {
   readonly isOwn: boolean;
   /** Whether it stands in for another that is taken, and is not worth keeping for long. */
   readonly isExtra: boolean;
+  /** Throws where it must not be begun now. */
+  mayBegin(): void;
   readonly onLeave?: ((session: EndSession) => void) | undefined;
 }
 
 /** A session for callers like this one. */
 export type MakeSession = (caller: Caller, kind: SessionKind) => EndSession;
 
-interface Kept {
-  readonly session: EndSession;
+interface Kept extends Roomer {
   /** Where it belongs if the end has sessions. */
   readonly ownKey: string;
   /** Where it belongs if the end does not say whom it asks. */
   readonly loneKey: string;
   /** Whether it belongs to one connection of a caller, and ends with it. */
   readonly isOwn: boolean;
-  /** For whom it was begun, where the wire knows. */
-  readonly person: string | undefined;
 }
 
 export interface EndPoolOptions {
@@ -54,9 +56,8 @@ export interface EndPoolOptions {
   readonly make: MakeSession;
 }
 
-const MOST_SESSIONS = 100;
-/** The part of them that one person may have. */
-const MOST_OF_ONE = 0.75;
+/** How long a request that needs a session of its own waits for room. */
+const PATIENCE_MS = 60_000;
 /** A connection that ends may have a request under way that comes a moment later. */
 const FAREWELL_MS = 1_000;
 
@@ -75,12 +76,17 @@ export class EndPool {
   /** Whether it says whom it asks, as far as is known: whoever has a session and can be asked shares none otherwise. */
   saysWhose: boolean;
   /** Sessions of single requests. */
-  readonly #single = new Set<EndSession>();
+  readonly #single = new Set<Roomer>();
+  /** Those that are over and may have processes yet. */
+  readonly #leaving = new Set<Promise<void>>();
+  readonly #waiting = new Set<() => void>();
+  readonly #room: SessionRoom;
   #closed = false;
 
   constructor(options: EndPoolOptions) {
     this.#options = options;
     this.saysWhose = options.saysWhose;
+    this.#room = new SessionRoom(options.mostSessions, () => options.name());
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
@@ -159,38 +165,71 @@ export class EndPool {
 
   async close(budgetMs?: number): Promise<void> {
     this.#closed = true;
-    await Promise.all(this.#all().map((session) => session.close(budgetMs)));
+    for (const wake of [...this.#waiting]) wake();
+    await Promise.all([...this.#all().map((session) => session.close(budgetMs)), ...this.#leaving]);
   }
 
   async #handleOnce(request: Request, context: Context): Promise<Result> {
-    this.#refuseIfClosed();
-    this.#makeRoom(context.caller.principal);
+    const person = context.caller.principal;
+    await this.#untilRoom(context.signal);
     const session = this.#options.make(context.caller, {
       style: styleOf(context),
       isForAll: false,
       isOwn: true,
       isExtra: true,
+      mayBegin: () => undefined,
     });
-    this.#single.add(session);
+    const roomer = { session, person };
+    this.#single.add(roomer);
     try {
       const result = await session.handle(request, context);
       return request.method === "server/discover" ? withoutTasks(result) : result;
     } finally {
-      await session.close();
-      this.#single.delete(session);
+      // Whoever has its answer need not wait until the program has ended.
+      void this.#leave(session).then(() => {
+        this.#single.delete(roomer);
+        for (const wake of [...this.#waiting]) wake();
+      });
+    }
+  }
+
+  /** In no order but that of chance: each is woken when one is gone, and looks again. */
+  async #untilRoom(signal: AbortSignal): Promise<void> {
+    const until = performance.now() + PATIENCE_MS;
+    for (;;) {
+      this.#refuseIfClosed();
+      if (this.#single.size < this.#room.most) return;
+      if (performance.now() >= until) {
+        const why = `the end ${this.#options.name()} has been busy for ${PATIENCE_MS / 1_000} s`;
+        throw McpError.of("rate_limited", `No session was free for the request: ${why}; try again later`);
+      }
+      let wake = (): void => undefined;
+      const freed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      this.#waiting.add(wake);
+      try {
+        await unlessAborted(signal, within(until - performance.now(), freed));
+      } finally {
+        this.#waiting.delete(wake);
+      }
     }
   }
 
   #add(place: Place, prefix: string, context: Context): EndSession {
     this.#refuseIfClosed();
-    this.#makeRoom(context.caller.principal);
+    const others = [...this.#sessions].map(([key, kept]) => ({ ...kept, key }));
+    const gone = this.#room.makeForPlace(others);
+    if (gone !== undefined) this.#drop(gone.key, gone.session);
     const isShared = this.#options.share === "shared";
     const caller: Caller = isShared ? { capabilities: EVERYTHING } : context.caller;
+    const person = context.caller.principal;
     const session = this.#options.make(caller, {
       style: isShared ? undefined : styleOf(context),
       isForAll: isShared,
       isOwn: place.isOwn,
       isExtra: prefix !== "",
+      mayBegin: () => this.#room.makeForLife(person, [...this.#sessions.values()]),
       onLeave: (left) => this.#left(left),
     });
     this.#sessions.set(`${prefix}${place.key}`, {
@@ -198,7 +237,7 @@ export class EndPool {
       ownKey: `${prefix}${place.ownKey}`,
       loneKey: `${prefix}${place.loneKey}`,
       isOwn: place.isOwn,
-      person: context.caller.principal,
+      person,
     });
     return session;
   }
@@ -207,33 +246,25 @@ export class EndPool {
     if (session.listens.hasSessions) return;
     const part = (): void => {
       const [key, kept] = [...this.#sessions].find(([, { session: one }]) => one === session) ?? [];
-      if (key === undefined || kept?.isOwn !== true || session.listens.hasSessions) return;
-      this.#sessions.delete(key);
-      void session.close();
+      if (key !== undefined && kept?.isOwn === true && !session.listens.hasSessions) this.#drop(key, session);
     };
     unref(setTimeout(part, FAREWELL_MS));
   }
 
-  /** No person has all of them, nor have all of those together whom the wire does not know. */
-  #makeRoom(person: string | undefined): void {
-    const most = this.#options.mostSessions ?? MOST_SESSIONS;
-    const own = [...this.#sessions].filter(([, kept]) => kept.person === person);
-    const isFull = this.#sessions.size + this.#single.size >= most;
-    const isGreedy = own.length >= Math.max(1, Math.ceil(most * MOST_OF_ONE));
-    if (!isFull && !isGreedy) return;
-    const [key, kept] = (isGreedy ? own : [...this.#sessions]).find(([, { session }]) => !session.isInUse) ?? [];
-    if (key !== undefined && kept !== undefined) {
-      this.#sessions.delete(key);
-      void kept.session.close();
-      return;
-    }
-    const whose = isFull ? `all ${most} sessions` : "all sessions that one caller may have";
-    const why = `${whose} with the end ${this.#options.name()} are in use`;
-    throw McpError.of("rate_limited", `No more callers can be served now: ${why}; try again later`);
+  #drop(key: string, session: EndSession): void {
+    this.#sessions.delete(key);
+    void this.#leave(session);
+  }
+
+  async #leave(session: EndSession): Promise<void> {
+    const leaving = session.close().catch(() => undefined);
+    this.#leaving.add(leaving);
+    await leaving;
+    this.#leaving.delete(leaving);
   }
 
   #all(): EndSession[] {
-    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#single];
+    return [...this.#sessions.values(), ...this.#single].map(({ session }) => session);
   }
 
   #refuseIfClosed(): void {

@@ -34,6 +34,8 @@ export interface EndSessionOptions {
   readonly idleMs?: number | undefined;
   /** Where its catalogue is kept; undefined: it is not remembered. */
   readonly file?: CatalogueFile | undefined;
+  /** Throws where it must not be begun now, because too many others are. */
+  mayBegin(): void;
   onState?(): void;
   /** Nobody listens any more. */
   onLeave?(session: EndSession): void;
@@ -57,6 +59,8 @@ export class EndSession {
   readonly #keeper: CatalogueKeeper | undefined;
   #awakeUntil = 0;
   #handling = 0;
+  /** The same without listens. */
+  #calls = 0;
 
   constructor(options: EndSessionOptions) {
     this.#options = options;
@@ -67,6 +71,7 @@ export class EndSession {
       stillbirths,
       idleMs: idleMs ?? IDLE_MS,
       open: (signal) => options.open(this.#home(signal)),
+      mayBegin: () => options.mayBegin(),
       isNeeded: () => this.#isNeeded(),
       onBegin: (life) => this.#keeper?.begin(life),
       onState: () => options.onState?.(),
@@ -90,11 +95,14 @@ export class EndSession {
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
+    const calls = request.method === "subscriptions/listen" ? 0 : 1;
     this.#handling += 1;
+    this.#calls += calls;
     try {
       return await this.#handle(request, context);
     } finally {
       this.#handling -= 1;
+      this.#calls -= calls;
     }
   }
 
@@ -147,9 +155,19 @@ export class EndSession {
     return this.#turns.isParked;
   }
 
-  /** Whether somebody would miss it. */
+  /** Whether it has begun, or is about to. */
+  get isLiving(): boolean {
+    return this.supervisor.isLiving;
+  }
+
+  /** Whether somebody would lose something if it were put to rest. */
   get isInUse(): boolean {
-    return this.#handling > 0 || performance.now() < this.#awakeUntil;
+    return this.#calls > 0 || this.listens.isWaking || performance.now() < this.#awakeUntil;
+  }
+
+  /** Whether somebody listens, or waits for an answer. */
+  get isHeard(): boolean {
+    return this.#handling > 0;
   }
 
   /** How a request gets to the end: straight, or in its turn. */

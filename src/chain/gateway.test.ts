@@ -6,6 +6,7 @@ import { LinkError } from "../core/errors.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { chain } from "./chain.ts";
 import type { EndStatus } from "./end-status.ts";
+import "./replaceable.ts";
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
 

@@ -78,14 +78,21 @@ export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): 
   }) as unknown as Gateway;
 }
 
+const provided: { Replaceable?: new (places: readonly Place[], end: Handler) => Replaceable } = {};
+
+/** Once what runs links is loaded, nobody waits for it. */
+export function provide(Loaded: new (places: readonly Place[], end: Handler) => Replaceable): void {
+  provided.Replaceable = Loaded;
+}
+
 type Links = Pick<Replaceable, "places" | "run" | "replace" | "close">;
 
 /** What runs them is loaded with the first request; until then they can be replaced by simply putting in others. */
 function linksOf(given: readonly Place[], handler: Handler): Links {
   let places = given;
-  let running: Replaceable | undefined;
-  let loading: Promise<Replaceable> | undefined;
   for (const one of places) hold(one);
+  let running = provided.Replaceable && new provided.Replaceable(places, handler);
+  let loading: Promise<Replaceable> | undefined;
   const load = async (): Promise<Replaceable> => {
     const begun = places;
     const { Replaceable } = await import("./replaceable.ts");

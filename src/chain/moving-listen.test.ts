@@ -7,6 +7,7 @@ import type { Handler, Link, Notification, Request, Result } from "../core/handl
 import { createServer } from "../server/server.ts";
 import { connectAt, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";
+import "./replaceable.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 const through = (name: string, close?: () => Promise<void>): Link => ({

@@ -4,6 +4,7 @@
 
 import type { Context } from "../core/context.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
+import { provide } from "./gateway.ts";
 import { Line } from "./line.ts";
 import { hold, letGo, missing, place, type Place } from "./link-places.ts";
 import { MovingListen } from "./moving-listen.ts";
@@ -73,3 +74,5 @@ export class Replaceable {
     }
   }
 }
+
+provide(Replaceable);

@@ -15,9 +15,9 @@ import { within } from "../core/within.ts";
 import type { Program } from "../client/command.ts";
 import type { Opened } from "../dialogue/open.ts";
 import { pause } from "../dialogue/pacing.ts";
-import { McpError } from "../protocol/errors.ts";
 import type { EndState } from "./end-status.ts";
 import { following } from "./following.ts";
+import { isOtherStyle, named, resting, UNSENT, unsent } from "./end-failures.ts";
 import { Restarts, type RestartOptions } from "./restarts.ts";
 import { StartSlots } from "./start-slots.ts";
 
@@ -38,6 +38,8 @@ export interface SupervisorOptions {
   readonly stillbirths?: Restarts | undefined;
   /** Milliseconds without a call after which the session is ended; 0: never. */
   readonly idleMs: number;
+  /** Throws where it must not be begun now. */
+  mayBegin?(): void;
   /** Whether somebody needs it, though no call is under way. */
   isNeeded(): boolean;
   /** A session has begun; whether it is not the first. */
@@ -48,6 +50,8 @@ export interface SupervisorOptions {
 /** A pause that is longer than this is not waited for: who asks is told of it. */
 const PATIENCE_MS = 10_000;
 const starts = new StartSlots();
+/** The least time between two looks at which style an address speaks. */
+const RENEWAL_MS = 5_000;
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
@@ -67,6 +71,9 @@ export class Supervisor {
   #restingSince = 0;
   #problem: string | undefined;
   #failure: unknown;
+  #hasFailed = false;
+  #renewedAt = -Infinity;
+  #again = 0;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -94,8 +101,14 @@ export class Supervisor {
     return this.#life;
   }
 
+  /** Whether there is a session, or one is being begun. */
+  get isLiving(): boolean {
+    return this.#life !== undefined || this.#starting !== undefined;
+  }
+
+  /** How often it was begun again after it had failed. */
   get restarts(): number {
-    return Math.max(0, this.#lives - 1);
+    return this.#again;
   }
 
   get problem(): string | undefined {
@@ -111,7 +124,7 @@ export class Supervisor {
       return result;
     } catch (error) {
       this.#missed(error);
-      throw this.#named(error, request.method);
+      throw named(error, this.#options.name, request.method);
     } finally {
       this.#calls -= 1;
       this.#rest();
@@ -123,13 +136,23 @@ export class Supervisor {
     try {
       return await by(life)(request, context);
     } catch (error) {
+      const isOver = context.signal.aborted || this.#over.signal.aborted;
       // It ended before the request was sent: surely nothing ran, and the next life may take it.
       const isUnsent = error instanceof LinkError && error.kind === "closed" && !error.mayHaveRun;
-      if (!isUnsent || context.signal.aborted || this.#over.signal.aborted || this.#options.restart === undefined)
-        throw error;
-      this.#ended(life, error);
+      const mayTryAgain = this.#options.restart === undefined ? this.#isOtherNow(error) : isUnsent;
+      if (isOver || !mayTryAgain) throw error;
+      if (isUnsent && this.#options.restart !== undefined) this.#ended(life, error);
+      else if (this.#life === life) this.sleep();
       return by(await this.#begun(context.signal))(request, context);
     }
+  }
+
+  /** Whether the end at an address has come back and speaks in the other style; found out anew, not more than so often. */
+  #isOtherNow(error: unknown): boolean {
+    const now = performance.now();
+    if (!isOtherStyle(error) || now - this.#renewedAt < RENEWAL_MS) return false;
+    this.#renewedAt = now;
+    return true;
   }
 
   /** The session for a call, which has surely not run where none could be begun. */
@@ -138,12 +161,7 @@ export class Supervisor {
       return await this.running(signal);
     } catch (error) {
       if (!(error instanceof LinkError) || !error.mayHaveRun || error === signal.reason) throw error;
-      const { kind, message, status } = error;
-      throw new LinkError(kind, message, {
-        cause: error,
-        ...UNSENT,
-        ...(status === undefined ? undefined : { status }),
-      });
+      throw unsent(error);
     }
   }
 
@@ -154,6 +172,7 @@ export class Supervisor {
     if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
     this.refuseIfResting(PATIENCE_MS);
     if (this.#starting === undefined) {
+      this.#options.mayBegin?.();
       this.#starting = forgettable(this.#start().finally(() => this.#started()));
       this.#options.onState?.();
     }
@@ -242,6 +261,8 @@ export class Supervisor {
       throw signal.reason as Error;
     }
     this.#lives += 1;
+    if (this.#hasFailed) this.#again += 1;
+    this.#hasFailed = false;
     this.#life = life;
     if (!isProgram) this.#problem = undefined;
     life.opened.ended(signal).catch((error: unknown) => this.#ended(life, error));
@@ -281,38 +302,15 @@ export class Supervisor {
     if (this.#over.signal.aborted) return;
     this.#problem = textOf(error);
     this.#failure = error;
+    this.#hasFailed = true;
     if (this.#options.restart !== undefined) count.failed();
     this.#options.onState?.();
   }
 
   /** Throws where it rests after a failure, for longer than somebody wants to wait. */
   refuseIfResting(patienceMs: number): void {
-    const { name } = this.#options;
-    const why = this.#problem === undefined ? "" : `: ${this.#problem}`;
-    const stopped = this.#stopped;
-    if (stopped !== undefined) {
-      const seconds = Math.ceil(stopped.stoppedMs() / 1_000);
-      const what = `The end ${name} has failed ${stopped.rule} and is left alone for ${seconds} s`;
-      throw new LinkError("closed", `${what}; the last failure${why}`, { ...UNSENT, cause: this.#failure });
-    }
-    const waitMs = this.#waitMs;
-    if (waitMs <= patienceMs) return;
-    const seconds = Math.ceil(waitMs / 1_000);
-    const what = `The end ${name} has failed and is started again in ${seconds} s`;
-    throw new LinkError("closed", `${what}${why}`, { ...UNSENT, cause: this.#failure });
-  }
-
-  /** With the end's name, since a chain has many; and whoever called a tool must know whether to do it again. */
-  #named(error: unknown, method: string): unknown {
-    if (error instanceof McpError || !(error instanceof LinkError)) return error;
-    const { kind, message, mayHaveRun, status } = error;
-    if (kind === "cancelled" || message.startsWith(`The end ${this.#options.name} `)) return error;
-    const doubt = mayHaveRun && method === "tools/call" ? " and the call may have run" : "";
-    return new LinkError(kind, `The end ${this.#options.name} failed${doubt}: ${message}`, {
-      cause: error,
-      mayHaveRun,
-      ...(status === undefined ? undefined : { status }),
-    });
+    const rest = { stopped: this.#stopped, waitMs: this.#waitMs, failure: this.#failure };
+    if (rest.stopped !== undefined || rest.waitMs > patienceMs) throw resting(this.#options.name, rest);
   }
 
   /** One timer for many calls: it looks, when it fires, how long nobody has called. */
@@ -320,26 +318,31 @@ export class Supervisor {
     const { idleMs } = this.#options;
     if (idleMs === 0 || this.#life === undefined) return;
     this.#restingSince = performance.now();
-    this.#idle ??= unref(setTimeout(() => this.#sleep(), idleMs));
+    this.#idle ??= unref(setTimeout(() => this.#look(), idleMs));
   }
 
-  #sleep(): void {
+  #look(): void {
     this.#idle = undefined;
-    const life = this.#life;
     const { idleMs } = this.#options;
-    if (life === undefined) return;
+    if (this.#life === undefined) return;
     const isInUse = this.#calls > 0 || this.#options.isNeeded();
     const leftMs = isInUse ? idleMs : this.#restingSince + idleMs - performance.now();
     if (leftMs > 0) {
-      this.#idle = unref(setTimeout(() => this.#sleep(), leftMs));
+      this.#idle = unref(setTimeout(() => this.#look(), leftMs));
       return;
     }
+    this.sleep();
+  }
+
+  /** Ends the session for now; whoever needs it begins another. */
+  sleep(): void {
+    const life = this.#life;
+    if (life === undefined) return;
     this.#life = undefined;
     void this.#leave(life);
     this.#options.onState?.();
   }
 }
 
-const UNSENT = { mayHaveRun: false };
 /** What a call fails with where nobody is at an address, or nobody who lets us in. */
 const AWAY: ReadonlySet<LinkErrorKind> = new Set<LinkErrorKind>(["refused", "timeout", "unauthorized"]);

@@ -2,6 +2,7 @@
 // The command `catenary`: finds the command by its name in one table and runs it. Data goes to stdout,
 // everything else to stderr; the exit code says what kind of failure it was (see exit-codes).
 
+import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { nearest } from "../core/nearest.ts";
@@ -113,6 +114,15 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   }
   return command.run(rest);
 }
+
+/** What Node ends with where somebody waits for what can never come. */
+const UNSETTLED = 13;
+
+process.once("exit", () => {
+  if (process.exitCode !== UNSETTLED) return;
+  process.exitCode = EXIT.usage;
+  writeSync(2, "catenary: a module that was loaded waits for something that never comes: look for an await in it\n");
+});
 
 try {
   const code = await main(process.argv.slice(2));

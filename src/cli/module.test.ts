@@ -60,6 +60,11 @@ describe("a module", () => {
     await expect(loadHandler(file)).rejects.toThrow("exports no server: export one made by createServer");
   });
 
+  it("whose chain has no ends is refused with what is missing", async () => {
+    const file = written("export default { use() {}, to() {} };");
+    await expect(loadHandler(file)).rejects.toThrow("its chain leads nowhere: export chain(...).to(...)");
+  });
+
   it("that fails is refused with the place of its fault", async () => {
     await expect(loadHandler(written("throw new Error('no key');"))).rejects.toThrow(/no key[^]*module-\d+\.mjs:1/);
   });

@@ -4,8 +4,9 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { textOf } from "../core/text.ts";
-import { exportedFunction } from "../modules/exported.ts";
+import { exportedFunction, places } from "../modules/exported.ts";
 import { loadModule } from "../modules/load-module.ts";
+import { isObject } from "../protocol/check.ts";
 import type { Closeable } from "../serve.ts";
 import { NotFoundError, UsageError } from "./exit-codes.ts";
 
@@ -33,10 +34,17 @@ export async function loadHandler(path: string): Promise<Closeable> {
   }
   const handler = exportedFunction(module) as Closeable | undefined;
   if (handler === undefined) {
-    const advice = "export one made by createServer as the default, or as `server`, and leave serve() to this command";
+    const advice = places(module).some(hasChain)
+      ? "its chain leads nowhere: export chain(...).to(...), with the ends that it stands in front of"
+      : "export one made by createServer as the default, or as `server`, and leave serve() to this command";
     throw new UsageError(`${path} exports no server: ${advice}`);
   }
   return handler;
+}
+
+/** One without ends is an object that waits for them. */
+function hasChain(exports: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(exports).some((one) => isObject(one) && typeof one["to"] === "function");
 }
 
 function reason(error: unknown): string {

@@ -239,11 +239,18 @@ function tellOfLabels(entries: ReadonlyMap<string, Spot>): void {
   });
 }
 
+function isSection(name: string): boolean {
+  return SECTIONS.some((section) => section === name);
+}
+
 function tellOfNothing(root: Spot, areDisabled: boolean): void {
   const spot = SECTIONS.map((section) => root.named(section)).find((one) => one !== undefined);
+  const misnamed = root.members().find(({ name }) => !isSection(name) && misspelt(name, SECTIONS) !== undefined);
   const hint = areDisabled
     ? "remove `disabled` from one of them"
-    : 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}';
+    : misnamed === undefined
+      ? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}'
+      : `did you mean ${misspelt(misnamed.name, SECTIONS)} where ${misnamed.name} stands?`;
   const what = areDisabled ? "All servers are disabled" : "There is no server in it";
   root.reading.problems.error(spot?.nameOffset ?? root.value.offset, `${what}, so there is nothing to serve`, hint);
 }

@@ -63,11 +63,16 @@ function readInput(item: Spot): Input | undefined {
   }
   const type = TYPES.find((known) => known === given);
   if (type === undefined) {
-    const place = item.named("type") ?? item;
-    const rest = place === item ? ' has no "type"' : ` must be one of ${TYPES.join(", ")}`;
-    return place.error(rest, meant(given, TYPES) ?? "write promptString for a text that a person types");
+    const typed = item.named("type");
+    const hint = "write promptString for a text that a person types";
+    if (typed === undefined) item.error(' has no "type"', hint);
+    else typed.error(` must be one of ${TYPES.join(", ")}`, meant(given, TYPES) ?? hint);
   }
-  return id === undefined ? undefined : { id, type, ...rest };
+  if (type === "pickString" && item.named("options") === undefined) {
+    item.warn(' has no "options", so any text is taken', "list what there is to pick, or write promptString");
+  }
+  // Also where its type is wrong: that has been told, and whoever uses it makes no mistake.
+  return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
 }
 
 /** The answers to what is used, while a config is read and read again. */

@@ -104,8 +104,13 @@ export class Variables {
     // As in a shell, what is empty counts as missing where there is a default.
     const text = otherwise === undefined ? found : found === undefined || found === "" ? otherwise : found;
     if (text !== undefined) return { text, isHidden: found !== undefined, isOpen: false };
-    const hint = `set it in the environment, or write \${${name}:-...} with a value to use instead`;
-    this.#problems.error(offset, `The variable ${name} is not set`, hint);
+    const [near] = nearest(name, this.#places.keys(), 1);
+    const ways = `set it in the environment, or write \${${name}:-...} with a value to use instead`;
+    this.#problems.error(
+      offset,
+      `The variable ${name} is not set`,
+      near === undefined ? ways : `did you mean \${${near}}?`,
+    );
     return undefined;
   }
 

@@ -14,14 +14,19 @@ function from(name: string, candidate: string): number {
   return candidate.startsWith(name) ? 0 : distance(name, candidate);
 }
 
-/** Letters to put in, take out or change (Levenshtein). */
+/** Letters to put in, take out or change, and neighbours to exchange (Levenshtein; Damerau's in its plain form). */
 function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 0; i < from.length; i += 1) {
     const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)));
+    for (let j = 0; j < to.length; j += 1) {
+      const changed = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
+      const isExchange = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j];
+      const exchanged = isExchange ? (before[j - 1] ?? 0) + 1 : Infinity;
+      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, changed, exchanged));
     }
+    before = row;
     row = next;
   }
   return row.at(-1) ?? 0;

@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { end, type End, type EndOptions } from "../../src/chain/end.ts";
-import type { ChangeEvent } from "../../src/client/index.ts";
+import type { ChangeEvent, Client } from "../../src/client/index.ts";
 import type { Context } from "../../src/core/context.ts";
 import { LinkError } from "../../src/core/errors.ts";
 import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
@@ -86,10 +86,12 @@ describe("sharing", () => {
   });
 
   it("can be none: a process for each request, gone with it", async () => {
-    const one = made({ share: "per-request" });
+    const one = made({ share: "per-request", sessions: 3 });
     const { client } = await caller(one, SESSION);
     const pids = [await call(client, "pid"), await call(client, "pid")];
     expect(pids[0]).not.toBe(pids[1]);
+    const many = await Promise.all(Array.from({ length: 6 }, () => call(client, "pid")));
+    expect(new Set([...pids, ...many]).size).toBe(8);
     await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]));
   });
 
@@ -116,12 +118,35 @@ describe("sharing", () => {
 describe("the bound on sessions", () => {
   it("is not used up by callers whom nobody knows", async () => {
     const one = made({ sessions: 4 });
-    const strangers = [];
-    for (let count = 0; count < 3; count += 1) strangers.push(await caller(one, SESSION, echoing));
-    await Promise.all(strangers.map(({ client }) => call(client, "pid")));
-    await expect(caller(one, SESSION, echoing)).rejects.toThrow(/all sessions that one caller may have/);
+    const busy = async (): Promise<void> => {
+      const { client } = await caller(one, SESSION, echoing);
+      await new Promise<void>((resolve) => {
+        client.callTool("slow", { ms: 60_000 }, { onProgress: () => resolve() }).catch(() => undefined);
+      });
+    };
+    for (let count = 0; count < 3; count += 1) await busy();
+    const fourth = caller(one, SESSION, echoing).then(({ client }) => call(client, "pid"));
+    await expect(fourth).rejects.toThrow(/all sessions that one caller may have/);
     const ada = await caller(one, SESSION, {}, { principal: "ada" });
     expect(await call(ada.client, "pid")).toMatch(/^\d+$/);
+  });
+});
+
+describe("sessions that nobody uses", () => {
+  it("make room, though somebody listens in them, and are begun again when they are needed", async () => {
+    const one = made({ sessions: 2 });
+    const callers = [];
+    const pids = [];
+    for (let count = 0; count < 4; count += 1) {
+      const added = await caller(one, SESSION, echoing);
+      callers.push(added);
+      pids.push(await call(added.client, "pid"));
+    }
+    expect(new Set(pids).size).toBe(4);
+    await until(one, ({ sessions }) => sessions <= 2);
+    expect(await call(callers[0]?.client as Client, "pid")).not.toBe(pids[0]);
+    await until(one, ({ sessions }) => sessions <= 2);
+    expect(one.status().restarts).toBe(0);
   });
 });
 

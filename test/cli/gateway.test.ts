@@ -111,6 +111,13 @@ describe("serve", () => {
     expect(none.err).toContain("There is no catenary.json here");
   });
 
+  it("says of a module that never comes to its end that it does not", async () => {
+    writeFileSync(join(folder, "never.mjs"), "await new Promise(() => undefined);");
+    const said = await catenary(["serve", join(folder, "never.mjs")]);
+    expect(said).toMatchObject({ code: 1, out: "" });
+    expect(said.err).toContain("waits for something that never comes");
+  });
+
   it("asks callers over HTTP for the token of the config, and says no word of it", async () => {
     const file = config("closed.json", {
       mcpServers: { desk: DESK },
@@ -132,17 +139,25 @@ describe("serve", () => {
 
 describe("up", () => {
   it("tells of its ends, at the start and when one fails, and drains at a signal", async () => {
-    const file = config("two.json", { mcpServers: { desk: DESK, gone: { command: "catenary-no-such-command" } } });
-    const one = run(["up", file, "--http", ":0"]);
+    const far = { url: "http://127.0.0.1:1/${FAR}/mcp" };
+    const file = config("two.json", { mcpServers: { desk: DESK, far, gone: { command: "catenary-no-such-command" } } });
+    const one = run(["up", file, "--http", ":0"], { env: { FAR: "a-key-in-a-path" } });
     await one.says("A client's entry:");
     const [, url = ""] = /^Serving .*two\.json at (http:\S+)$/m.exec(one.err) ?? [];
-    expect(one.err).toMatch(/^ {2}desk +\S*node\S* +asleep, starts when/m);
+    expect(one.err).toMatch(/^ {2}desk +\S*node \S+ +asleep, starts when/m);
     expect(one.err).toContain(`{"mcpServers":{"two":{"type":"http","url":"${url}"}}}`);
     expect(one.out).toBe("");
     const client = await connect(url);
     expect((await client.callTool("echo", { text: "hi" })).content).toEqual([{ type: "text", text: "hi" }]);
     await one.says("desk started (process ");
     await one.says("gone failed, and is started again in a while: ");
+    await one.says("far failed: Nothing listens at 127.0.0.1:1");
+    const listed = await catenary(["tools", url, "--json"]);
+    expect(listed.err).toContain("What far has is missing: The end far failed: Nothing listens at 127.0.0.1:1");
+    const missing = (JSON.parse(listed.out) as { _meta: Record<string, { end: string }[]> })._meta[
+      "catenary/unavailable"
+    ];
+    expect(missing?.map(({ end }) => end)).toEqual(["far", "gone"]);
     const [, pid] = /desk started \(process (\d+)/.exec(one.err) ?? [];
     process.kill(Number(pid), "SIGKILL");
     await one.says("desk failed");
@@ -151,6 +166,8 @@ describe("up", () => {
     await client.close();
     one.process.kill("SIGINT");
     expect(await one.exited).toBe(130);
+    expect(one.err.match(/far failed/g)).toHaveLength(1);
+    expect(one.err + listed.err + listed.out).not.toContain("a-key-in-a-path");
   });
 
   it("serves what a module exports beside commands, and says it to programs in one line", async () => {

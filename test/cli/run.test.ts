@@ -82,6 +82,27 @@ describe("run", () => {
     expect(run.err.includes("no key")).toBe(code === 4);
   });
 
+  it("passes long messages on both ways, and tells what is no message", async () => {
+    const program = `
+      console.log("Listening on nothing");
+      const result = { initialize: { protocolVersion: "${NEWEST_SESSION.name}", capabilities: { tools: {} }, serverInfo: { name: "long", version: "1" } },
+        "tools/list": { tools: [{ name: "double", inputSchema: { type: "object" } }] } };
+      require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+        const { id, method, params } = JSON.parse(line);
+        const text = () => params.arguments.text.repeat(2);
+        if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result: result[method] ?? { content: [{ type: "text", text: text() }] } }));
+      });`;
+    const args = [CLI, "run", "--revision", NEWEST_SESSION.name, "--", process.execPath, "-e", program];
+    let said = "";
+    const onStderr = (text: string): void => void (said += text);
+    const limits = { messageBytes: 64 * 1024 * 1024 };
+    const client = await connect({ command: process.execPath, args }, { onStderr, limits });
+    const { content } = await client.callTool("double", { text: "x".repeat(5_000_000) });
+    expect((content[0] as { text: string }).text).toHaveLength(10_000_000);
+    await client.close();
+    expect(said).toContain("stdout, but no message: Listening on nothing\n");
+  });
+
   it("serves over HTTP where that is wanted", async () => {
     const run = start(["--http", "127.0.0.1:0", "--json", "--", ...DESK_COMMAND]);
     const { url } = (await answered(run)) as { url: string };

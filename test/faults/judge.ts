@@ -15,7 +15,7 @@ export interface Verdict {
   readonly hits: number;
   /** Milliseconds from a kill to the error that it made of a call, the shortest first. */
   readonly struck: readonly number[];
-  /** The same for calls that had not begun, were sent to the process that came next, and got their result. */
+  /** The same for calls that were left for the process that came next: not begun, or with a caller who was asked. */
   readonly carried: readonly number[];
   readonly faults: readonly string[];
 }
@@ -48,10 +48,12 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
       const kill = pid === undefined ? near.at(-1) : killOf.get(pid);
       if (kill === undefined) faults.push(`${call.text} failed, and nothing was killed: ${call.words}`);
       else {
-        struck.push(call.answeredAt - kill.at);
+        // A call that was with its caller, who had been asked, is refused by the process that comes next.
+        (isForgotten(call) ? carried : struck).push(call.answeredAt - kill.at);
         hit.add(kill);
       }
-      if (!isTold(call)) faults.push(`${call.text}: nobody is named by: ${call.words}`);
+      const isTold = call.words.includes(`The end ${call.end} `) || isForgotten(call);
+      if (!isTold) faults.push(`${call.text}: nobody is named by: ${call.words}`);
     }
   }
   return {
@@ -64,9 +66,8 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
   };
 }
 
-/** Which end failed; or, by the next process, that it does not know what the one before had asked. */
-function isTold({ words, end }: Call): boolean {
-  return words.includes(`The end ${end} `) || words.includes("requestState");
+function isForgotten({ words }: Call): boolean {
+  return words.includes("requestState");
 }
 
 interface Told {

@@ -112,8 +112,10 @@ class Stage {
     const until = performance.now() + LEAST_MS + count * EACH_MS;
     while (this.#kills.length < count) {
       if (performance.now() > until) {
-        const told = this.#gateway?.stderrTail() ?? "";
-        this.#faults.push(`after ${this.#kills.length} of ${count} kills there was nobody left to kill: ${told}`);
+        const { child } = this.#gateway ?? {};
+        const { state = "gone" } = processes().find(({ pid }) => pid === child?.pid) ?? {};
+        const what = `after ${this.#kills.length} of ${count} kills there was nobody left to kill`;
+        this.#faults.push(`${what}; the gateway is ${state}: ${child?.stderrTail() ?? ""}`);
         return;
       }
       await after(this.#chance.next() * SPREAD_MS);

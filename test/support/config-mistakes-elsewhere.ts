@@ -16,6 +16,36 @@ export const ELSEWHERE: readonly Mistake[] = [
     "1:61 error: The variable MISSING is not set; set it in the environment, or write ${MISSING:-...} with a value to use instead",
   ],
   [
+    "a folder of VS Code in small letters",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${workspacefolder}"]}}}',
+    "unseen",
+    "1:49 error: The variable workspacefolder is not set; did you mean ${workspaceFolder}?",
+  ],
+  [
+    "letters of a link that have changed places",
+    '{"mcpServers": {"a": {"command": "x"}}, "chain": ["lgo"]}',
+    "seen",
+    '1:51 error: There is no link "lgo"; did you mean log?',
+  ],
+  [
+    "an input of no type that is used",
+    '{"mcpServers": {"a": {"command": "x", "args": ["${input:k}"]}}, "inputs": [{"id": "k", "type": "promtString"}]}',
+    "seen",
+    "1:96 error: inputs[0].type must be one of promptString, pickString, command; did you mean promptString?",
+  ],
+  [
+    "an input without a type",
+    '{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"id": "k"}]}',
+    "seen",
+    '1:52 error: inputs[0] has no "type"; write promptString for a text that a person types',
+  ],
+  [
+    "nothing to pick from",
+    '{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"id": "k", "type": "pickString"}]}',
+    "unseen",
+    '1:52 warning: inputs[0] has no "options", so any text is taken; list what there is to pick, or write promptString',
+  ],
+  [
     "a default with a variable in it",
     '{"mcpServers": {"a": {"command": "x", "args": ["${A:-${B}}"]}}}',
     "unseen",

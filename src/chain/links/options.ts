@@ -22,11 +22,12 @@ export class Options {
   readonly #path: string;
   readonly #given: { readonly [name: string]: unknown };
 
-  constructor(link: string, given: unknown, names: readonly string[], path: string = "") {
+  constructor(link: string, given: unknown, names: readonly string[], path: string = "", or: string = "") {
     this.#link = link;
     this.#path = path;
     this.#given = isObject(given) ? given : {};
-    if (given !== undefined && !isObject(given)) throw this.fault("", `must be an object with ${names.join(", ")}`);
+    if (given !== undefined && !isObject(given))
+      throw this.fault("", `must be ${or}an object with ${names.join(", ")}`);
     const unknown = Object.keys(this.#given).find((name) => !names.includes(name));
     if (unknown === undefined) return;
     const [near] = nearest(unknown, names);

@@ -26,7 +26,7 @@ it.each([
   ["log", { write: "stdout" }, "write", 'log: `write` must be a function, not "stdout"'],
   ["log", 5, "", "log: must be an object with level, format, arguments, write"],
   ["timeout", undefined, "ms", "timeout: `ms` or `idle` must say how many milliseconds"],
-  ["timeout", null, "", "timeout: must be an object with ms, idle, methods"],
+  ["timeout", null, "", "timeout: must be a number of milliseconds, or an object with ms, idle, methods"],
   ["timeout", 0, "ms", "timeout: `ms` must be milliseconds above 0, to 2147483647, not 0"],
   ["timeout", { ms: "5s" }, "ms", 'timeout: `ms` must be milliseconds above 0, to 2147483647, not "5s"'],
   ["timeout", { sm: 5 }, "sm", "timeout: `sm` is no option of it; did you mean `ms`?"],

@@ -9,6 +9,7 @@ import { McpError } from "../../protocol/errors.ts";
 import { TASK_WANTED } from "../../protocol/tasks.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
+import "../replaceable.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());

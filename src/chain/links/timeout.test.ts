@@ -6,6 +6,7 @@ import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
+import "../replaceable.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());

@@ -21,11 +21,9 @@ export interface TimeoutOptions {
 const LISTEN = "subscriptions/listen";
 
 export function timeout(options: number | TimeoutOptions): Link {
-  const read = new Options("timeout", typeof options === "number" ? { ms: options } : options, [
-    "ms",
-    "idle",
-    "methods",
-  ]);
+  const names = ["ms", "idle", "methods"];
+  const given = typeof options === "number" ? { ms: options } : options;
+  const read = new Options("timeout", given, names, "", "a number of milliseconds, or ");
   const ms = read.ms("ms");
   const idle = read.ms("idle");
   const methods = read.methods();
