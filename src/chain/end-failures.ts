@@ -2,7 +2,8 @@
 // failures say that an end at an address is not the one that it was.
 
 import { LinkError } from "../core/errors.ts";
-import { kindOf } from "../dialogue/faults.ts";
+import { codeOf, McpError } from "../protocol/errors.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
 import type { Restarts } from "./restarts.ts";
 
 export const UNSENT = { mayHaveRun: false } as const;
@@ -53,11 +54,13 @@ function seconds(ms: number): string {
 /** Statuses of an address that no longer takes what it took. */
 const OTHER: ReadonlySet<number | undefined> = new Set([400, 404, 405]);
 
+const UNSUPPORTED = codeOf("unsupported_revision", NEWEST);
+
 /** Whether the end says that it does not speak as it was spoken to: then nothing has run. */
 export function isOtherStyle(error: unknown): boolean {
   if (error instanceof LinkError) {
     const isRefused = error.kind === "http" && OTHER.has(error.status);
     return !error.mayHaveRun && (isRefused || error.kind === "protocol");
   }
-  return kindOf(error) === "unsupported_revision";
+  return error instanceof McpError && error.code === UNSUPPORTED;
 }

@@ -51,7 +51,7 @@ export interface SupervisorOptions {
 const PATIENCE_MS = 10_000;
 const starts = new StartSlots();
 /** The least time between two looks at which style an address speaks. */
-const RENEWAL_MS = 5_000;
+const RENEWAL_MS = 1_000;
 
 export class Supervisor {
   readonly #options: SupervisorOptions;

@@ -11,7 +11,7 @@ import { withoutHidden, type Hidden } from "./variables.ts";
 const LEAST_LENGTH = 4;
 
 /** Writes what may be shown of a text. */
-export type Conceal = (text: string) => string;
+type Conceal = (text: string) => string;
 
 export function concealing(hidden: readonly Hidden[]): Conceal {
   const forms = hidden

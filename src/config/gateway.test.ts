@@ -127,7 +127,10 @@ describe("a gateway", () => {
       make(target, options);
       return end(target, options);
     }
-    expect(made.map(({ options }) => options.limits)).toEqual(Array(2).fill({ messageBytes: 1000, depth: 9 }));
+    expect(made.map(({ options }) => options.limits)).toEqual([
+      { messageBytes: 1000, depth: 9 },
+      { messageBytes: 1000, depth: 9 },
+    ]);
     made[1]?.options.onStderr?.("no such key: s3cret");
     expect(onStderr).toHaveBeenCalledExactlyOnceWith("notes", "no such key: ${WORD}");
     expect(built.status()["web"]?.target).toBe("http://127.0.0.1:9/${WORD}/mcp");
