@@ -2,6 +2,7 @@
 // failures say that an end at an address is not the one that it was.
 
 import { LinkError } from "../core/errors.ts";
+import { isObject } from "../protocol/check.ts";
 import { codeOf, McpError } from "../protocol/errors.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import type { Restarts } from "./restarts.ts";
@@ -62,5 +63,8 @@ export function isOtherStyle(error: unknown): boolean {
     const isRefused = error.kind === "http" && OTHER.has(error.status);
     return !error.mayHaveRun && (isRefused || error.kind === "protocol");
   }
-  return error instanceof McpError && error.code === UNSUPPORTED;
+  if (!(error instanceof McpError)) return false;
+  // In a session the code has no such meaning, and is told as what the end said.
+  const said = isObject(error.data) && isObject(error.data["upstream"]) ? error.data["upstream"]["code"] : error.code;
+  return said === UNSUPPORTED;
 }

@@ -2,6 +2,7 @@
 
 import { expect, it, vi } from "vitest";
 import type { Context } from "../core/context.ts";
+import { LinkError } from "../core/errors.ts";
 import type { Opened } from "../dialogue/open.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { StandingListens } from "./standing-listens.ts";
@@ -94,4 +95,46 @@ it("ends the pause before the next try, when it is closed", async () => {
   const paused = expect(supervisor.pause(60_000, forever)).rejects.toMatchObject({ kind: "closed" });
   await supervisor.close();
   await paused;
+});
+
+it("knows of an address by its calls whether anybody is there, and tells each change once", async () => {
+  const { life } = slowToEnd();
+  let isThere = true;
+  const refused = new LinkError("refused", "Nothing listens at it", { mayHaveRun: false });
+  const answer = async (): Promise<{ resultType: string }> => {
+    if (!isThere) throw refused;
+    return { resultType: "complete" };
+  };
+  const told: (string | undefined)[] = [];
+  const supervisor = supervise({
+    open: async () => life,
+    restart: undefined,
+    onState: () => told.push(supervisor.problem),
+  });
+  const call = (): Promise<unknown> => supervisor.call({ method: "tools/call", params: {} }, contextOf(), () => answer);
+  await call();
+  told.length = 0;
+  isThere = false;
+  for (let time = 0; time < 3; time += 1) {
+    await expect(call()).rejects.toMatchObject({ message: "The end it failed: Nothing listens at it" });
+  }
+  isThere = true;
+  for (let time = 0; time < 3; time += 1) await call();
+  expect(told).toEqual(["Nothing listens at it", undefined]);
+  expect(supervisor.state).toBe("running");
+});
+
+it("says of a call whether it may have run: not where nothing could be begun", async () => {
+  const gone = new LinkError("closed", "it exited");
+  const { life } = slowToEnd();
+  const call = (supervisor: Supervisor, method: string): Promise<unknown> =>
+    supervisor.call({ method, params: {} }, contextOf(), () => () => Promise.reject(gone));
+  const unbegun = call(supervise({ open: () => Promise.reject(gone) }), "tools/call");
+  await expect(unbegun).rejects.toMatchObject({ mayHaveRun: false, message: "The end it failed: it exited" });
+  const begun = supervise({ open: async () => life });
+  await expect(call(begun, "tools/call")).rejects.toMatchObject({
+    mayHaveRun: true,
+    message: "The end it failed and the call may have run: it exited",
+  });
+  await expect(call(begun, "tools/list")).rejects.toThrow("The end it failed: it exited");
 });

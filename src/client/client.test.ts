@@ -30,6 +30,16 @@ afterEach(async () => {
 
 const NAMES = ["echo", "hold", "ask", "notes", "boom"];
 
+it("keeps what an end says of a list as a whole, also where it has none of the kind", async () => {
+  const client = await connect(async ({ method, params }) => {
+    if (method === "server/discover") return { capabilities: { tools: {} }, _meta: { "x/away": ["b"] } };
+    const cursor = params["cursor"];
+    return { tools: [], _meta: { "x/away": [cursor ?? "a"] }, ...(cursor === undefined && { nextCursor: "2" }) };
+  });
+  expect((await client.listTools())._meta).toMatchObject({ "x/away": ["a"] });
+  expect(await client.listPrompts()).toMatchObject({ prompts: [], _meta: { "x/away": ["b"] } });
+});
+
 describe.each(WAYS)("toward %s", (way, join) => {
   it("knows what the end says of itself", async () => {
     const client = await join(stage());

@@ -1,41 +1,75 @@
-// An end at an address that is exchanged for one of the other style while its callers stay: calls go on.
+// An end at an address that is exchanged for one of the other style while its callers stay: it is asked anew what it
+// speaks, and calls go on. The end is written out here, in the answers that tell the styles apart.
 
-import { createServer as createNetServer, type AddressInfo } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { end } from "../../src/chain/end.ts";
-import { serve, type Serving } from "../../src/serve.ts";
-import { createServer } from "../../src/server/server.ts";
 import { call, caller, EXCHANGE, SESSION } from "./callers.ts";
 
-/** A port that is free at the moment. */
-async function freePort(): Promise<number> {
-  const holder = createNetServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => holder.once("listening", resolve));
-  const { port } = holder.address() as AddressInfo;
-  await new Promise((resolve) => holder.close(resolve));
-  return port;
+/** Answers in the revision that it is told to speak; `ran` counts its calls. */
+async function changingEnd(): Promise<{ url: string; speak(revision: string): void; readonly ran: number }> {
+  const state = { revision: SESSION, ran: 0 };
+  const answer = (response: ServerResponse, status: number, message?: object): void => {
+    response.writeHead(status, { "content-type": "application/json", "mcp-session-id": "one" });
+    response.end(message === undefined ? "" : JSON.stringify({ jsonrpc: "2.0", ...message }));
+  };
+  const server = createServer(async (request, response) => {
+    const chunks = (await request.toArray()) as Buffer[];
+    if (request.method !== "POST") return answer(response, 405);
+    const { id, method } = JSON.parse(Buffer.concat(chunks).toString("utf8")) as { id?: number; method: string };
+    if (id === undefined) return answer(response, 202);
+    const capabilities = { tools: {} };
+    const isExchange = request.headers["mcp-protocol-version"] === EXCHANGE;
+    if (state.revision === EXCHANGE && !isExchange && method !== "server/discover") {
+      const data = { supported: [EXCHANGE] };
+      return answer(response, 400, { id, error: { code: -32022, message: "Unsupported", data } });
+    }
+    if (state.revision === SESSION && isExchange) return answer(response, 404);
+    if (method === "initialize") {
+      const result = { protocolVersion: SESSION, capabilities, serverInfo: { name: "end", version: "1" } };
+      return answer(response, 200, { id, result });
+    }
+    if (method === "server/discover") {
+      return answer(response, 200, {
+        id,
+        result: { resultType: "complete", supportedVersions: [EXCHANGE], capabilities },
+      });
+    }
+    if (method === "tools/list") {
+      return answer(response, 200, { id, result: { tools: [{ name: "which", inputSchema: { type: "object" } }] } });
+    }
+    state.ran += 1;
+    answer(response, 200, { id, result: { content: [{ type: "text", text: state.revision }] } });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    speak: (revision) => (state.revision = revision),
+    get ran() {
+      return state.ran;
+    },
+  };
 }
 
 it.each([
   [SESSION, EXCHANGE],
   [EXCHANGE, SESSION],
 ])("is spoken to as it wants to be: first %s, then %s", async (first, second) => {
-  const port = await freePort();
-  const open = (revision: string): Promise<Serving> =>
-    serve(
-      createServer({ name: "end", version: "1" }).tool("which", {}, () => revision),
-      { revisions: [revision], http: { port } },
-    );
-  let serving = await open(first);
-  onTestFinished(() => serving.close());
-  const one = end(`http://127.0.0.1:${port}/mcp`, { name: "far" });
+  const far = await changingEnd();
+  far.speak(first);
+  const one = end(far.url, { name: "far" });
   onTestFinished(() => one.close());
   const { client } = await caller(one, EXCHANGE);
   expect(await call(client, "which")).toBe(first);
-  await serving.close();
-  serving = await open(second);
-  // A list may be asked for again, whatever became of the connection that was kept.
-  expect((await client.listTools()).tools).toHaveLength(1);
+  far.speak(second);
   expect(await call(client, "which")).toBe(second);
+  expect(await call(client, "which")).toBe(second);
+  expect(far.ran).toBe(3);
   expect(one.status()).toMatchObject({ state: "running", revision: second });
 });

@@ -24,7 +24,9 @@ function show(report: Report): void {
   say(`${faults.length === 0 ? "ok  " : "FAIL"} ${title}: ${killed} kills in ${seconds.toFixed(0)} s`);
   say(`     ${results + errors} calls: ${results} results, ${errors} errors; ${hits} kills hit a call`);
   say(`     from the kill to the error: ${spread(struck)}`);
-  say(`     from the kill to the answer of ${carried.length} calls that were left to the next process: ${spread(carried)}`);
+  say(
+    `     from the kill to the answer of ${carried.length} calls that were left to the next process: ${spread(carried)}`,
+  );
   for (const fault of faults.slice(0, 20)) say(`     ${fault}`);
   if (faults.length > 20) say(`     and ${faults.length - 20} more`);
 }

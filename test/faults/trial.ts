@@ -80,31 +80,33 @@ class Stage {
 
   /** The caller on stdio is the one that starts the gateway. */
   async open(): Promise<void> {
-    const url = await new Promise<string>((resolve, reject) => {
-      let said = "";
-      const ends = this.#trial.ends.flatMap((end) => ["--end", end]);
-      this.#gateway = childTransport({
-        command: process.execPath,
-        args: [GATEWAY, "--log", this.#log, ...ends],
-        env: { [MARK]: this.#mark, CATENARY_CACHE: join(this.#folder, "cache") },
-        onStderr: (chunk) => {
-          said += chunk.toString();
-          if (said.startsWith("http") && said.includes("\n")) resolve(said.slice(0, said.indexOf("\n")));
-        },
-      });
-      const stdio = this.#callers.find(({ plan }) => plan.door === "stdio");
-      if (stdio === undefined) throw new TypeError("A trial needs a caller on stdio");
-      const wire = counted(this.#gateway, this.#tally(stdio));
-      stdio.open(wire, { timeout: 0, startTimeout: PATIENCE_MS }).catch(reject);
+    const stdio = this.#callers.find(({ plan }) => plan.door === "stdio");
+    if (stdio === undefined) throw new TypeError("A trial needs a caller on stdio");
+    let said = "";
+    let tell = (_url: string): void => undefined;
+    const address = new Promise<string>((resolve) => {
+      tell = resolve;
     });
-    await Promise.all(
-      this.#callers
-        .filter(({ plan }) => plan.door !== "stdio")
-        .map((caller) => {
-          const address = caller.plan.door === "sse" ? new URL("/sse", url) : url;
-          return caller.open(address, { timeout: 0, fetch: countedFetch(this.#tally(caller)) });
-        }),
-    );
+    this.#gateway = childTransport({
+      command: process.execPath,
+      args: [GATEWAY, "--log", this.#log, ...this.#trial.ends.flatMap((end) => ["--end", end])],
+      env: { [MARK]: this.#mark, CATENARY_CACHE: join(this.#folder, "cache") },
+      onStderr: (chunk) => {
+        said += chunk.toString();
+        if (said.startsWith("http") && said.includes("\n")) tell(said.slice(0, said.indexOf("\n")));
+      },
+    });
+    // Where it cannot be started, this fails.
+    const first = stdio.open(counted(this.#gateway, this.#tally(stdio)), { timeout: 0, startTimeout: PATIENCE_MS });
+    const url = (await Promise.race([address, first])) ?? (await address);
+    const others = this.#callers.filter((caller) => caller !== stdio);
+    await Promise.all([
+      first,
+      ...others.map((caller) => {
+        const door = caller.plan.door === "sse" ? new URL("/sse", url) : url;
+        return caller.open(door, { timeout: 0, fetch: countedFetch(this.#tally(caller)) });
+      }),
+    ]);
     for (const caller of this.#callers) caller.begin();
   }
 
