@@ -4,19 +4,17 @@
 
 import type { Caller, Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
-import { unlessAborted } from "../core/unless-aborted.ts";
 import { unref } from "../core/unref.ts";
-import { within } from "../core/within.ts";
 import { ASKABLE } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
-import { TASKS } from "../protocol/tasks.ts";
 import { canBeAsked, styleOf, type Style } from "./caller-key.ts";
 import type { EndSession } from "./end-session.ts";
 import type { EndState, EndStatus } from "./end-status.ts";
 import type { Share } from "./end.ts";
 import { SessionRoom, type Roomer } from "./session-room.ts";
 import { placeOf, type Place } from "./sharing.ts";
+import { SingleSessions } from "./single-sessions.ts";
 import { ELSEWHERE } from "./turns.ts";
 
 export interface SessionKind {
@@ -29,7 +27,7 @@ export interface SessionKind {
   /** Whether it stands in for another that is taken, and is not worth keeping for long. */
   readonly isExtra: boolean;
   /** Throws where it must not be begun now. */
-  mayBegin(): void;
+  readonly mayBegin: () => void;
   readonly onLeave?: ((session: EndSession) => void) | undefined;
 }
 
@@ -56,8 +54,6 @@ export interface EndPoolOptions {
   readonly make: MakeSession;
 }
 
-/** How long a request that needs a session of its own waits for room. */
-const PATIENCE_MS = 60_000;
 /** A connection that ends may have a request under way that comes a moment later. */
 const FAREWELL_MS = 1_000;
 
@@ -76,10 +72,9 @@ export class EndPool {
   /** Whether it says whom it asks, as far as is known: whoever has a session and can be asked shares none otherwise. */
   saysWhose: boolean;
   /** Sessions of single requests. */
-  readonly #single = new Set<Roomer>();
+  readonly #single: SingleSessions;
   /** Those that are over and may have processes yet. */
   readonly #leaving = new Set<Promise<void>>();
-  readonly #waiting = new Set<() => void>();
   readonly #room: SessionRoom;
   #closed = false;
 
@@ -87,12 +82,13 @@ export class EndPool {
     this.#options = options;
     this.saysWhose = options.saysWhose;
     this.#room = new SessionRoom(options.mostSessions, () => options.name());
+    this.#single = new SingleSessions(this.#room.most, options);
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
     for (;;) {
       const place = placeOf(this.#options.share, context, this);
-      if (place === undefined) return this.#handleOnce(request, context);
+      if (place === undefined) return this.#single.handle(request, context);
       const session = this.#makerOf(request, place) ?? this.#sessionAt(place, context, mayWait(request, context));
       try {
         return await session.handle(request, context);
@@ -151,13 +147,13 @@ export class EndPool {
     const supervisors = this.#all().map(({ supervisor }) => supervisor);
     const lives = supervisors.flatMap(({ life }) => (life === undefined ? [] : [life]));
     const revision = lives.at(-1)?.opened.revision.name;
-    const problem = supervisors.findLast((one) => one.problem !== undefined)?.problem;
+    const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
     return {
       state: this.#closed ? "closed" : foremost(supervisors.map(({ state }) => state)),
       target: this.#options.target,
       sessions: lives.length,
       pids: lives.flatMap(({ program }) => program?.pid ?? []),
-      restarts: supervisors.reduce((sum, { restarts }) => sum + restarts, 0),
+      restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
       ...(revision === undefined ? undefined : { revision }),
       ...(problem === undefined ? undefined : { problem }),
     };
@@ -165,55 +161,8 @@ export class EndPool {
 
   async close(budgetMs?: number): Promise<void> {
     this.#closed = true;
-    for (const wake of [...this.#waiting]) wake();
-    await Promise.all([...this.#all().map((session) => session.close(budgetMs)), ...this.#leaving]);
-  }
-
-  async #handleOnce(request: Request, context: Context): Promise<Result> {
-    const person = context.caller.principal;
-    await this.#untilRoom(context.signal);
-    const session = this.#options.make(context.caller, {
-      style: styleOf(context),
-      isForAll: false,
-      isOwn: true,
-      isExtra: true,
-      mayBegin: () => undefined,
-    });
-    const roomer = { session, person };
-    this.#single.add(roomer);
-    try {
-      const result = await session.handle(request, context);
-      return request.method === "server/discover" ? withoutTasks(result) : result;
-    } finally {
-      // Whoever has its answer need not wait until the program has ended.
-      void this.#leave(session).then(() => {
-        this.#single.delete(roomer);
-        for (const wake of [...this.#waiting]) wake();
-      });
-    }
-  }
-
-  /** In no order but that of chance: each is woken when one is gone, and looks again. */
-  async #untilRoom(signal: AbortSignal): Promise<void> {
-    const until = performance.now() + PATIENCE_MS;
-    for (;;) {
-      this.#refuseIfClosed();
-      if (this.#single.size < this.#room.most) return;
-      if (performance.now() >= until) {
-        const why = `the end ${this.#options.name()} has been busy for ${PATIENCE_MS / 1_000} s`;
-        throw McpError.of("rate_limited", `No session was free for the request: ${why}; try again later`);
-      }
-      let wake = (): void => undefined;
-      const freed = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      this.#waiting.add(wake);
-      try {
-        await unlessAborted(signal, within(until - performance.now(), freed));
-      } finally {
-        this.#waiting.delete(wake);
-      }
-    }
+    const all = [...this.#sessions.values()].map(({ session }) => session.close(budgetMs));
+    await Promise.all([...all, ...this.#leaving, this.#single.close(budgetMs)]);
   }
 
   #add(place: Place, prefix: string, context: Context): EndSession {
@@ -264,7 +213,7 @@ export class EndPool {
   }
 
   #all(): EndSession[] {
-    return [...this.#sessions.values(), ...this.#single].map(({ session }) => session);
+    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#single.sessions];
   }
 
   #refuseIfClosed(): void {
@@ -281,13 +230,4 @@ function mayWait({ method }: Request, context: Context): boolean {
 function foremost(states: readonly EndState[]): EndState {
   const order: readonly EndState[] = ["running", "starting", "waiting", "stopped", "asleep", "closed"];
   return order.find((state) => states.includes(state)) ?? "asleep";
-}
-
-/** A task lives in the session that made it, and that is gone with its request. */
-function withoutTasks(discovered: Result): Result {
-  const { capabilities } = discovered;
-  const extensions = isObject(capabilities) ? capabilities["extensions"] : undefined;
-  if (!isObject(capabilities) || !isObject(extensions) || !(TASKS in extensions)) return discovered;
-  const { [TASKS]: _tasks, ...others } = extensions;
-  return { ...discovered, capabilities: { ...capabilities, extensions: others } };
 }

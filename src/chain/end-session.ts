@@ -35,7 +35,7 @@ export interface EndSessionOptions {
   /** Where its catalogue is kept; undefined: it is not remembered. */
   readonly file?: CatalogueFile | undefined;
   /** Throws where it must not be begun now, because too many others are. */
-  mayBegin(): void;
+  readonly mayBegin: () => void;
   onState?(): void;
   /** Nobody listens any more. */
   onLeave?(session: EndSession): void;
@@ -114,7 +114,7 @@ export class EndSession {
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
       // A list is asked for of many ends at once: the others must not wait for one that has failed.
-      this.supervisor.refuseIfResting(0);
+      this.supervisor.recovery.refuse(0);
     }
     const result = await this.supervisor.call(request, context, (life) => this.#way(life, method, context));
     if (result.resultType === "task") this.#keep(result);

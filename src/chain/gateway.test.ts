@@ -6,7 +6,11 @@ import { LinkError } from "../core/errors.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { chain } from "./chain.ts";
 import type { EndStatus } from "./end-status.ts";
-import "./replaceable.ts";
+import { provide } from "./gateway.ts";
+import { Replaceable } from "./replaceable.ts";
+
+// Loaded before the clocks of these tests are stopped.
+provide(Replaceable);
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
 

@@ -96,6 +96,7 @@ function linksOf(given: readonly Place[], handler: Handler): Links {
   const load = async (): Promise<Replaceable> => {
     const begun = places;
     const { Replaceable } = await import("./replaceable.ts");
+    provide(Replaceable);
     return (running = new Replaceable(begun, handler));
   };
   return {

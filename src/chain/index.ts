@@ -1,8 +1,6 @@
 // The subpath `catenary/chain`: links in front of ends, and what one needs to write either. The links that we bring
 // are in `catenary/links`.
 
-import "./replaceable.ts";
-
 export { chain, type Chain, type GatewayOptions } from "./chain.ts";
 export { end, type End, type EndOptions, type EndTarget, type Share } from "./end.ts";
 export type { EndState, EndStatus } from "./end-status.ts";

@@ -7,7 +7,11 @@ import type { Handler, Link, Notification, Request, Result } from "../core/handl
 import { createServer } from "../server/server.ts";
 import { connectAt, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";
-import "./replaceable.ts";
+import { provide } from "./gateway.ts";
+import { Replaceable } from "./replaceable.ts";
+
+// Loaded before the clocks of these tests are stopped.
+provide(Replaceable);
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 const through = (name: string, close?: () => Promise<void>): Link => ({

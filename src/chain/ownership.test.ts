@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import type { Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
+import { NEWEST } from "../protocol/revisions/index.ts";
 import { Ownership } from "./ownership.ts";
 
 const TASK: Result = { resultType: "task", taskId: "t1" };
@@ -12,7 +13,7 @@ const REFUSED = { kind: "invalid_params" };
 function by(principal?: string): Context {
   const caller = { capabilities: {}, ...(principal === undefined ? undefined : { principal }) };
   return {
-    revision: "2026-07-28",
+    revision: NEWEST.name,
     caller,
     signal: new AbortController().signal,
     notify: () => undefined,

@@ -4,7 +4,6 @@
 
 import type { Context } from "../core/context.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
-import { provide } from "./gateway.ts";
 import { Line } from "./line.ts";
 import { hold, letGo, missing, place, type Place } from "./link-places.ts";
 import { MovingListen } from "./moving-listen.ts";
@@ -74,5 +73,3 @@ export class Replaceable {
     }
   }
 }
-
-provide(Replaceable);

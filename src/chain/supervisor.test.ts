@@ -109,7 +109,7 @@ it("knows of an address by its calls whether anybody is there, and tells each ch
   const supervisor = supervise({
     open: async () => life,
     restart: undefined,
-    onState: () => told.push(supervisor.problem),
+    onState: () => told.push(supervisor.recovery.problem),
   });
   const call = (): Promise<unknown> => supervisor.call({ method: "tools/call", params: {} }, contextOf(), () => answer);
   await call();

@@ -8,17 +8,16 @@ import type { Context } from "../core/context.ts";
 import { LinkError, type LinkErrorKind } from "../core/errors.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { forgettable } from "../core/promises.ts";
-import { textOf } from "../core/text.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
-import { unref } from "../core/unref.ts";
 import { within } from "../core/within.ts";
 import type { Program } from "../client/command.ts";
 import type { Opened } from "../dialogue/open.ts";
 import { pause } from "../dialogue/pacing.ts";
 import type { EndState } from "./end-status.ts";
 import { following } from "./following.ts";
-import { isOtherStyle, named, resting, UNSENT, unsent } from "./end-failures.ts";
-import { Restarts, type RestartOptions } from "./restarts.ts";
+import { isOtherStyle, named, UNSENT, unsent } from "./end-failures.ts";
+import { IdleWatch } from "./idle-watch.ts";
+import { Recovery, type RecoveryOptions } from "./recovery.ts";
 import { StartSlots } from "./start-slots.ts";
 
 /** What was opened: the session, and the program behind it where there is one. */
@@ -27,15 +26,9 @@ export interface Life {
   readonly program?: Program;
 }
 
-export interface SupervisorOptions {
-  /** As errors name it. */
-  readonly name: string;
+export interface SupervisorOptions extends RecoveryOptions {
   /** Begins a session; what it begins ends with the signal. */
   open(signal: AbortSignal): Promise<Life>;
-  /** Pauses between lives; undefined where nothing is started, and trying again costs nothing. */
-  readonly restart?: RestartOptions | undefined;
-  /** Failures to start, of all sessions with the end: those are the program's; its deaths may be the callers'. */
-  readonly stillbirths?: Restarts | undefined;
   /** Milliseconds without a call after which the session is ended; 0: never. */
   readonly idleMs: number;
   /** Throws where it must not be begun now. */
@@ -55,11 +48,10 @@ const RENEWAL_MS = 1_000;
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  /** Of this session. */
-  readonly #restarts: Restarts;
-  /** All by which it may have to wait. */
-  readonly #counts: readonly Restarts[];
+  readonly #recovery: Recovery;
   readonly #over = new AbortController();
+  readonly #idle: IdleWatch;
+  /** Whoever waits for a life that others begin. */
   readonly #waiting = new Set<() => void>();
   /** Lives that are over and may have processes yet. */
   readonly #leaving = new Set<Life>();
@@ -67,34 +59,21 @@ export class Supervisor {
   #starting: Promise<Life> | undefined;
   #lives = 0;
   #calls = 0;
-  #idle: NodeJS.Timeout | undefined;
-  #restingSince = 0;
-  #problem: string | undefined;
-  #failure: unknown;
-  #hasFailed = false;
   #renewedAt = -Infinity;
-  #again = 0;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#restarts = new Restarts(options.restart);
-    this.#counts = [this.#restarts, ...(options.stillbirths === undefined ? [] : [options.stillbirths])];
+    this.#recovery = new Recovery(options);
+    const isInUse = (): boolean => this.#calls > 0 || options.isNeeded();
+    this.#idle = new IdleWatch(options.idleMs, isInUse, () => this.sleep());
   }
 
   get state(): EndState {
     if (this.#over.signal.aborted) return "closed";
     if (this.#life !== undefined) return "running";
-    if (this.#stopped !== undefined) return "stopped";
-    if (this.#waitMs > 0) return "waiting";
+    if (this.#recovery.isStopped) return "stopped";
+    if (this.#recovery.waitMs > 0) return "waiting";
     return this.#starting === undefined ? "asleep" : "starting";
-  }
-
-  get #stopped(): Restarts | undefined {
-    return this.#counts.find((one) => one.isStopped());
-  }
-
-  get #waitMs(): number {
-    return Math.max(...this.#counts.map((one) => one.waitMs()));
   }
 
   get life(): Life | undefined {
@@ -106,13 +85,8 @@ export class Supervisor {
     return this.#life !== undefined || this.#starting !== undefined;
   }
 
-  /** How often it was begun again after it had failed. */
-  get restarts(): number {
-    return this.#again;
-  }
-
-  get problem(): string | undefined {
-    return this.#problem;
+  get recovery(): Recovery {
+    return this.#recovery;
   }
 
   /** A request to the end that runs, or is started for it. */
@@ -127,7 +101,7 @@ export class Supervisor {
       throw named(error, this.#options.name, request.method);
     } finally {
       this.#calls -= 1;
-      this.#rest();
+      if (this.#life !== undefined) this.#idle.used();
     }
   }
 
@@ -170,7 +144,7 @@ export class Supervisor {
     signal.throwIfAborted();
     if (this.#life !== undefined) return this.#life;
     if (this.#over.signal.aborted) throw new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT);
-    this.refuseIfResting(PATIENCE_MS);
+    this.#recovery.refuse(PATIENCE_MS);
     if (this.#starting === undefined) {
       this.#options.mayBegin?.();
       this.#starting = forgettable(this.#start().finally(() => this.#started()));
@@ -198,18 +172,13 @@ export class Supervisor {
     }
   }
 
-  /** Milliseconds until trying is worth it. */
-  get pauseMs(): number {
-    return this.#stopped?.stoppedMs() ?? this.#waitMs;
-  }
-
   /** Waits until trying again is worth it, but no shorter than this. */
   async pause(leastMs: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const stop = following(this.#over.signal);
     const forget = onAbort(signal, () => stop.abort(signal.reason));
     try {
-      await pause(Math.max(leastMs, this.pauseMs), stop.signal);
+      await pause(Math.max(leastMs, this.#recovery.pauseMs), stop.signal);
     } finally {
       forget();
       stop.forget();
@@ -218,7 +187,7 @@ export class Supervisor {
 
   async close(budgetMs?: number): Promise<void> {
     this.#over.abort(new LinkError("closed", `The end ${this.#options.name} is closed`, UNSENT));
-    clearTimeout(this.#idle);
+    this.#idle.close();
     for (const wake of [...this.#waiting]) wake();
     const starting: Promise<unknown> = this.#starting ?? Promise.resolve();
     // What has not begun is ended by whoever begins it.
@@ -238,7 +207,7 @@ export class Supervisor {
 
   async #start(): Promise<Life> {
     const { signal } = this.#over;
-    const waitMs = this.#waitMs;
+    const { waitMs } = this.#recovery;
     if (waitMs > 0) {
       await pause(waitMs, signal);
       this.#options.onState?.();
@@ -250,7 +219,7 @@ export class Supervisor {
       signal.throwIfAborted();
       life = await this.#options.open(signal);
     } catch (error) {
-      this.#fail(error, this.#options.stillbirths);
+      this.#fail(() => this.#recovery.notStarted(error));
       // That we ended it is no news of the end.
       throw signal.aborted ? (signal.reason as Error) : error;
     } finally {
@@ -261,15 +230,14 @@ export class Supervisor {
       throw signal.reason as Error;
     }
     this.#lives += 1;
-    if (this.#hasFailed) this.#again += 1;
-    this.#hasFailed = false;
+    this.#recovery.begun();
     this.#life = life;
-    if (!isProgram) this.#problem = undefined;
+    if (!isProgram) this.#recovery.problem = undefined;
     life.opened.ended(signal).catch((error: unknown) => this.#ended(life, error));
     for (const wake of [...this.#waiting]) wake();
     this.#options.onBegin?.(life, this.#lives > 1);
     this.#options.onState?.();
-    this.#rest();
+    this.#idle.used();
     return life;
   }
 
@@ -282,12 +250,12 @@ export class Supervisor {
   #missed(error: unknown): void {
     if (this.#options.restart !== undefined || this.#life === undefined || !(error instanceof LinkError)) return;
     const isAway = AWAY.has(error.kind) && !error.mayHaveRun;
-    if (isAway && error.message !== this.#problem) this.#fail(error);
+    if (isAway && error.message !== this.#recovery.problem) this.#fail(() => this.#recovery.died(error));
   }
 
   #reached(): void {
-    if (this.#options.restart !== undefined || this.#problem === undefined) return;
-    this.#problem = undefined;
+    if (this.#options.restart !== undefined || this.#recovery.problem === undefined) return;
+    this.#recovery.problem = undefined;
     this.#options.onState?.();
   }
 
@@ -295,43 +263,13 @@ export class Supervisor {
     if (this.#life !== life) return;
     this.#life = undefined;
     void this.#leave(life);
-    this.#fail(error);
+    this.#fail(() => this.#recovery.died(error));
   }
 
-  #fail(error: unknown, count: Restarts = this.#restarts): void {
+  #fail(note: () => void): void {
     if (this.#over.signal.aborted) return;
-    this.#problem = textOf(error);
-    this.#failure = error;
-    this.#hasFailed = true;
-    if (this.#options.restart !== undefined) count.failed();
+    note();
     this.#options.onState?.();
-  }
-
-  /** Throws where it rests after a failure, for longer than somebody wants to wait. */
-  refuseIfResting(patienceMs: number): void {
-    const rest = { stopped: this.#stopped, waitMs: this.#waitMs, failure: this.#failure };
-    if (rest.stopped !== undefined || rest.waitMs > patienceMs) throw resting(this.#options.name, rest);
-  }
-
-  /** One timer for many calls: it looks, when it fires, how long nobody has called. */
-  #rest(): void {
-    const { idleMs } = this.#options;
-    if (idleMs === 0 || this.#life === undefined) return;
-    this.#restingSince = performance.now();
-    this.#idle ??= unref(setTimeout(() => this.#look(), idleMs));
-  }
-
-  #look(): void {
-    this.#idle = undefined;
-    const { idleMs } = this.#options;
-    if (this.#life === undefined) return;
-    const isInUse = this.#calls > 0 || this.#options.isNeeded();
-    const leftMs = isInUse ? idleMs : this.#restingSince + idleMs - performance.now();
-    if (leftMs > 0) {
-      this.#idle = unref(setTimeout(() => this.#look(), leftMs));
-      return;
-    }
-    this.sleep();
   }
 
   /** Ends the session for now; whoever needs it begins another. */

@@ -1,7 +1,7 @@
 // An end at an address that is exchanged for one of the other style while its callers stay: it is asked anew what it
 // speaks, and calls go on. The end is written out here, in the answers that tell the styles apart.
 
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { end } from "../../src/chain/end.ts";
@@ -14,7 +14,7 @@ async function changingEnd(): Promise<{ url: string; speak(revision: string): vo
     response.writeHead(status, { "content-type": "application/json", "mcp-session-id": "one" });
     response.end(message === undefined ? "" : JSON.stringify({ jsonrpc: "2.0", ...message }));
   };
-  const server = createServer(async (request, response) => {
+  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks = (await request.toArray()) as Buffer[];
     if (request.method !== "POST") return answer(response, 405);
     const { id, method } = JSON.parse(Buffer.concat(chunks).toString("utf8")) as { id?: number; method: string };
@@ -41,7 +41,8 @@ async function changingEnd(): Promise<{ url: string; speak(revision: string): vo
     }
     state.ran += 1;
     answer(response, 200, { id, result: { content: [{ type: "text", text: state.revision }] } });
-  });
+  };
+  const server = createServer((request, response) => void take(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
     server.closeAllConnections();

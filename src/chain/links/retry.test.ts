@@ -9,7 +9,11 @@ import { McpError } from "../../protocol/errors.ts";
 import { TASK_WANTED } from "../../protocol/tasks.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
-import "../replaceable.ts";
+import { provide } from "../gateway.ts";
+import { Replaceable } from "../replaceable.ts";
+
+// Loaded before the clocks of these tests are stopped.
+provide(Replaceable);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());

@@ -6,7 +6,11 @@ import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
-import "../replaceable.ts";
+import { provide } from "../gateway.ts";
+import { Replaceable } from "../replaceable.ts";
+
+// Loaded before the clocks of these tests are stopped.
+provide(Replaceable);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
