@@ -13,6 +13,9 @@ import { DRAIN_MS, endAtSignal } from "./shutdown.ts";
 /** Whoever brings the token is one and the same, as far as anybody can tell. */
 const BEARER = "bearer of the token";
 
+/** After the end of input: what stands behind a gateway may have to be started first for what was asked. */
+export const GATEWAY_GRACE_MS = 2_500;
+
 export async function listen(handler: Closeable, options: ServeOptions): Promise<Serving> {
   const { http } = options;
   if (http === undefined) return serve(handler, options);

@@ -54,6 +54,15 @@ describe("run", () => {
     expect(said.err).toContain(`Connected to desk 1.2.3, revision ${revision}\n`);
   });
 
+  it("answers what was asked before its input ended, though the command had to be started for it", async () => {
+    const run = start(["--", ...DESK_COMMAND]);
+    const call = { method: "tools/call", params: { name: "arguments", arguments: { text: "last" } } };
+    const asked = [INITIALIZE, { jsonrpc: "2.0", id: 2, ...call }].map((one) => `${JSON.stringify(one)}\n`).join("");
+    run.process.stdin.end(asked);
+    expect(await run.exited).toBe(0);
+    expect(run.out).toContain("last");
+  });
+
   it("passes stderr on as it comes, and ends with its stdin, and all that it started too", async () => {
     const run = start(["--env", "GIVEN=by us", "--", ...DESK_COMMAND]);
     const call = (id: number, name: string, args = {}): string =>

@@ -16,7 +16,7 @@ import { failureOf, reporting } from "../failure.ts";
 import { parseFlags } from "../flags.ts";
 import { FRONT_FLAGS, FRONT_HELP, FRONT_NEEDS, frontOf, SIGNAL_HELP } from "../front-flags.ts";
 import { fitFor, isTerminal } from "../harmless.ts";
-import { announce, listen } from "../listening.ts";
+import { announce, GATEWAY_GRACE_MS, listen } from "../listening.ts";
 import type { Command } from "../main.ts";
 import { say } from "../output.ts";
 import { programName } from "../program.ts";
@@ -136,7 +136,8 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   const onNoise = (line: string): void => report.onNoise(name, line);
   const handler = chain().to(end(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
   // On a wire of its own nothing may be lost that the program and its client could say to each other without us.
-  const serving = await listen(handler, http === undefined ? { limits: { messageBytes: MESSAGE_BYTES } } : { http });
+  const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
+  const serving = await listen(handler, http === undefined ? onStdio : { http });
   const { url } = serving;
   if (url === undefined || http === undefined) return undefined;
   // Without its arguments: one of them may be a secret.

@@ -11,7 +11,7 @@ import { UsageError } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
 import { parseFlags } from "../flags.ts";
 import { FRONT_FLAGS, FRONT_HELP, FRONT_NEEDS, frontOf, saidOf, SIGNAL_HELP } from "../front-flags.ts";
-import { announce, listen, tokenBearer } from "../listening.ts";
+import { announce, GATEWAY_GRACE_MS, listen, tokenBearer } from "../listening.ts";
 import type { Command } from "../main.ts";
 import { loadHandler, moduleName, ownServing } from "../module.ts";
 import { keepStdio } from "../stdio-guard.ts";
@@ -103,7 +103,8 @@ async function run(args: readonly string[]): Promise<undefined> {
   // Not a moment earlier, or a module takes it that calls serve() itself. Over HTTP it is never left to others: the end
   // of input would be the end of a process that does not read it.
   if (isStdio) found.release();
-  const serving = await listen(handler, { ...connection, limits, ...(http === undefined ? undefined : { http }) });
+  const wire = http === undefined ? (isModule ? undefined : { graceMs: GATEWAY_GRACE_MS }) : { http };
+  const serving = await listen(handler, { ...connection, limits, ...wire });
   const { url } = serving;
   if (url === undefined || http === undefined) return;
   const tokenIn = found.hasToken ? path : undefined;
