@@ -8,7 +8,12 @@ import { parseArgs } from "node:util";
 import { createServer, serve } from "catenary";
 
 const { values } = parseArgs({
-  options: { revisions: { type: "string" }, fail: { type: "string" }, log: { type: "string" }, tool: { type: "string" } },
+  options: {
+    revisions: { type: "string" },
+    fail: { type: "string" },
+    log: { type: "string" },
+    tool: { type: "string" },
+  },
 });
 if (values.fail !== undefined && existsSync(values.fail)) {
   console.error("the program was told to fail");

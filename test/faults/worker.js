@@ -26,14 +26,14 @@ const properties = {
 
 const server = createServer({ name: "worker", version: "1" })
   .tool("work", { inputSchema: { type: "object", properties } }, async ({ text, ms, steps, ask, hold }, context) => {
-    tell(`ran ${process.pid} ${text}`);
+    tell(`ran ${process.pid} ${String(text)}`);
     for (let step = 1; step <= (steps ?? 0); step += 1) context.progress(step, steps, text);
     if (ms > 0) await after(ms);
     if (hold) await new Promise((resolve) => held.add(resolve));
-    if (!ask) return `${process.pid} ${text}`;
+    if (!ask) return `${process.pid} ${String(text)}`;
     const requestedSchema = { type: "object", properties: { answer: { type: "string" } } };
     const { content } = await context.ask.elicit({ message: text, requestedSchema });
-    return `${process.pid} ${content?.answer}`;
+    return `${process.pid} ${String(content?.answer)}`;
   })
   .tool("release", { inputSchema: { type: "object" } }, () => {
     for (const resolve of held) resolve();
