@@ -81,7 +81,7 @@ describe("our client and a server of others", { timeout: 20_000 }, () => {
   });
 
   it("does not take another revision than the one it was told to speak", async () => {
-    const message = expect.stringContaining(`The end does not speak ${EXCHANGE}: Method not found (-32601)`);
+    const message = expect.stringContaining(`does not speak ${EXCHANGE}: Method not found (-32601)`);
     await expect(connect(stage("sdk-1"), { revision: EXCHANGE })).rejects.toMatchObject({ kind: "protocol", message });
     // Told to take nothing but exchanges, SDK 2.x refuses the handshake.
     const refused = connect(stage("sdk-2", "late"), { revision: NEWEST_SESSION });
