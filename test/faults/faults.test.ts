@@ -12,7 +12,9 @@ const KILLS = 25;
 describe.runIf(canSee)("kill -9 of an end at any moment", { timeout: 120_000 }, () => {
   it.each([TRIALS[0]!, TRIALS.at(-1)!])("breaks no promise: $title", async (trial) => {
     const seed = randomInt(2 ** 31);
-    const { faults, kills, results, errors } = await tryOut(trial, KILLS, seed);
+    const { faults, kills, results, errors, struck } = await tryOut(trial, KILLS, seed);
+    // Told and not judged: how long it takes is for the command, which has the machine to itself.
+    console.warn(`${struck.length} calls were hit; the last was told after ${(struck.at(-1) ?? 0).toFixed(0)} ms`);
     expect({ seed, faults }).toEqual({ seed, faults: [] });
     expect(kills).toBe(KILLS);
     // Some calls were spared and some were hit, or nothing has been shown.

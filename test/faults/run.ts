@@ -13,6 +13,9 @@ if (!Number.isInteger(kills) || kills < TRIALS.length || !Number.isInteger(seed)
   process.exit(1);
 }
 
+/** What a call that was hit may have to wait for its error: measured here, and not in a test, where the machine is shared. */
+const BOUND_MS = 1_000;
+
 const at = (sorted: readonly number[], part: number): string =>
   (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(0);
 const spread = (sorted: readonly number[]): string =>
@@ -40,5 +43,7 @@ for (const [index, trial] of TRIALS.entries()) {
   show(report);
 }
 const struck = reports.flatMap((report) => report.struck).toSorted((a, b) => a - b);
+const late = struck.filter((ms) => ms > BOUND_MS).length;
 say(`     in all ${struck.length} calls were hit: ${spread(struck)}`);
-process.exitCode = reports.some(({ faults }) => faults.length > 0) ? 1 : 0;
+if (late > 0) say(`FAIL ${late} calls were answered later than a second after a kill`);
+process.exitCode = late > 0 || reports.some(({ faults }) => faults.length > 0) ? 1 : 0;
