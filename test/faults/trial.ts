@@ -14,6 +14,9 @@ import { judge, type Kill, type Verdict } from "./judge.ts";
 import { bearing, commandLine, processes, type Seen } from "../support/processes.ts";
 import { counted, countedFetch, Tally } from "./tally.ts";
 
+/** After so long without a kill, what the last one hit is answered, and the next call works. */
+const QUIET_MS = 1_000;
+
 export interface Trial {
   readonly title: string;
   /** `NAME=REVISIONS` of each end; several are merged. */
@@ -174,7 +177,7 @@ class Stage {
 
   /** Within the bound nobody is a zombie any more, and calls work. */
   async #look(): Promise<void> {
-    await after(BOUND_MS);
+    await after(QUIET_MS);
     for (const { pid } of this.#children().filter(({ state }) => state === "Z")) {
       this.#faults.push(`${pid} is a zombie a second after the last kill`);
     }
