@@ -14,6 +14,8 @@ import type { Life, Supervisor } from "./supervisor.ts";
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 /** The least pause before an end that could not be started is tried again. */
 const PAUSE_MS = 1_000;
+/** The same for one that is taken to live, and to which nothing can be said. */
+const BROKEN_MS = 100;
 
 interface Standing {
   readonly context: Context;
@@ -85,8 +87,9 @@ export class StandingListens {
   async #stand(request: Request, standing: Standing): Promise<Result> {
     const { signal } = standing.context;
     for (let isLost = false; ; isLost = true) {
+      let life: Life | undefined;
       try {
-        const life = await this.#life(standing);
+        life = await this.#life(standing);
         const context = joined(standing, isLost);
         return await this.#way(life, context)(request, context);
       } catch (error) {
@@ -94,6 +97,8 @@ export class StandingListens {
         if (!isLoss || standing.granted === undefined || signal.aborted) throw error;
       }
       if (this.#supervisor.state === "closed") return { resultType: "complete" };
+      // Its pipe may be broken before its end is known: to ask it again at once would leave no time to hear of that.
+      if (this.#supervisor.life === life) await this.#supervisor.pause(BROKEN_MS, signal).catch(() => undefined);
     }
   }
 

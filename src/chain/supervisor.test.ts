@@ -138,3 +138,36 @@ it("says of a call whether it may have run: not where nothing could be begun", a
   });
   await expect(call(begun, "tools/list")).rejects.toThrow("The end it failed: it exited");
 });
+
+it("does not ask an end again and again whose pipe is broken, until its death is known", async () => {
+  let asked = 0;
+  const opened: Opened = {
+    ...slowToEnd().life.opened,
+    handler: async (_request, context) => {
+      asked += 1;
+      if (asked === 1)
+        context.notify({
+          method: "notifications/subscriptions/acknowledged",
+          params: { notifications: { toolsListChanged: true } },
+        });
+      throw new LinkError("closed", "The pipe is broken");
+    },
+  };
+  const supervisor = supervise({ open: async () => ({ opened }) });
+  const stop = new AbortController();
+  const listens = new StandingListens(
+    supervisor,
+    async () => undefined,
+    ({ opened: { handler } }) => handler,
+    () => undefined,
+  );
+  const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
+  const listening = listens.listen(request, contextOf(stop.signal));
+  // That this comes back at all shows that the process is not held up.
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  expect(asked).toBeGreaterThan(1);
+  expect(asked).toBeLessThan(10);
+  stop.abort(new Error("enough"));
+  await expect(listening).rejects.toThrow("enough");
+  await supervisor.close(1);
+});

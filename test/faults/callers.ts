@@ -25,6 +25,8 @@ export interface Call {
   readonly text: string;
   readonly sentAt: number;
   answeredAt: number;
+  /** When its caller replied to what it was asked; 0 where it was asked nothing. */
+  repliedAt: number;
   outcome: "result" | "error" | "open";
   /** What the answer says: the process and the text, or the error. */
   words: string;
@@ -65,6 +67,8 @@ export class BusyCaller {
       if (isAgain) this.faults.push(`${message} was asked twice`);
       this.#asked.add(message);
       await after(this.#chance.next() * 20);
+      const call = this.calls.find(({ text }) => text === message);
+      if (call !== undefined) call.repliedAt = performance.now();
       return { action: "accept", content: { answer: message } };
     };
     this.#client = await connect(target, {
@@ -167,6 +171,7 @@ export class BusyCaller {
       text,
       sentAt: performance.now(),
       answeredAt: 0,
+      repliedAt: 0,
       outcome: "open",
       words: "",
     };

@@ -48,11 +48,11 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
       const kill = pid === undefined ? near.at(-1) : killOf.get(pid);
       if (kill === undefined) faults.push(`${call.text} failed, and nothing was killed: ${call.words}`);
       else {
-        // A call that was with its caller, who had been asked, is refused by the process that comes next.
-        (isForgotten(call) ? carried : struck).push(call.answeredAt - kill.at);
+        (isWithCaller(call, kill) ? carried : struck).push(call.answeredAt - kill.at);
         hit.add(kill);
       }
-      const isTold = call.words.includes(`The end ${call.end} `) || isForgotten(call);
+      // The process that comes next does not know what the one before had asked.
+      const isTold = call.words.includes(`The end ${call.end} `) || call.words.includes("requestState");
       if (!isTold) faults.push(`${call.text}: nobody is named by: ${call.words}`);
     }
   }
@@ -66,8 +66,9 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
   };
 }
 
-function isForgotten({ words }: Call): boolean {
-  return words.includes("requestState");
+/** In an exchange a call that asks is with its caller until that one replies, and comes back to the next process. */
+function isWithCaller({ style, repliedAt }: Call, { at }: Kill): boolean {
+  return style === "exchange" && repliedAt > at;
 }
 
 interface Told {
