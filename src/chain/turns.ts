@@ -50,11 +50,6 @@ export class Turns {
     for (const leave of [...this.#leaving]) leave();
   }
 
-  /** How many have a turn or wait for one. */
-  get length(): number {
-    return this.#waiting;
-  }
-
   /** Does the work when all before it is done; throws what the signal says if that comes first. */
   async take<T>(signal: AbortSignal, whose: string, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();

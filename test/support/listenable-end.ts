@@ -1,10 +1,40 @@
 // An end whose listens are in the hands of a test: it acknowledges, tells, ends and fails when it is told to.
 
 import type { Context } from "../../src/core/context.ts";
-import type { Params, Result } from "../../src/core/handler.ts";
+import { afterEach, beforeEach, vi } from "vitest";
+import type { Notification, Params, Result } from "../../src/core/handler.ts";
+import type { Desk } from "./desk.ts";
 import { type MadeEnd, madeEnd } from "./made-end.ts";
 
-export const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+export const UPDATED = "notifications/resources/updated";
+export const CHANGED = "notifications/tools/list_changed";
+
+export function listen(caller: Desk, filter: object): Promise<Result> {
+  return caller.call("subscriptions/listen", { notifications: filter });
+}
+
+export const acknowledged = (granted: object): Notification => ({
+  method: ACKNOWLEDGED,
+  params: { notifications: granted },
+});
+
+/** The clock of each test of a file is its own, and there is no chance in it. */
+export function stillClock(): void {
+  beforeEach(() => {
+    vi.useFakeTimers();
+    vi.spyOn(Math, "random").mockReturnValue(0.5);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
+}
+
+/** Lets everything happen that needs no time. */
+export const soon = async (): Promise<void> => {
+  await vi.advanceTimersByTimeAsync(0);
+};
 
 /** One listen at an end, in the hands of a test. */
 export interface Listening {

@@ -1,41 +1,22 @@
 // Ends that refuse a listen, fail in it, come late or come back: the others go on, and nothing that may have been missed
 // is hidden.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { LinkError } from "../../core/errors.ts";
-import type { Notification, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { type Desk, desk } from "../../../test/support/desk.ts";
-import { ACKNOWLEDGED, listenable } from "../../../test/support/listenable-end.ts";
+import { desk } from "../../../test/support/desk.ts";
+import {
+  acknowledged,
+  CHANGED,
+  listen,
+  listenable,
+  soon,
+  stillClock,
+  UPDATED,
+} from "../../../test/support/listenable-end.ts";
 import { merge } from "./merge.ts";
 
-const UPDATED = "notifications/resources/updated";
-const CHANGED = "notifications/tools/list_changed";
-
-function listen(caller: Desk, filter: object): Promise<Result> {
-  return caller.call("subscriptions/listen", { notifications: filter });
-}
-
-const acknowledged = (granted: object): Notification => ({
-  method: ACKNOWLEDGED,
-  params: { notifications: granted },
-});
-
-beforeEach(() => {
-  vi.useFakeTimers();
-  // No jitter.
-  vi.spyOn(Math, "random").mockReturnValue(0.5);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
-
-/** Lets everything happen that needs no time. */
-const soon = async (): Promise<void> => {
-  await vi.advanceTimersByTimeAsync(0);
-};
+stillClock();
 
 describe("ends that fail in a listen", () => {
   it("neither end it nor hide the others, and are told of when they are back", async () => {

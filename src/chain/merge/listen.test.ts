@@ -1,42 +1,23 @@
 // A listen at many ends: one acknowledgement, and events under merged names.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Notification, Result } from "../../core/handler.ts";
+import { describe, expect, it, vi } from "vitest";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/index.ts";
-import { type Desk, desk } from "../../../test/support/desk.ts";
-import { ACKNOWLEDGED, listenable } from "../../../test/support/listenable-end.ts";
+import { desk } from "../../../test/support/desk.ts";
+import {
+  acknowledged,
+  CHANGED,
+  listen,
+  listenable,
+  soon,
+  stillClock,
+  UPDATED,
+} from "../../../test/support/listenable-end.ts";
 import { madeEnd } from "../../../test/support/made-end.ts";
 import { merge } from "./merge.ts";
 
-const UPDATED = "notifications/resources/updated";
-const CHANGED = "notifications/tools/list_changed";
-
-function listen(caller: Desk, filter: object): Promise<Result> {
-  return caller.call("subscriptions/listen", { notifications: filter });
-}
-
-const acknowledged = (granted: object): Notification => ({
-  method: ACKNOWLEDGED,
-  params: { notifications: granted },
-});
-
-beforeEach(() => {
-  vi.useFakeTimers();
-  // No jitter.
-  vi.spyOn(Math, "random").mockReturnValue(0.5);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
-
-/** Lets everything happen that needs no time. */
-const soon = async (): Promise<void> => {
-  await vi.advanceTimersByTimeAsync(0);
-};
+stillClock();
 
 describe("a listen at many ends", () => {
   it("is acknowledged once, with the union of what all grant, before any event", async () => {
