@@ -74,23 +74,22 @@ export class Contexts {
   }
 
   call(signal: AbortSignal, wanted: Wanted, timeouts?: Context["timeouts"]): Context {
-    const logLevel = wanted.logLevel ?? this.level ?? (wanted.onLog === undefined ? undefined : "info");
+    const logLevel = this.#levelOf(wanted);
     return {
       revision: NEWEST.name,
       caller: this.#caller,
       signal,
       ...(logLevel === undefined ? undefined : { logLevel }),
       ...(timeouts === undefined ? undefined : { timeouts }),
-      notify: (notification) => this.hear(notification, wanted, logLevel),
+      notify: (notification) => this.hear(notification, wanted),
       ask: (question, options) => this.#ask(question, signal, options),
     };
   }
 
   /** Something came back that is no result. */
-  hear(notification: Notification, wanted: Wanted = {}, level: LogLevel | undefined = this.level): void {
+  hear(notification: Notification, wanted: Wanted = {}): void {
     const { method, params = {} } = notification;
-    // A session has one level for all its calls, so an end may say more than this call wants.
-    if (method === "notifications/message" && level !== undefined && rank(params["level"]) < rank(level)) return;
+    if (method === "notifications/message" && this.#isTooMuch(params["level"], wanted)) return;
     this.cache?.changed(notification);
     tell(this.#options.onNotification, notification);
     if (method === "notifications/message") {
@@ -99,6 +98,19 @@ export class Contexts {
       const { progressToken: _ours, _meta, ...progress } = params;
       tell(wanted.onProgress ?? this.#options.onProgress, progress as unknown as Progress);
     }
+  }
+
+  #levelOf(wanted: Wanted): LogLevel | undefined {
+    return wanted.logLevel ?? this.level ?? (wanted.onLog === undefined ? undefined : "info");
+  }
+
+  /**
+   * A session has one level for all its calls, so an end may say more than this call wants. What holds is the level of
+   * now: where the level was changed since the call began, another call's message may have come in its name.
+   */
+  #isTooMuch(level: unknown, wanted: Wanted): boolean {
+    const least = this.#levelOf(wanted);
+    return least !== undefined && rank(level) < rank(least);
   }
 
   /** Rejects as soon as nobody waits for the answer, whether or not the handler looks at its signal. */
