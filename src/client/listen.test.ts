@@ -129,6 +129,9 @@ describe("an end that is slow, silent or gone", () => {
     expect(await peer.until(({ method }) => method === "notifications/cancelled")).toMatchObject({
       params: { requestId: id },
     });
+    // The wire keeps one for all its requests.
+    expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
+    await client.close();
     expect(vi.getTimerCount()).toBe(0);
   });
 

@@ -1,30 +1,8 @@
 // Requests that came in and are not answered yet, by id: what a cancellation finds, and what has to end
-// with the connection. An id that is still in flight may not be used again. The abort signal of a call is
-// made only when somebody looks at it, because most calls never do.
+// with the connection. An id that is still in flight may not be used again.
 
+import { Stop } from "../core/stop.ts";
 import { idKey, type Id } from "../jsonrpc/message.ts";
-
-/** The end of a call's work: aborted once, for one reason; its signal is made on demand. */
-export class Stop {
-  #controller: AbortController | undefined;
-  #reason: unknown;
-  aborted = false;
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.aborted) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
-  }
-
-  abort(reason: unknown): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.#reason = reason;
-    this.#controller?.abort(reason);
-  }
-}
 
 /** One request in flight. `stop` ends the work for it; cancelling silences the answer as well. */
 export interface Flight {

@@ -34,6 +34,7 @@ export async function outcomeOf(
     return { jsonrpc: "2.0", id, error: front.fault(error, message) };
   } finally {
     flight.done = true;
+    flight.stop.release();
     flight.asking?.abort(new Error(ANSWERED));
   }
 }

@@ -1,6 +1,7 @@
 // Requests that we sent and that are not answered yet: ids, the way back, timeouts.
-// One timer serves all of them: a request costs a map entry, not a timer. A deadline is monotonic, moves
-// when progress comes in, and never moves past the hard cap. This file knows nothing of revisions.
+// One timer serves all of them, also those that come one after the other: a request costs a map entry, not a timer.
+// A deadline is monotonic, moves when progress comes in, and never moves past the hard cap. This file knows nothing of
+// revisions.
 
 import { LinkError } from "../core/errors.ts";
 import { Exact, type ResponseMessage } from "../jsonrpc/message.ts";
@@ -35,6 +36,8 @@ export class Pending {
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
+  /** Entries that have a deadline. */
+  #timed = 0;
 
   get size(): number {
     return this.#entries.size;
@@ -58,7 +61,11 @@ export class Pending {
     const answer = new Promise<Answer>((resolve, reject) => {
       this.#entries.set(id, { resolve, reject, idleMs: timeouts.idleMs, cap, onTimeout, what, deadline, held: 0 });
     });
-    if (deadline < this.#armedFor) this.#arm(deadline, now);
+    if (deadline !== Infinity) {
+      this.#timed += 1;
+      if (deadline < this.#armedFor) this.#arm(deadline, now);
+      else if (this.#timed === 1) this.#timer?.ref();
+    }
     return { id, answer };
   }
 
@@ -110,13 +117,18 @@ export class Pending {
 
   failAll(error: Error): void {
     for (const id of [...this.#entries.keys()]) this.fail(id, error);
+    this.#disarm();
   }
 
   #take(id: number): Entry | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
     this.#entries.delete(id);
-    if (this.#entries.size === 0) this.#disarm();
+    // The timer stays for the next request, which most likely comes before it fires; but it keeps nobody alive.
+    if (entry.cap !== Infinity || entry.idleMs > 0) {
+      this.#timed -= 1;
+      if (this.#timed === 0) this.#timer?.unref();
+    }
     return entry;
   }
 

@@ -9,6 +9,7 @@ import type { Context } from "../core/context.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
 import { attempt, forgettable } from "../core/promises.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { STOP } from "../core/stop.ts";
 import { unref } from "../core/unref.ts";
 import { ASKABLE, checkAsk } from "../protocol/asks.ts";
 import { isObject } from "../protocol/check.ts";
@@ -110,7 +111,8 @@ export class Rounds {
         return this.#park(id, run, request, call, inputRequests);
       },
     );
-    const context: Context = {
+    const context: Context = stop.lend({
+      [STOP]: stop,
       revision: call.revision,
       caller: call.caller,
       get signal() {
@@ -119,7 +121,7 @@ export class Rounds {
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
       notify: (notification) => run.notify(notification),
       ask: (question, options) => forgettable(ask(question, options)),
-    };
+    });
     const ask: Context["ask"] = async ({ method, params: given }, options) => {
       if (!ASKABLE.has(request.method)) {
         throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {

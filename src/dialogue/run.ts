@@ -5,8 +5,8 @@
 import { onAbort } from "../core/abort.ts";
 import type { AskOptions } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
+import type { Stop } from "../core/stop.ts";
 import type { Json } from "../protocol/revision.ts";
-import type { Stop } from "./in-flight.ts";
 import { ANSWERED } from "./outcome.ts";
 
 /** Questions that are put within this time go out together, in one round. */

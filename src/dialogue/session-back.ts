@@ -58,7 +58,7 @@ export class SessionBack implements Role {
     };
     const renewal = new SessionRenewal(begin, options.home.signal);
     this.#renewal = renewal;
-    const within: SessionRenewal["within"] = (work, signal) => renewal.within(work, signal);
+    const within: SessionRenewal["within"] = (work, whose) => renewal.within(work, whose);
     this.#changes = new SessionChanges(wire, within, () => this.#capabilities, options.home);
     this.handler = (request, context) => this.#handle(request, context);
     this.#tasks = new TaskBackDoor({
@@ -68,7 +68,7 @@ export class SessionBack implements Role {
       capabilities: () => this.#capabilities,
       offered: () => this.#terms.offered,
       plain: (request, context) => this.#plain(request, context),
-      send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how), context.signal),
+      send: (request, context, how) => this.#renewal.within(() => this.#send(request, context, how), context),
       enter: (caller) => this.#origins.enter(caller),
     });
     this.#questions = new EndQuestions({
@@ -134,7 +134,7 @@ export class SessionBack implements Role {
 
   async #plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    const answer = await this.#renewal.within(() => this.#send(request, context), context.signal);
+    const answer = await this.#renewal.within(() => this.#send(request, context), context);
     return this.#signed(this.#tasks.noted(method, this.revision.lift.result(method, answer)), context);
   }
 

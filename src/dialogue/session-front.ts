@@ -8,6 +8,7 @@ import type { Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { forgettable } from "../core/promises.ts";
+import { STOP, type Stoppable } from "../core/stop.ts";
 import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
@@ -239,12 +240,13 @@ export class SessionFront {
   #context(params: Params, inbound: Inbound, flight: Flight): Context {
     const progress = progressUnder(params._meta?.["progressToken"]);
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
-    return {
+    const { stop } = flight;
+    const context: Stoppable = {
+      [STOP]: stop,
       revision: this.#revision.name,
       caller: this.#callerOf(inbound),
-      ...(inbound.hangUp === undefined ? undefined : { hangUp: (retryMs: number) => inbound.hangUp?.(retryMs) }),
       get signal() {
-        return flight.stop.signal;
+        return stop.signal;
       },
       logLevel: this.#level,
       notify: (notification) => {
@@ -255,10 +257,13 @@ export class SessionFront {
       ask: (question, options) => {
         flight.asking ??= new AbortController();
         if (flight.done) flight.asking.abort(new Error(ANSWERED));
-        const signals = [flight.stop.signal, flight.asking.signal];
+        const signals = [stop.signal, flight.asking.signal];
         return forgettable(this.#questions.ask(question, { ...this.#asked(send), signals }, options));
       },
     };
+    // Set, not spread into the literal: that would be paid for by every call.
+    if (inbound.hangUp !== undefined) context.hangUp = (retryMs) => inbound.hangUp?.(retryMs);
+    return stop.lend(context);
   }
 
   /** What the wire proves of a caller, it proves of one message: nothing of that is taken over from the handshake. */

@@ -75,7 +75,7 @@ test("who goes while a session is begun anew does not wait for it, and has sent 
   const renewal = new SessionRenewal(() => new Promise(() => undefined), forever);
   const lost = (): Promise<never> => Promise.reject(new SessionLost("gone"));
   const leaving = new AbortController();
-  const outcomes = [renewal.within(lost, leaving.signal), renewal.within(lost, leaving.signal)];
+  const outcomes = [renewal.within(lost, leaving), renewal.within(lost, leaving)];
   for (const outcome of outcomes) outcome.catch(() => undefined);
   await vi.advanceTimersByTimeAsync(0);
   leaving.abort(new Error("enough"));

@@ -27,14 +27,14 @@ export class SessionRenewal {
    * Does the work in a session, and once more in the next if this one turns out to be lost. Who has gone by then does
    * not wait for it.
    */
-  async within<T>(work: () => Promise<T>, signal: AbortSignal = this.#over): Promise<T> {
-    if (this.#isLost) await this.#renewed(this.#count, signal);
+  async within<T>(work: () => Promise<T>, whose?: { readonly signal: AbortSignal }): Promise<T> {
+    if (this.#isLost) await this.#renewed(this.#count, whose?.signal ?? this.#over);
     const count = this.#count;
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
-      await this.#renewed(count, signal);
+      await this.#renewed(count, whose?.signal ?? this.#over);
       return work();
     }
   }

@@ -165,12 +165,12 @@ describe("a task", () => {
 
   it("whose result could not be fetched is asked for again", async () => {
     let fails = true;
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     const { end, start, get } = await desk({
       answer: ({ method }) => (method === "tasks/result" && fails ? silence : undefined),
     });
     const id = await start();
     end.finish(id, "completed", { result: TEXT });
-    vi.useFakeTimers();
     const looked = get(id).catch((error: unknown) => error);
     await vi.waitFor(() => expect(end.all("tasks/result")).toHaveLength(1));
     await vi.advanceTimersByTimeAsync(60_000);

@@ -5,6 +5,7 @@
 import type { Context } from "../core/context.ts";
 import { onAbort } from "../core/abort.ts";
 import { LinkError } from "../core/errors.ts";
+import { isStopped, onStop } from "../core/stop.ts";
 import { textOf } from "../core/text.ts";
 import type { Params } from "../core/handler.ts";
 import {
@@ -20,7 +21,7 @@ import {
 } from "../jsonrpc/message.ts";
 import { isObject } from "../protocol/check.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import type { Inbound, Transport } from "../transport/transport.ts";
+import type { Inbound, QuietLeave, SendOptions, Transport } from "../transport/transport.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
 
 /** A request of ours that is not answered yet. */
@@ -97,8 +98,7 @@ export class Wire {
     leaving?: Leaving,
   ): Promise<{ readonly [key: string]: unknown }> {
     if (this.#end !== undefined) throw unsent(this.#end);
-    const { signal } = context;
-    if (signal.aborted) throw cancelled(signal);
+    if (isStopped(context)) throw cancelled(context);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
     // The page on cancellation: `initialize` is never cancelled, nor in this way what makes a task.
@@ -108,16 +108,15 @@ export class Wire {
     };
     const { id, answer } = this.#pending.open(method, timeouts, (error) => cancel(error.message));
     const abort = (): void => {
-      if (this.#pending.fail(id, cancelled(signal))) cancel(reasonOf(signal));
+      if (this.#pending.fail(id, cancelled(context))) cancel(reasonOf(context));
     };
     this.calls.set(id, { id, method, context });
-    const forget = onAbort(signal, abort);
+    const forget = onStop(context, abort);
     try {
       // Whoever else is waited for, it is not the end that is late.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
-      const quiet = leaving === undefined ? undefined : { left: leaving.left.signal, over: leaving.over };
       this.#transport
-        .send({ jsonrpc: "2.0", id, method, params: params(id) }, { signal, onWait, ...(quiet && { quiet }) })
+        .send({ jsonrpc: "2.0", id, method, params: params(id) }, new Sending(context, onWait, leaving))
         .catch((error: unknown) => {
           this.#left.delete(id);
           this.#pending.fail(id, error as Error);
@@ -249,10 +248,31 @@ function unsent({ kind, message, cause }: LinkError): LinkError {
   return new LinkError(kind, message, { cause, mayHaveRun: false });
 }
 
-function reasonOf({ reason }: AbortSignal): string {
-  return textOf(reason);
+function reasonOf({ signal }: Context): string {
+  return textOf(signal.reason);
 }
 
-function cancelled(signal: AbortSignal): LinkError {
-  return new LinkError("cancelled", `Cancelled: ${reasonOf(signal)}`, { cause: signal.reason });
+function cancelled(context: Context): LinkError {
+  return new LinkError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
+}
+
+/** How a request is sent; a pipe never looks at its signal, so none is made for it. */
+class Sending implements SendOptions {
+  readonly onWait: (isWaiting: boolean) => void;
+  readonly #context: Context;
+  readonly #leaving: Leaving | undefined;
+
+  constructor(context: Context, onWait: (isWaiting: boolean) => void, leaving: Leaving | undefined) {
+    this.onWait = onWait;
+    this.#context = context;
+    this.#leaving = leaving;
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+
+  get quiet(): QuietLeave | undefined {
+    return this.#leaving && { left: this.#leaving.left.signal, over: this.#leaving.over };
+  }
 }

@@ -21,7 +21,7 @@ export interface SendOptions {
   /** Called with true while somebody else than the end is waited for (a person who signs in), with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
   /** For a request whose end is not told where its caller leaves it. */
-  readonly quiet?: QuietLeave;
+  readonly quiet?: QuietLeave | undefined;
 }
 
 export interface QuietLeave {

@@ -12,7 +12,7 @@ import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { ReplayStore, ReplayStream } from "../../transport/http/replay.ts";
 import { Refusal } from "../../transport/http/visit.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
+import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "./headers.ts";
 import { PostWay } from "./post-way.ts";
 import { SessionStreams } from "./session-streams.ts";
@@ -87,19 +87,11 @@ export class HttpSession implements Transport {
         this.#name(way);
         post.begin();
       });
-      this.#receive({
-        ...inboundOf(taken),
-        caller,
-        get gone() {
-          return post.gone ? AbortSignal.abort() : NEVER_GONE;
-        },
-        reply: async (message, options) => {
-          if (this.#learn(message)) this.#name(way);
-          post.reply(message, options?.last === true);
-        },
-        drop: () => post.drop(),
-        hangUp: (retryMs) => post.hangUp(retryMs),
-      });
+      const reply: Inbound["reply"] = async (message, options) => {
+        if (this.#learn(message)) this.#name(way);
+        post.reply(message, options?.last === true);
+      };
+      this.#receive(new PostInbound(taken, caller, post, reply));
     });
   }
 
@@ -151,5 +143,36 @@ export class HttpSession implements Transport {
     if (this.#named || way.begun) return;
     this.#named = true;
     way.headers = { ...way.headers, [SESSION_HEADER]: this.id };
+  }
+}
+
+/** A class, because a literal with a getter would be paid for by every call. */
+class PostInbound implements Inbound {
+  readonly kind: Inbound["kind"];
+  readonly message?: Message;
+  readonly batch?: readonly BatchItem[];
+  readonly caller: Partial<Caller>;
+  readonly reply: Inbound["reply"];
+  readonly #post: PostWay;
+
+  constructor(taken: Taken, caller: Partial<Caller>, post: PostWay, reply: Inbound["reply"]) {
+    this.kind = taken.kind;
+    if (taken.kind === "message") this.message = taken.message;
+    else this.batch = taken.items;
+    this.caller = caller;
+    this.reply = reply;
+    this.#post = post;
+  }
+
+  get gone(): AbortSignal {
+    return this.#post.gone ? AbortSignal.abort() : NEVER_GONE;
+  }
+
+  drop(): void {
+    this.#post.drop();
+  }
+
+  hangUp(retryMs: number): void {
+    this.#post.hangUp(retryMs);
   }
 }

@@ -1,0 +1,52 @@
+// A context's end, told with and without its signal.
+
+import { expect, it } from "vitest";
+import { isStopped, onStop, Stop, STOP, type Stoppable } from "./stop.ts";
+
+function lent(stop: Stop): { context: Stoppable; looked: () => number } {
+  let looks = 0;
+  const context: Stoppable = {
+    [STOP]: stop,
+    revision: "",
+    caller: { capabilities: {} },
+    get signal() {
+      looks += 1;
+      return stop.signal;
+    },
+    notify: () => undefined,
+    ask: () => Promise.reject(new Error("nobody")),
+  };
+  stop.lend(context);
+  return { context, looked: () => looks };
+}
+
+it("tells whoever watches, once, and makes no signal for that", () => {
+  const stop = new Stop();
+  const { context, looked } = lent(stop);
+  const told: string[] = [];
+  onStop(context, () => told.push("kept"));
+  onStop(context, () => told.push("taken back"))();
+  expect(isStopped(context)).toBe(false);
+  stop.abort(new Error("enough"));
+  stop.abort(new Error("again"));
+  expect(isStopped(context)).toBe(true);
+  expect(told).toEqual(["kept"]);
+  expect(looked()).toBe(0);
+  expect(context.signal.reason).toEqual(new Error("enough"));
+});
+
+it("goes by the signal of a copy, which may be another", () => {
+  const stop = new Stop();
+  const { context } = lent(stop);
+  const own = new AbortController();
+  const copy = { ...context, signal: own.signal };
+  const told: string[] = [];
+  onStop(copy, () => told.push("copy"));
+  onStop({ ...context }, () => told.push("same signal"));
+  own.abort();
+  expect(isStopped(copy)).toBe(true);
+  expect(isStopped(context)).toBe(false);
+  expect(told).toEqual(["copy"]);
+  stop.abort(undefined);
+  expect(told).toEqual(["copy", "same signal"]);
+});

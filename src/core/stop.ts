@@ -1,0 +1,74 @@
+// The end of a call's work, and who is told of it. A signal is dear, and most calls are never aborted: it is made when
+// somebody looks at it, and our own code is told without one. A context carries its stop under a symbol; a copy of the
+// context carries it too, but may have another signal, so the stop counts for the one context that it was lent to.
+
+import { onAbort } from "./abort.ts";
+import type { Context } from "./context.ts";
+
+export const STOP: unique symbol = Symbol("catenary.stop");
+
+/** A context whose signal is made on demand. */
+export type Stoppable = Context & { readonly [STOP]?: Stop };
+
+/** Aborted once, for one reason. */
+export class Stop {
+  aborted = false;
+  #controller: AbortController | undefined;
+  #reason: unknown;
+  #acts: Set<() => void> | undefined;
+  #borrower: Context | undefined;
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+    for (const act of this.#acts ?? []) act();
+    this.#acts = undefined;
+  }
+
+  /** The context whose signal is this stop's. */
+  lend(context: Stoppable): Context {
+    this.#borrower = context;
+    return context;
+  }
+
+  /** The call is answered: what its caller sent need not be kept for as long as this is. */
+  release(): void {
+    this.#borrower = undefined;
+  }
+
+  isOf(context: Context): boolean {
+    return this.#borrower === context;
+  }
+
+  /** `act` must be a function of its own. */
+  watch(act: () => void): () => void {
+    const acts = (this.#acts ??= new Set());
+    acts.add(act);
+    return () => void acts.delete(act);
+  }
+}
+
+function stopOf(context: Stoppable): Stop | undefined {
+  const stop = context[STOP];
+  return stop?.isOf(context) === true ? stop : undefined;
+}
+
+/** Whether nobody wants the result any more. */
+export function isStopped(context: Context): boolean {
+  return (stopOf(context) ?? context.signal).aborted;
+}
+
+/** Calls `act`, a function of its own, once when the context's signal is aborted; returns how to take that back. */
+export function onStop(context: Context, act: () => void): () => void {
+  return stopOf(context)?.watch(act) ?? onAbort(context.signal, act);
+}
