@@ -15,14 +15,14 @@ try {
 } catch (error) {
   // The port is taken, or PORT is none.
   if (!(error instanceof LinkError || error instanceof TypeError)) throw error;
-  console.error(`${error.message}\nAnother port is chosen so: PORT=${(port || 3000) + 1} npm start`);
+  console.error(`${error.message}\nAnother port is chosen so: PORT=${(port || 3000) + 1} node examples/board/main.js`);
   process.exit(1);
 }
+
+// The first signal lets calls finish; a second one ends the process at once.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void front.close());
 
 console.log(bold(`The board is at ${front.url}`));
 for (const [title, command] of Object.entries(commandsFor(front.url)))
   console.log(`\n${bold(`# ${title}`)}\n${command}`);
 console.log(`\n${bold("# Ctrl-C ends it")}`);
-
-// The first signal lets calls finish; a second one ends the process at once.
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void front.close());
