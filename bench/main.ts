@@ -8,6 +8,7 @@ import { echoCosts } from "./echo.ts";
 import { framingCosts } from "./framing.ts";
 import { httpCosts } from "./http.ts";
 import { importCosts } from "./import.ts";
+import { liveCosts } from "./live.ts";
 
 export interface Figure {
   readonly name: string;
@@ -28,6 +29,7 @@ const MEASURES = {
   http: httpCosts,
   client: clientCosts,
   chain: chainCosts,
+  live: liveCosts,
 };
 
 const words = process.argv.slice(2).filter((word) => word !== "--json");

@@ -1,9 +1,12 @@
 // What people write as options of HTTP by mistake, and the sentence that each mistake gets. Nothing is listened on.
 
 import { describe, expect, it } from "vitest";
+import { chain } from "./chain/chain.ts";
 import type { Handler } from "./core/handler.ts";
+import { LIVE } from "./core/live.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
 import { serve } from "./serve.ts";
+import { bearer } from "./server/bearer.ts";
 
 const handler: Handler = async () => ({});
 const attempt = (options: unknown): Promise<unknown> => serve(handler, options as never);
@@ -86,5 +89,34 @@ describe.each([
 
   it("takes its names as lists only", () => {
     expect(() => mount(handler, { allowedHosts: "notes.example.com" as never })).toThrow("must be a list");
+  });
+});
+
+describe("a handler that evaluates code", () => {
+  const live: Handler = async () => ({});
+  Object.defineProperty(live, LIVE, { value: true });
+  const gateway = chain().to({ js: live, other: handler });
+  const sentence =
+    /^What is served evaluates code, .*: give `auth`, such as bearer.*, or `auth: false` to let everybody/;
+
+  const post = (headers: Record<string, string> = {}): Request =>
+    new Request("http://localhost/mcp", { method: "POST", headers, body: "" });
+
+  it("is not served over HTTP to everybody, unless somebody says so", async () => {
+    await expect(serve(live, { http: { port: 0 } })).rejects.toThrow(sentence);
+    await expect(serve(gateway, { http: { port: 0 } })).rejects.toThrow(TypeError);
+    expect(() => nodeHandler(gateway)).toThrow(sentence);
+    expect(() => fetchHandler(live)).toThrow(sentence);
+    const open = fetchHandler(gateway, { auth: false });
+    expect((await open(post())).status).toBe(415);
+    await open.close();
+  });
+
+  it("is served to those who say who they are", async () => {
+    const auth = bearer({ verify: (token) => (token === "right" ? { principal: "ada" } : undefined) });
+    const closed = fetchHandler(live, { auth });
+    expect((await closed(post())).status).toBe(401);
+    expect((await closed(post({ authorization: "Bearer right" }))).status).toBe(415);
+    await closed.close();
   });
 });

@@ -2,12 +2,18 @@
 // empty would otherwise be passed over, and a server would listen where nobody meant it to. Limits, names and
 // authenticators are looked at where they are used.
 
+import type { Authenticator } from "./core/authenticator.ts";
 import { textOf } from "./core/text.ts";
 import type { HttpFrontOptions } from "./dialogue/http/options.ts";
 import type { ConnectionOptions } from "./dialogue/serve.ts";
 
 /** A front that somebody else's server calls. */
-export interface MountOptions extends HttpFrontOptions {
+export interface MountOptions extends Omit<HttpFrontOptions, "auth"> {
+  /**
+   * Asks callers who they are; without it anybody may call. A handler that evaluates code is not served without it,
+   * unless it is `false`: then whoever reaches the port may run what they like on this machine.
+   */
+  readonly auth?: Authenticator | false;
   /**
    * Names that we may be called by, `name` or `name:port`; `localhost`, `127.0.0.1` and `[::1]` always are. A page in
    * a browser can be made to call any name that leads here, so a name that is not listed is refused.

@@ -1,4 +1,4 @@
-// The board, as `npm start` starts it: it says where it is, every command that it prints does what it says when it is
+// The board, as people start it: it says where it is, every command that it prints does what it says when it is
 // pasted into a shell, a port that is taken is told, and a signal ends it.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
@@ -95,7 +95,9 @@ describe("examples/board", () => {
     expect({ code, err: second.err }).toEqual({
       code: 1,
       err: expect.stringMatching(
-        new RegExp(`^Port ${port} on 127\\.0\\.0\\.1 is in use: .*\\n.*PORT=${Number(port) + 1} npm start\\n$`),
+        new RegExp(
+          `^Port ${port} on 127\\.0\\.0\\.1 is in use: .*\\n.*PORT=${Number(port) + 1} node examples/board/main\\.js\\n$`,
+        ),
       ) as string,
     });
   });
@@ -106,7 +108,7 @@ describe("examples/board", () => {
     expect({ code, err: second.err }).toEqual({
       code: 1,
       err: expect.stringMatching(
-        /^serve\(\): http\.port must be a whole number .*\n.*PORT=3001 npm start\n$/,
+        /^serve\(\): http\.port must be a whole number .*\n.*PORT=3001 node examples\/board\/main\.js\n$/,
       ) as string,
     });
   });

@@ -5,6 +5,7 @@
 import type { ConnectOptions, Target } from "../client/connect.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
+import { isLive, LIVE } from "../core/live.ts";
 import type { Transport } from "../transport/transport.ts";
 import type { Reached } from "./end-making.ts";
 import type { EndStatus } from "./end-status.ts";
@@ -53,6 +54,8 @@ export interface EndOptions extends Pick<
 }
 
 export interface End extends Handler {
+  /** It evaluates what callers send. */
+  [LIVE]?: true;
   /** Says what errors call it, where nobody has said so before. */
   called(name: string): void;
   status(): EndStatus;
@@ -95,6 +98,7 @@ function pooled(target: Exclude<EndTarget, Handler>, options: EndOptions): End {
 function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> | void }): End {
   let isClosed = false;
   const handler: End = (request, context) => target(request, context);
+  if (isLive(target)) handler[LIVE] = true;
   handler.called = () => undefined;
   handler.status = () => ({
     state: isClosed ? "closed" : "running",

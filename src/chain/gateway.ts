@@ -5,6 +5,7 @@
 import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
+import { isLive, LIVE } from "../core/live.ts";
 import { within } from "../core/within.ts";
 import type { EndStatus } from "./end-status.ts";
 import { checkLink, hold, letGo, missing, place, type Place } from "./link-places.ts";
@@ -58,6 +59,7 @@ export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): 
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
   };
   return Object.defineProperties(gateway, {
+    [LIVE]: { value: [...ends.values()].some(isLive) },
     // As an end of another chain: what it stands in front of is called what it is called itself.
     called: {
       value: (name: string): void => {

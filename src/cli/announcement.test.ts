@@ -27,6 +27,31 @@ describe("what is said when it is ready", () => {
     expect(warningLines({ host: "0.0.0.0", tokenIn: "catenary.json" })).toEqual([]);
   });
 
+  it("is the token itself where it was made for this run, and that it is told once", () => {
+    const made = { ...ready("0.0.0.0"), token: "made-token" };
+    const [, entry = "", remark] = readyLines(made);
+    expect(JSON.parse(entry.slice(entry.indexOf("{")))).toEqual({
+      mcpServers: {
+        notes: {
+          type: "http",
+          url: "http://127.0.0.1:3000/mcp",
+          headers: { Authorization: "Bearer made-token" },
+        },
+      },
+    });
+    expect(remark).toBe("The token is for this run, and is told once: whoever has it can run code here.");
+    expect(warningLines(made)).toEqual([]);
+  });
+
+  it.each([
+    ["127.0.0.1", "every program on this machine"],
+    ["0.0.0.0", "whoever reaches 0.0.0.0"],
+  ])("warns on %s where anybody may evaluate code", (host, who) => {
+    const text = warningLines({ host, isOpen: true }).join(" ");
+    expect(text).toContain(`nobody is asked for a token: ${who} can run what it likes in your name`);
+    expect(text).toContain("Leave out --no-token");
+  });
+
   it.each(["127.0.0.1", "127.8.8.8", "localhost", "::1"])("warns of nothing on %s", (host) => {
     expect(warningLines(ready(host))).toEqual([]);
   });

@@ -23,6 +23,12 @@ export async function configPath(named: string | undefined, command: string): Pr
   );
 }
 
+/** The same, and undefined where none is named and none stands here. */
+export async function configHere(named: string | undefined, command: string): Promise<string | undefined> {
+  const isNone = named === undefined && (await stat(CONFIG).catch(() => undefined)) === undefined;
+  return isNone ? undefined : configPath(named, command);
+}
+
 /** Whether a file is a config: by its name, or else by how it begins. What is not there is none. */
 export async function isConfig(path: string): Promise<boolean> {
   const extension = extname(path).toLowerCase();

@@ -15,12 +15,21 @@ export const FRONT_FLAGS = {
   json: { type: "boolean" },
 } as const;
 
+/** Of the commands that may serve what evaluates code. */
+export const TOKEN_FLAGS = { "no-token": { type: "boolean" } } as const;
+
 /** For parseFlags. */
 export const FRONT_NEEDS: { readonly http: string } = { http: `an address: ${FORMS}` };
 
 export const FRONT_HELP = `  --path PATH            the path of the endpoint; /mcp
   --allow-host NAME      a name in the Host header that is answered to; may be given several times
   --allow-origin ORIGIN  a web page's origin, such as https://app.example, that may call; likewise
+`;
+
+export const TOKEN_HELP = `  --no-token             let callers evaluate code without a token; it is warned of
+
+Where code can be evaluated, in live sessions, callers over HTTP must bring a token. It is that of
+the config, under "listen", or one that is made at the start, and told once with a client's entry.
 `;
 
 export const SIGNAL_HELP = `  SIGTERM and SIGINT close it: calls that are under way have 30 s; a second signal ends it at once.
@@ -46,6 +55,11 @@ export function endpointOf(values: FrontValues): HttpOptions {
     ...(allowedHosts === undefined ? undefined : { allowedHosts }),
     ...(allowedOrigins === undefined ? undefined : { allowedOrigins }),
   };
+}
+
+/** Throws a UsageError where a token is spoken of and nobody could be asked for one. */
+export function checkTokenFlag(values: Values<typeof TOKEN_FLAGS>, isStdio: boolean): void {
+  if (values["no-token"] === true && isStdio) throw new UsageError("--no-token goes with --http HOST:PORT");
 }
 
 /** What a config says of a front, but for its token: that is for whoever asks callers for it. */

@@ -1,8 +1,10 @@
 // The gateway that a config describes, made ready for a command to serve: mistakes told by their places, inputs asked
 // for, and what happens to its ends reported while it runs.
 
+import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
 import { gatewayOf, type Config } from "../config/index.ts";
+import { liveEnd } from "../config/languages.ts";
 import { openConfig, telling } from "./config-file.ts";
 import type { EndReport } from "./end-report.ts";
 import { keepStdio } from "./stdio-guard.ts";
@@ -12,6 +14,13 @@ export interface OpenedGateway {
   readonly gateway: Gateway;
   /** Leaves stdin and stdout to whoever serves on them next. */
   readonly release: () => void;
+}
+
+/** What is served where there is no config: what a person reads of it, and what a client may call it. */
+export const NO_CONFIG = { what: "a live JavaScript session", name: "js" } as const;
+
+export async function openSession(): Promise<Gateway> {
+  return chain().to({ [NO_CONFIG.name]: await liveEnd("js", {}) });
 }
 
 /** `isWire` where stdin is a client's: then nobody is asked. */

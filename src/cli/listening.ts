@@ -1,17 +1,12 @@
-// A handler on its wire, as the commands serve it, and what goes wrong there in words for the person. With a token,
-// callers over HTTP must bring it.
+// A handler on its wire, as the commands serve it, and what goes wrong there in words for the person. Who is let in is
+// decided in admission.ts.
 
-import { createHash, timingSafeEqual } from "node:crypto";
-import type { Authenticator } from "../core/authenticator.ts";
 import { LinkError } from "../core/errors.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../serve.ts";
 import { readyLines, warningLines, type Ready } from "./announcement.ts";
 import { UnreachableError } from "./exit-codes.ts";
 import { say } from "./output.ts";
 import { DRAIN_MS, endAtSignal } from "./shutdown.ts";
-
-/** Whoever brings the token is one and the same, as far as anybody can tell. */
-const BEARER = "bearer of the token";
 
 /** After the end of input: what stands behind a gateway may have to be started first for what was asked. */
 export const GATEWAY_GRACE_MS = 2_500;
@@ -33,17 +28,7 @@ export function announce(serving: Serving, ready: Ready, json: object | undefine
   const [where = "", ...entry] = readyLines(ready);
   const lines = json === undefined ? [where, ...(ends === undefined ? [] : [ends]), ...entry] : [];
   for (const line of [...lines, ...warningLines(ready)]) say(line);
-  if (json !== undefined) process.stdout.write(`${JSON.stringify(json)}\n`);
-}
-
-/** Lets in whoever brings this token, and nobody else. */
-export async function tokenBearer(token: string): Promise<Authenticator> {
-  const { bearer } = await import("../server/bearer.ts");
-  const wanted = digest(token);
-  // Of digests, because the comparison takes equal lengths, and the length would be told by how long it takes.
-  return bearer({ verify: (given) => (timingSafeEqual(digest(given), wanted) ? { principal: BEARER } : undefined) });
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  if (json === undefined) return;
+  const { token } = ready;
+  process.stdout.write(`${JSON.stringify({ ...json, ...(token === undefined ? undefined : { token }) })}\n`);
 }

@@ -74,6 +74,13 @@ const COMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
   ],
   ["call", { summary: "call a tool", load: async () => (await import("./commands/call.ts")).callCommand }],
   ["read", { summary: "read a resource", load: async () => (await import("./commands/read.ts")).readCommand }],
+  [
+    "eval",
+    {
+      summary: "evaluate code in a live session of JavaScript or Common Lisp",
+      load: async () => (await import("./commands/eval.ts")).evalCommand,
+    },
+  ],
   ["prompt", { summary: "get a prompt", load: async () => (await import("./commands/prompt.ts")).promptCommand }],
 ]);
 

@@ -5,6 +5,7 @@
 import type { End } from "../chain/end.ts";
 import type { EndStatus } from "../chain/end-status.ts";
 import { LinkError } from "../core/errors.ts";
+import { isLive, LIVE } from "../core/live.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
 
 /** What is shorter is no secret, and stands in many a word by chance. */
@@ -52,6 +53,7 @@ export function concealedEnd(made: End, conceal: Conceal): End {
       throw concealed(error, conceal);
     }
   };
+  if (isLive(made)) handler[LIVE] = true;
   handler.called = (name) => made.called(name);
   handler.status = () => concealedStatus(made.status(), conceal);
   handler.close = (budgetMs) => made.close(budgetMs);

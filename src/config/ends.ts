@@ -18,6 +18,7 @@ import {
   objectOf,
   oneOf,
   readFields,
+  warnOfSeconds,
   warnOfStray,
   wrongKind,
   type Fields,
@@ -52,17 +53,12 @@ const RESTART = {
 } as const satisfies Fields;
 export const RESTART_FIELDS: Fields = RESTART;
 
-/** Some clients count in seconds. */
-const SUSPICIOUS_MS = 1_000;
-
 const timeouts = objectOf(TIMEOUT, "an object");
 
 const timeout: Reader<number | { readonly idleMs?: number; readonly totalMs?: number }> = (spot) => {
   if (spot.value.kind === "object") return timeouts(spot);
   const given = numberThat((ms) => ms >= 0, "a number of milliseconds, or {idleMs, totalMs}")(spot);
-  if (spot.value.kind === "number" && given !== undefined && given > 0 && given < SUSPICIOUS_MS) {
-    spot.warn(" is less than a second", `it is counted in milliseconds: write ${given}000 if seconds are meant`);
-  }
+  warnOfSeconds(spot, given);
   return given === undefined ? undefined : milliseconds(spot);
 };
 
@@ -205,7 +201,7 @@ function kindOfEntry(spot: Spot): Kind | undefined {
     problems.error(
       second.nameOffset,
       `${spot.way} has both ${kind.key} and ${other.key}`,
-      "keep the one by which it is reached",
+      other.beside?.[kind.key] ?? "keep the one by which it is reached",
     );
     return undefined;
   }

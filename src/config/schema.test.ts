@@ -13,6 +13,7 @@ import { COMMON_FIELDS, RESTART_FIELDS, TIMEOUT_FIELDS } from "./ends.ts";
 import { LIMIT_FIELDS, LISTEN_FIELDS } from "./front.ts";
 import { INPUT_FIELDS } from "./inputs.ts";
 import { KINDS } from "./kinds/index.ts";
+import { PERMISSION_FIELDS } from "./kinds/live.ts";
 import { MODULE_FIELDS } from "./links.ts";
 import { TOP_FIELDS } from "./read.ts";
 
@@ -41,6 +42,7 @@ describe("the schema has the names that the checker knows", () => {
     ["of a server", server, keys(COMMON_FIELDS, ...KINDS.map(({ fields }) => fields))],
     ["of its timeout", server?.properties?.["timeout"]?.anyOf?.[1], keys(TIMEOUT_FIELDS)],
     ["of its restart", server?.properties?.["restart"], keys(RESTART_FIELDS)],
+    ["of its permission", server?.properties?.["permission"]?.anyOf?.[1], keys(PERMISSION_FIELDS)],
     ["of listen", properties["listen"], keys(LISTEN_FIELDS)],
     ["of limits", properties["limits"], keys(LIMIT_FIELDS)],
     ["of a module that is a link", definitions["moduleLink"], keys(MODULE_FIELDS)],

@@ -47,14 +47,18 @@ export const text: Reader<string> = textThat(
   "write something, or leave it out",
 );
 
-export function oneOf<const T extends string>(choices: readonly T[]): Reader<T> {
+/** `advice` is what is said of another. */
+export function oneOf<const T extends string>(
+  choices: readonly T[],
+  advice: (given: string) => string | undefined = (given) => meant(given, choices),
+): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
   return (spot) => {
     const read = expanded(spot, `one of ${list}`);
     if (read === undefined || read.isOpen) return undefined;
     const choice = choices.find((known) => known === read.text);
     if (choice !== undefined) return choice;
-    return spot.error(` must be one of ${list}`, read.hidden.length > 0 ? undefined : meant(read.text, choices));
+    return spot.error(` must be one of ${list}`, read.hidden.length > 0 ? undefined : advice(read.text));
   };
 }
 
@@ -83,6 +87,15 @@ export const milliseconds: Reader<number> = numberThat(
   (given) => given >= 0 && given <= MOST_MS,
   `a number of milliseconds from 0 to ${MOST_MS}`,
 );
+
+/** Some clients count in seconds. */
+const SUSPICIOUS_MS = 1_000;
+
+/** Of what a person may have taken for seconds. */
+export function warnOfSeconds(spot: Spot, given: number | undefined): void {
+  if (spot.value.kind !== "number" || given === undefined || given <= 0 || given >= SUSPICIOUS_MS) return;
+  spot.warn(" is less than a second", `it is counted in milliseconds: write ${given}000 if seconds are meant`);
+}
 
 export function listOf<T>(reader: Reader<T>, wanted: string): Reader<readonly T[]> {
   return (spot) =>

@@ -7,8 +7,8 @@ import type { Context } from "./context.ts";
 
 export const STOP: unique symbol = Symbol("catenary.stop");
 
-/** A context whose signal is made on demand. */
-export type Stoppable = Context & { readonly [STOP]?: Stop };
+/** A context whose signal is made on demand, or one of a class that stands in front of such a one. */
+export type Stoppable = Context & { readonly [STOP]?: Stop; behind?(): Context };
 
 /** Aborted once, for one reason. */
 export class Stop {
@@ -46,7 +46,7 @@ export class Stop {
     this.#borrower = undefined;
   }
 
-  isOf(context: Context): boolean {
+  isOf(context: Pick<Context, "signal">): boolean {
     return this.#borrower === context;
   }
 
@@ -58,17 +58,20 @@ export class Stop {
   }
 }
 
-function stopOf(context: Stoppable): Stop | undefined {
-  const stop = context[STOP];
-  return stop?.isOf(context) === true ? stop : undefined;
+type Ending = Pick<Stoppable, "signal" | typeof STOP | "behind">;
+
+function stopOf(context: Ending): Stop | undefined {
+  const own: Ending = context.behind?.() ?? context;
+  const stop = own[STOP];
+  return stop?.isOf(own) === true ? stop : undefined;
 }
 
 /** Whether nobody wants the result any more. */
-export function isStopped(context: Context): boolean {
+export function isStopped(context: Ending): boolean {
   return (stopOf(context) ?? context.signal).aborted;
 }
 
 /** Calls `act`, a function of its own, once when the context's signal is aborted; returns how to take that back. */
-export function onStop(context: Context, act: () => void): () => void {
+export function onStop(context: Ending, act: () => void): () => void {
   return stopOf(context)?.watch(act) ?? onAbort(context.signal, act);
 }

@@ -4,11 +4,11 @@
 // No shell is ever between. What its output means is the transports' affair.
 
 import { spawn } from "node:child_process";
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import type { ChildProcess, ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { MARK_VARIABLE } from "./census.ts";
 import { Family } from "./family.ts";
 import { guard } from "./guardian.ts";
@@ -22,6 +22,8 @@ export interface ChildOptions {
   /** Added to our own environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** It reads from a socket at fd 3 and answers there; its stdin is empty. */
+  readonly channel?: true;
   /** How long it may take to end after the end of its input; 2000. */
   readonly stdinGraceMs?: number;
   /** How long it may take to end after SIGTERM; 2000. */
@@ -38,8 +40,11 @@ export interface Child {
   readonly pid: number;
   /** What its whole family bears in its environment, as (part of) the value of CATENARY_GROUP. */
   readonly mark: string;
+  /** The channel, where it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
+  /** At fd 3; undefined where it was not asked for. */
+  readonly channel: Duplex | undefined;
   /** The end of the process that was started; others of its family may live a moment longer. */
   readonly exited: Promise<Exit>;
   /** The same, but when nobody of its family is left and its stdout and stderr have been read to their ends. */
@@ -67,7 +72,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     const spawned = spawn(options.command, options.args ?? [], {
       // A group and session of its own: signals reach all of it, and the terminal's Ctrl-C none of it.
       detached: true,
-      stdio: "pipe",
+      stdio: options.channel === true ? ["ignore", "pipe", "pipe", "pipe"] : "pipe",
       env: { ...process.env, ...options.env, [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       windowsHide: true,
@@ -83,13 +88,15 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 function adopt(
-  spawned: ChildProcessWithoutNullStreams,
+  spawned: ChildProcess,
   pid: number,
   mark: string,
   options: ChildOptions,
   allGone: () => void,
 ): Child {
-  const { stdin, stdout, stderr } = spawned;
+  const channel = spawned.stdio[3] as Duplex | null | undefined;
+  const { stdout, stderr } = spawned as ChildProcessWithoutNullStreams;
+  const stdin = channel ?? (spawned as ChildProcessWithoutNullStreams).stdin;
   const tail = new Tail(TAIL_BYTES);
   const family = new Family(pid, mark);
   const graces = { stdinMs: options.stdinGraceMs ?? GRACE_MS, termMs: options.termGraceMs ?? GRACE_MS };
@@ -124,6 +131,7 @@ function adopt(
     mark,
     stdin,
     stdout,
+    channel: channel ?? undefined,
     exited,
     finished,
     stderrTail: () => tail.text(),

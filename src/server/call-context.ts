@@ -130,6 +130,11 @@ export class CallContext implements ToolContext {
     return this.#context.signal;
   }
 
+  /** For core/stop. On the prototype, so that a copy, whose signal may be another, does not have it. */
+  behind(): Context {
+    return this.#context;
+  }
+
   get notify(): (notification: Notification) => void {
     return (notification) => this.#context.notify(notification);
   }

@@ -106,9 +106,8 @@ describe("serve", () => {
     const said = await catenary(["call", "echo", "text=hi", "--", ...through], "", { cwd: folder });
     expect(said).toMatchObject({ code: 0, out: "hi\n" });
     rmSync(join(folder, "catenary.json"));
-    const none = await catenary(["serve"], "", { cwd: folder });
-    expect(none).toMatchObject({ code: 2, out: "" });
-    expect(none.err).toContain("There is no catenary.json here");
+    const none = await catenary(["serve", "other.json"], "", { cwd: folder });
+    expect(none).toMatchObject({ code: 2, out: "", err: "catenary: There is no config other.json\n" });
   });
 
   it("says of a module that never comes to its end that it does not", async () => {

@@ -21,7 +21,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   server: ["protocol", "core", "store"],
   client: ["dialogue", "transport", "protocol", "core", "store"],
   chain: ["client", ...BELOW_CLIENT],
-  live: ["server", "process", "protocol", "core", "store"],
+  live: ["server", "process", "modules", "protocol", "core", "store"],
   programs: ["server", "process", "protocol", "core", "store"],
   config: BELOW_CONSOLE,
   console: [...BELOW_CONSOLE, "config"],

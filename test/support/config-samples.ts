@@ -112,4 +112,17 @@ export const GOOD: readonly GoodSample[] = [
 }`,
     ends: ["notes", "mine", "web"],
   },
+  {
+    name: "live sessions",
+    text: `{
+  "mcpServers": {
+    "js": { "live": "javascript", "permission": true, "use": ["log"] },
+    "lisp": {
+      "live": "\${TONGUE:-lisp}", "program": "sbcl", "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "timeout": 60000,
+      "memory": "\${MEGABYTES:-1024}", "output": 5000, "printLength": 20, "printDepth": 4, "sessions": 3, "idle": 0
+    }
+  }
+}`,
+    ends: ["js", "lisp"],
+  },
 ];

@@ -3,9 +3,10 @@
 import { describe, expect, it } from "vitest";
 import { SAVE_FLAGS } from "../saving.ts";
 import { TARGET_FLAGS } from "../target.ts";
-import { FRONT_FLAGS } from "../front-flags.ts";
+import { FRONT_FLAGS, TOKEN_FLAGS } from "../front-flags.ts";
 import { callCommand } from "./call.ts";
 import { checkCommand } from "./check.ts";
+import { evalCommand } from "./eval.ts";
 import { promptCommand } from "./prompt.ts";
 import { promptsCommand } from "./prompts.ts";
 import { readCommand } from "./read.ts";
@@ -18,6 +19,7 @@ import { upCommand } from "./up.ts";
 const COMMON = Object.keys(TARGET_FLAGS);
 const SAVING = Object.keys(SAVE_FLAGS);
 const FRONT = Object.keys(FRONT_FLAGS);
+const TOKEN = Object.keys(TOKEN_FLAGS);
 
 function optionsIn(help: string): string[] {
   return [
@@ -43,11 +45,12 @@ describe("help", () => {
   });
 
   it.each([
-    ["up", upCommand, FRONT],
-    ["serve", serveCommand, [...FRONT, "stdio", "sequential"]],
+    ["up", upCommand, [...FRONT, ...TOKEN]],
+    ["serve", serveCommand, [...FRONT, ...TOKEN, "stdio", "sequential"]],
     ["run", runCommand, [...FRONT, "env", "cwd", "revision", "share"]],
     ["check", checkCommand, ["json"]],
-  ])("of %s, which serves or looks at what is served, is whole and true", (name, { help }, flags) => {
+    ["eval", evalCommand, ["file", "timeout", "json"]],
+  ])("of %s, which is about no target, is whole and true", (name, { help }, flags) => {
     expect(help).toMatch(new RegExp(`^Usage: catenary ${name} `));
     expect(optionsIn(help)).toEqual(flags.toSorted());
     expect(help.split("\n").filter((line) => line.length > 100)).toEqual([]);

@@ -30,7 +30,8 @@ const envValue: Reader<string> = (spot) => {
   return undefined;
 };
 
-const program: Reader<string> = (spot) => {
+/** A program by its name or its path. */
+export const program: Reader<string> = (spot) => {
   const read = textThat(
     (given) => given.trim() !== "" && !given.includes("\0"),
     " is no command",
@@ -44,10 +45,15 @@ function located(command: string, folder: string): string {
   return /[/\\]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command;
 }
 
+export const environment: Reader<Readonly<Record<string, string>>> = recordOf(
+  envValue,
+  'an object of texts, such as {"API_KEY": "${API_KEY}"}',
+);
+
 const FIELDS = {
   command: program,
   args: listOf(anyText, 'a list of texts, such as ["-y", "notes-mcp"]'),
-  env: recordOf(envValue, 'an object of texts, such as {"API_KEY": "${API_KEY}"}'),
+  env: environment,
   cwd: pathTo("folder", "warning"),
   envFile: pathTo("file", "error"),
   type: wireOf("stdio"),
@@ -68,7 +74,7 @@ export const command: Kind = kindOf(FIELDS, {
     return {
       kind: "command",
       about,
-      ...(!isOpen && { programAt: (spot.named("command") ?? spot).position }),
+      ...(!isOpen && { starts: { program: about, position: (spot.named("command") ?? spot).position } }),
       async reach() {
         const fromFile = envFile === undefined ? {} : await readEnv(envFile);
         const { envFile: _read, ...rest } = about;

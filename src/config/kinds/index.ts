@@ -3,6 +3,7 @@
 import { address } from "./address.ts";
 import { command } from "./command.ts";
 import type { Kind } from "./kind.ts";
+import { live } from "./live.ts";
 import { module } from "./module.ts";
 
-export const KINDS: readonly Kind[] = [command, address, module];
+export const KINDS: readonly Kind[] = [command, address, module, live];

@@ -2,6 +2,7 @@
 // reached. One more kind costs its file and a line in kinds/index.ts; nothing else knows how many there are.
 
 import type { EndOptions, EndTarget } from "../../chain/end.ts";
+import type { Command } from "../../client/command.ts";
 import type { Position } from "../problems.ts";
 import type { Fields, Read } from "../shape.ts";
 import type { Spot } from "../spot.ts";
@@ -12,12 +13,19 @@ export interface Reach {
   readonly options?: EndOptions;
 }
 
+export interface Starts {
+  readonly program: Command;
+  readonly position: Position;
+  /** What to do where it is not there; otherwise what is said of any program. */
+  readonly hint?: string;
+}
+
 /** An end as it was read: `about` is the data, for those who show it; it may hold secrets. */
 export interface Found {
   readonly kind: string;
   readonly about: Readonly<Record<string, unknown>>;
-  /** Of a program: where it is named; not where an input must be asked for first. */
-  readonly programAt?: Position;
+  /** The program that it takes, and where that is named; absent where an input must be asked for first. */
+  readonly starts?: Starts;
   /** Fails with a sentence that says what is missing. */
   reach(): Promise<Reach>;
 }
@@ -28,6 +36,8 @@ export interface Kind {
   /** For a person: what is written there. */
   readonly purpose: string;
   readonly fields: Fields;
+  /** What to say where the name of another kind stands beside its own, by that name. */
+  readonly beside?: Readonly<Record<string, string>>;
   /** Looks at what belongs together, and says how it is reached; undefined where it is told that it cannot be. */
   found(read: Readonly<Record<string, unknown>>, spot: Spot): Found | undefined;
 }
@@ -38,6 +48,7 @@ export function kindOf<F extends Fields>(
   kind: {
     readonly key: keyof F & string;
     readonly purpose: string;
+    readonly beside?: Readonly<Record<string, string>>;
     found(read: Read<F>, spot: Spot): Found | undefined;
   },
 ): Kind {

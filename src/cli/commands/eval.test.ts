@@ -1,0 +1,37 @@
+// Command lines of `catenary eval` that are wrong: refused in one sentence, before anything is started. What it does with
+// those that are right is played in test/cli.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { evalCommand } from "./eval.ts";
+
+let said = "";
+beforeEach(() => {
+  said = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => (said += String(text)) !== "");
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("eval", () => {
+  it.each([
+    [[], 1, "eval needs a LANGUAGE: js, javascript, lisp"],
+    [["lsip", "1"], 1, "There is no language lsip; did you mean lisp?"],
+    [["SBCL", "1"], 1, "There is no language SBCL; did you mean lisp?"],
+    [["TypeScript", "1"], 1, "There is no language TypeScript; did you mean js?"],
+    [["cobol", "1"], 1, "There is no language cobol; there are js, javascript, lisp"],
+    [["js"], 1, "eval needs CODE, - for stdin, or --file PATH"],
+    [["js", "1", "+", "1"], 1, "eval takes one CODE: put it in quotes, as in catenary eval js 'CODE'"],
+    [["js", "1", "--file", "x.js"], 1, "CODE or --file PATH: one of them, not both"],
+    [["js", "1", "--timeout", "soon"], 1, "--timeout soon is no number of seconds from 0 to "],
+    [["js", "1", "--timeout=-1"], 1, "--timeout -1 is no number of seconds"],
+    [["js", "1", "--timout", "1"], 1, "There is no option --timout; did you mean --timeout?"],
+    [["js", "--file"], 1, "--file needs the path of a file"],
+    [["js", "--file", "/no/such/file.js"], 2, "There is no file /no/such/file.js"],
+    [["js", "--file", "/"], 1, "/ cannot be read: "],
+  ])("%j ends with %i", async (args, code, words) => {
+    expect(await evalCommand.run(args)).toBe(code);
+    expect(said).toContain(`catenary: ${words}`);
+    expect(said.trimEnd().split("\n\n")[0]).not.toContain("\n");
+  });
+});

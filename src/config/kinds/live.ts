@@ -1,0 +1,115 @@
+// An end that is a language: live sessions that evaluate what callers send, each in a process of its own. Here is what a
+// config may say of them; the live room is loaded when the config is used, by the configs that have such an end.
+
+import { resolve } from "node:path";
+import { LANGUAGE_NAMES, liveEnd, nearLanguage } from "../languages.ts";
+import {
+  contents,
+  flag,
+  listOf,
+  milliseconds,
+  numberThat,
+  objectOf,
+  oneOf,
+  pathTo,
+  text,
+  warnOfSeconds,
+  wrongKind,
+  type Fields,
+  type Read,
+  type Reader,
+} from "../shape.ts";
+import { environment, program } from "./command.ts";
+import { kindOf, type Kind } from "./kind.ts";
+
+const language = oneOf(LANGUAGE_NAMES, (given) => {
+  const near = nearLanguage(given);
+  return near && `did you mean ${near}?`;
+});
+
+const evaluationMs: Reader<number> = (spot) => {
+  const given = milliseconds(spot);
+  warnOfSeconds(spot, given);
+  return given;
+};
+
+const count = (of = ""): Reader<number> =>
+  numberThat((given) => Number.isSafeInteger(given) && given > 0, `a whole number${of} above 0`);
+
+/** With less a session does not come to run. */
+const LEAST_MB = 64;
+
+const paths = listOf((spot) => {
+  const path = text(spot);
+  return path === undefined ? undefined : resolve(spot.reading.folder, path);
+}, 'a list of paths, such as ["./data"]');
+
+const PERMISSION = { read: paths, write: paths, childProcess: flag, net: flag } as const satisfies Fields;
+export const PERMISSION_FIELDS: Fields = PERMISSION;
+
+const permissions = objectOf(PERMISSION, "an object");
+const permission: Reader<boolean | Read<typeof PERMISSION>> = (spot) => {
+  if (spot.value.kind === "object") return permissions(spot);
+  return spot.value.kind === "boolean"
+    ? flag(spot)
+    : wrongKind(spot, "true, false, or {read, write, childProcess, net}");
+};
+
+const FIELDS = {
+  live: language,
+  timeout: evaluationMs,
+  memory: numberThat(
+    (given) => Number.isSafeInteger(given) && given >= LEAST_MB,
+    `whole megabytes, ${LEAST_MB} or more`,
+  ),
+  output: count(" of characters"),
+  printLength: count(),
+  printDepth: count(),
+  sessions: count(),
+  idle: milliseconds,
+  cwd: pathTo("folder", "warning"),
+  env: environment,
+  program,
+  permission,
+} as const satisfies Fields;
+
+const ADVICE = {
+  lisp: 'install it, by apt-get install sbcl or brew install sbcl, or give its path as "program"',
+  js: 'give the path of a node as "program", or leave it out',
+} as const;
+
+export const live: Kind = kindOf(FIELDS, {
+  key: "live",
+  purpose: "a language whose sessions evaluate code",
+  // A client that reads the same file would start the command, and speak with it.
+  beside: { command: "the program that a live session runs is named by program" },
+  found({ live: name, ...read }, spot) {
+    if (name === undefined) return undefined;
+    const isLisp = name === "lisp";
+    const fence = spot.named("permission");
+    if (isLisp && fence !== undefined) {
+      const { problems } = spot.reading;
+      problems.warn(fence.nameOffset, `${fence.way} is passed over`, "only JavaScript sessions have it");
+    }
+    const settings = { ...read, cwd: read.cwd ?? spot.reading.folder };
+    const file = read.program ?? (isLisp ? "sbcl" : undefined);
+    const at = spot.named("program") ?? spot.named("live") ?? spot;
+    const isOpen = ["program", "cwd"].some((key) => {
+      const named = spot.named(key);
+      return named !== undefined && contents(named).isOpen;
+    });
+    return {
+      kind: "live",
+      about: { live: name, ...settings },
+      ...(file !== undefined &&
+        !isOpen && {
+          starts: {
+            program: { command: file, cwd: settings.cwd },
+            position: at.position,
+            hint: ADVICE[isLisp ? "lisp" : "js"],
+          },
+        }),
+      reach: async () => ({ target: await liveEnd(name, settings) }),
+    };
+  },
+});

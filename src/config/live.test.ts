@@ -1,0 +1,133 @@
+// Live sessions in a config: what is said of them comes to the live room as it is called there, which is loaded by the
+// configs that have them and by no other. No session is started here.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Handler } from "../core/handler.ts";
+import { isLive, LIVE } from "../core/live.ts";
+import { loadedBy } from "../../test/house/rules.ts";
+import { readSources } from "../../test/house/source.ts";
+import { gatewayOf } from "./gateway.ts";
+import { examineConfig, loadConfig } from "./load.ts";
+
+const made: { readonly language: string; readonly options: unknown }[] = [];
+const closed = vi.fn();
+
+vi.mock("../live/index.ts", () => {
+  const maker =
+    (language: string) =>
+    (options: unknown): Handler => {
+      made.push({ language, options });
+      const handler: Handler = async () => ({});
+      return Object.defineProperties(handler, { [LIVE]: { value: true }, close: { value: async () => closed() } });
+    };
+  return { javascript: maker("javascript"), lisp: maker("lisp") };
+});
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-live-config-"));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  made.length = 0;
+  closed.mockClear();
+});
+
+function written(servers: object): string {
+  const file = join(folder, "catenary.json");
+  writeFileSync(file, JSON.stringify({ mcpServers: servers }));
+  return file;
+}
+
+describe("a live end", () => {
+  it("has the defaults of the language, and the folder of the config", async () => {
+    const config = await loadConfig(written({ a: { live: "js" }, b: { live: "javascript" }, c: { live: "lisp" } }));
+    expect([...config.ends.values()].map(({ kind, about }) => ({ kind, about }))).toEqual([
+      { kind: "live", about: { live: "js", cwd: folder } },
+      { kind: "live", about: { live: "javascript", cwd: folder } },
+      { kind: "live", about: { live: "lisp", cwd: folder } },
+    ]);
+    const gateway = await gatewayOf(config);
+    const options = { limits: {}, cwd: folder };
+    expect(made).toEqual([
+      { language: "javascript", options },
+      { language: "javascript", options },
+      { language: "lisp", options },
+    ]);
+    expect(isLive(gateway)).toBe(true);
+    await gateway.close();
+    expect(closed).toHaveBeenCalledTimes(3);
+  });
+
+  it("has what is said of it, and stays one with links and variables around it", async () => {
+    const entry = {
+      ...{ live: "js", timeout: 60_000, memory: 1024, output: 5000, printLength: 20, printDepth: 4, sessions: 3 },
+      ...{
+        idle: 0,
+        cwd: "..",
+        env: { KEY: "${API_KEY}" },
+        program: "./node",
+        permission: { read: ["./data"], net: false },
+        use: ["log"],
+      },
+    };
+    const config = await loadConfig(written({ js: entry }), { env: { API_KEY: "s3cret" } });
+    const gateway = await gatewayOf(config);
+    expect(made).toEqual([
+      {
+        language: "javascript",
+        options: {
+          limits: { timeoutMs: 60_000, memoryMb: 1024, outputChars: 5000, printLength: 20, printDepth: 4 },
+          sessions: 3,
+          idle: 0,
+          cwd: join(folder, ".."),
+          env: { KEY: "s3cret" },
+          command: join(folder, "node"),
+          permission: { read: [join(folder, "data")], net: false },
+        },
+      },
+    ]);
+    expect(isLive(gateway)).toBe(true);
+    await gateway.close();
+    expect(closed).toHaveBeenCalledOnce();
+  });
+
+  it("is not loaded by a config without it, nor by a command before it is used", async () => {
+    await (await gatewayOf(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
+    expect(made).toEqual([]);
+    const sources = readSources(join(import.meta.dirname, "../.."), "src");
+    for (const entry of ["config/index", "cli/main", "cli/commands/up", "cli/commands/serve", "cli/commands/eval"]) {
+      const { files } = loadedBy(`src/${entry}.ts`, sources);
+      expect([...files].filter((file) => file.startsWith("src/live/"))).toEqual([]);
+    }
+  });
+
+  it("is looked at for the program that it takes", async () => {
+    const env = process.env["PATH"];
+    process.env["PATH"] = folder;
+    try {
+      const servers = { js: { live: "js" }, lisp: { live: "lisp" }, other: { live: "js", program: "./no-node" } };
+      const { problems } = await examineConfig(written(servers));
+      expect(problems).toEqual([
+        {
+          line: 1,
+          column: 50,
+          severity: "warning",
+          message: 'Cannot start "sbcl": there is no command of that name on the PATH',
+          hint: 'install it, by apt-get install sbcl or brew install sbcl, or give its path as "program"',
+        },
+        expect.objectContaining({
+          message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
+          hint: 'give the path of a node as "program", or leave it out',
+        }),
+      ]);
+    } finally {
+      process.env["PATH"] = env;
+    }
+  });
+});

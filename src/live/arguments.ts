@@ -1,0 +1,81 @@
+// The arguments of live tools: what callers see of them (a JSON Schema) and what checks them, written by hand, because
+// a schema library would take longer to load than a session takes to start.
+
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { nearest } from "../core/nearest.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
+import { isObject } from "../protocol/check.ts";
+import type { Argument, Arguments } from "./tool.ts";
+
+export type Given = { readonly [name: string]: unknown };
+
+export interface Checked {
+  readonly input: StandardSchemaV1<unknown, Given>;
+  readonly inputSchema: JsonSchema;
+}
+
+const KINDS: Readonly<Record<Argument["type"], { readonly name: string; readonly is: (value: unknown) => boolean }>> = {
+  string: { name: "a string", is: (value) => typeof value === "string" },
+  integer: { name: "a whole number", is: (value) => Number.isSafeInteger(value) },
+  number: { name: "a number", is: (value) => typeof value === "number" && Number.isFinite(value) },
+  boolean: { name: "true or false", is: (value) => typeof value === "boolean" },
+  strings: {
+    name: "an array of strings",
+    is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
+  },
+};
+
+export function checked(args: Arguments): Checked {
+  const required = Object.keys(args).filter((name) => args[name]?.required === true);
+  return {
+    input: { "~standard": { version: 1, vendor: "catenary", validate: (value) => validated(args, required, value) } },
+    inputSchema: {
+      type: "object",
+      properties: Object.fromEntries(Object.entries(args).map(([name, argument]) => [name, schemaOf(argument)])),
+      ...(required.length === 0 ? undefined : { required }),
+      additionalProperties: false,
+    },
+  };
+}
+
+function schemaOf({ type, description, choices, default: preset }: Argument): JsonSchema {
+  return {
+    ...(type === "strings" ? { type: "array", items: { type: "string" } } : { type }),
+    description,
+    ...(choices === undefined ? undefined : { enum: choices }),
+    ...(preset === undefined ? undefined : { default: preset }),
+  };
+}
+
+function validated(args: Arguments, required: readonly string[], value: unknown): StandardSchemaV1.Result<Given> {
+  if (!isObject(value)) return { issues: [{ message: "the arguments must be an object" }] };
+  const issues: StandardSchemaV1.Issue[] = required
+    .filter((name) => value[name] === undefined)
+    .map((name) => ({ message: "is required", path: [name] }));
+  for (const name of Object.keys(value)) {
+    const argument = Object.hasOwn(args, name) ? args[name] : undefined;
+    const problem = argument === undefined ? unknown(name, args) : problemOf(argument, value[name]);
+    if (problem !== undefined) issues.push({ message: problem, path: [name] });
+  }
+  return issues.length === 0 ? { value } : { issues };
+}
+
+function problemOf({ type, choices }: Argument, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const { name, is } = KINDS[type];
+  if (!is(value)) return `must be ${name}`;
+  return choices === undefined || choices.includes(value as string)
+    ? undefined
+    : `must be one of ${choices.join(", ")}`;
+}
+
+function unknown(name: string, args: Arguments): string {
+  const [near] = nearest(name, Object.keys(args));
+  const hint = near === undefined ? `there are ${Object.keys(args).join(", ")}` : `did you mean ${near}?`;
+  return `is no argument of this tool; ${hint}`;
+}
+
+/** As the guest is told: `capture-time` is `captureTime`. */
+export function camel(name: string): string {
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

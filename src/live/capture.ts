@@ -1,0 +1,73 @@
+// What an evaluation prints: its first characters are kept, the rest only counted, and all of it is told to whoever
+// listens, in pieces that come no faster than somebody could read them.
+
+import type { Hear, OutputStream } from "./guest.ts";
+
+export interface Captured {
+  readonly text: string;
+  /** Characters there were in all. */
+  readonly total: number;
+}
+
+/** Pieces come this far apart; what lies between two of them is told together. */
+const PACE_MS = 100;
+/** Of what is told together, the last so many characters. */
+const MOST_TOLD = 2_000;
+
+export class Capture {
+  readonly #most: number;
+  readonly #kept: Record<OutputStream, string> = { stdout: "", stderr: "" };
+  readonly #totals: Record<OutputStream, number> = { stdout: 0, stderr: 0 };
+  readonly #tell: ((text: string, total: number) => void) | undefined;
+  #untold = "";
+  #pace: NodeJS.Timeout | undefined;
+
+  constructor(mostChars: number, tell?: (text: string, total: number) => void) {
+    this.#most = mostChars;
+    this.#tell = tell;
+  }
+
+  readonly hear: Hear = (text, stream) => {
+    const room = this.#most - this.#totals[stream];
+    if (room > 0) this.#kept[stream] += cut(text, room);
+    this.#totals[stream] += text.length;
+    if (this.#tell !== undefined) this.#pass(text);
+  };
+
+  /** With `dropped`: characters that the guest has counted and not sent. */
+  of(stream: OutputStream, dropped = 0): Captured {
+    return { text: this.#kept[stream], total: this.#totals[stream] + dropped };
+  }
+
+  /** Nothing more is told. */
+  close(): void {
+    clearTimeout(this.#pace);
+    this.#untold = "";
+  }
+
+  #pass(text: string): void {
+    this.#untold = (this.#untold + text).slice(-MOST_TOLD);
+    if (this.#pace !== undefined) return;
+    this.#flush();
+    const next = (): void => {
+      this.#pace = undefined;
+      if (this.#untold === "") return;
+      this.#flush();
+      this.#pace = setTimeout(next, PACE_MS);
+    };
+    this.#pace = setTimeout(next, PACE_MS);
+  }
+
+  #flush(): void {
+    const text = this.#untold;
+    this.#untold = "";
+    this.#tell?.(text, this.#totals.stdout + this.#totals.stderr);
+  }
+}
+
+/** The first so many characters, without half of one. */
+function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+}

@@ -1,0 +1,182 @@
+// The process of one live session, seen from the host: it is asked by frames on fd 3 and answers there; what it writes
+// to fd 1 and 2 is raw output. Each request gets one answer, or learns that the process is gone. When to ask, to stop
+// or to end it is for the session.
+
+import { StringDecoder } from "node:string_decoder";
+import { LinkError } from "../core/errors.ts";
+import { textOf } from "../core/text.ts";
+import { within } from "../core/within.ts";
+import { startChild, type Child } from "../process/child.ts";
+import { frame, FrameReader } from "./frames.ts";
+import type { Limits, Runtime } from "./runtime.ts";
+
+export type OutputStream = "stdout" | "stderr";
+export type Hear = (text: string, stream: OutputStream) => void;
+export type Reply = { readonly [key: string]: unknown };
+
+/** How long a guest may take until it is ready. */
+const START_MS = 60_000;
+/** How long it may take to end by itself when its channel is closed. */
+const FAREWELL_MS = 300;
+
+interface Asked {
+  readonly hear: Hear | undefined;
+  /** Whether what it printed must have been read before its answer is given. */
+  readonly isPlain: boolean;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The process has ended; what was asked of it will not be answered. */
+export class GuestGone extends Error {}
+
+export class Guest {
+  readonly child: Child;
+  /** Told of what is printed where no request says that it is its own. */
+  hearRaw: Hear = () => undefined;
+  /** Told when the process has ended, and how. */
+  onGone: (how: string) => void = () => undefined;
+  version = "";
+  readonly #runtime: Runtime;
+  readonly #asked = new Map<number, Asked>();
+  #nextId = 1;
+  #gone: string | undefined;
+  #markReady: (() => void) | undefined;
+
+  private constructor(runtime: Runtime, child: Child) {
+    this.#runtime = runtime;
+    this.child = child;
+    const reader = new FrameReader((text) => this.#take(text));
+    child.channel?.on("data", (chunk: Buffer) => {
+      try {
+        reader.push(chunk);
+      } catch (error) {
+        this.#end(`it cannot be understood: ${textOf(error)}`);
+        void this.close(0);
+      }
+    });
+    // A program that closes its channel cannot be asked any more, whether or not it lives.
+    child.channel?.on("end", () => void this.close());
+    const decoder = new StringDecoder("utf8");
+    child.stdout.on("data", (chunk: Buffer) => this.#raw(decoder.write(chunk), "stdout"));
+    void child.exited.then(({ code, signal }) => this.#end(signal === null ? `exit code ${code}` : signal));
+  }
+
+  /** Resolves when it is ready; rejects with a LinkError that says what to do. */
+  static async start(runtime: Runtime, limits: Limits): Promise<Guest> {
+    const command = await runtime.start(limits);
+    const decoder = new StringDecoder("utf8");
+    let guest: Guest | undefined;
+    let child: Child;
+    try {
+      child = await startChild({
+        ...command,
+        channel: true,
+        stdinGraceMs: FAREWELL_MS,
+        termGraceMs: FAREWELL_MS,
+        onStderr: (chunk) => guest?.hearStderr(decoder.write(chunk)),
+      });
+    } catch (error) {
+      throw new LinkError("spawn", textOf(error), { cause: error, mayHaveRun: false });
+    }
+    const made = (guest = new Guest(runtime, child));
+    let isReady = false;
+    const settled = new Promise<void>((resolve) => {
+      made.#markReady = () => {
+        isReady = true;
+        resolve();
+      };
+      made.onGone = () => resolve();
+    });
+    await within(START_MS, settled);
+    if (!isReady) {
+      const why = made.#gone ?? `it was not ready after ${START_MS / 1000} s`;
+      await made.close(0);
+      const tail = child.stderrTail().trim().slice(-500);
+      const message = `A ${runtime.language} session could not be started (${command.command}): ${why}`;
+      throw new LinkError("spawn", tail === "" ? message : `${message}; it said: ${tail}`, { mayHaveRun: false });
+    }
+    made.onGone = () => undefined;
+    runtime.settled?.();
+    return made;
+  }
+
+  get pid(): number {
+    return this.child.pid;
+  }
+
+  get isGone(): boolean {
+    return this.#gone !== undefined;
+  }
+
+  /** Something that the evaluator does. `hear` is told of what it prints meanwhile, as far as the guest says whose it is. */
+  ask(op: string, params: Reply, hear?: Hear): { readonly id: number; readonly reply: Promise<Reply> } {
+    return this.#send(op, params, hear, true);
+  }
+
+  /** Something that the reader does at once, busy as the evaluator may be. */
+  tell(op: string, params: Reply): Promise<Reply> {
+    return this.#send(op, params, undefined, false).reply;
+  }
+
+  /** Ends the process, at once with a budget of 0; resolves when nobody of its family is left. */
+  async close(budgetMs?: number): Promise<void> {
+    await this.child.close(budgetMs).catch(() => undefined);
+  }
+
+  #send(op: string, params: Reply, hear: Hear | undefined, isPlain: boolean): { id: number; reply: Promise<Reply> } {
+    const id = this.#nextId++;
+    if (this.#gone !== undefined) return { id, reply: Promise.reject(new GuestGone(this.#gone)) };
+    const reply = new Promise<Reply>((resolve, reject) => {
+      this.#asked.set(id, { hear, isPlain, resolve, reject });
+    });
+    this.child.channel?.write(frame(this.#runtime.encode({ ...params, id, op })));
+    return { id, reply };
+  }
+
+  #take(text: string): void {
+    const message = JSON.parse(text) as Reply;
+    const { id, event } = message;
+    if (typeof id === "number") this.#answer(id, message);
+    else if (event === "ready") {
+      this.version = String(message["version"] ?? "");
+      this.#markReady?.();
+    } else if (event === "background") this.hearRaw(String(message["text"]), "stderr");
+  }
+
+  #answer(id: number, { output, stream, result, error }: Reply): void {
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return;
+    if (typeof output === "string") {
+      asked.hear?.(output, stream === "stderr" ? "stderr" : "stdout");
+      return;
+    }
+    this.#asked.delete(id);
+    const settle = (): void => {
+      if (typeof error === "string") asked.reject(new Error(error));
+      else asked.resolve((result ?? {}) as Reply);
+    };
+    // What was written to fd 1 and 2 before the answer can be read when the answer can: it is, in this very turn.
+    if (asked.isPlain) setImmediate(settle);
+    else settle();
+  }
+
+  private hearStderr(text: string): void {
+    this.#raw(text, "stderr");
+  }
+
+  #raw(text: string, stream: OutputStream): void {
+    if (text !== "") this.hearRaw(text, stream);
+  }
+
+  #end(how: string): void {
+    if (this.#gone !== undefined) return;
+    this.#gone = how;
+    // As for answers: what it still said comes first.
+    setImmediate(() => {
+      for (const { reject } of this.#asked.values()) reject(new GuestGone(how));
+      this.#asked.clear();
+      this.onGone(how);
+    });
+  }
+}

@@ -1,0 +1,33 @@
+// catenary/live: live sessions, as servers. Each call of `javascript` or `lisp` is a server of its own, with its own
+// sessions; nothing is started before the first evaluation. They run whatever they are given: this is no sandbox.
+
+import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
+import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
+import { liveServer, type Live, type LiveOptions } from "./live.ts";
+
+export type { Evaluation } from "./evaluation.ts";
+export type { Live, LiveOptions } from "./live.ts";
+export type { Limits } from "./runtime.ts";
+
+export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
+export type LispOptions = LiveOptions & LispGuestOptions;
+
+/**
+ * Sessions in JavaScript and TypeScript, in Node processes of their own.
+ *
+ * @example
+ * await serve(javascript());
+ */
+export function javascript(options: JavaScriptOptions = {}): Live {
+  return liveServer(jsLanguage(options), options);
+}
+
+/**
+ * Sessions in Common Lisp, on the SBCL of this machine.
+ *
+ * @example
+ * await serve(chain(log()).to({ lisp: lisp(), js: javascript() }));
+ */
+export function lisp(options: LispOptions = {}): Live {
+  return liveServer(lispLanguage(options), options);
+}

@@ -1,0 +1,120 @@
+// What went wrong, as the host is told: the error's type and message, and the frames that are the user's own, at the
+// places that the user wrote. Frames of Node and of the guest itself are left out, here and in printed errors.
+
+import type { Condition, Frame } from "../runtime.ts";
+import { writtenColumn, type Anchors } from "./edits.ts";
+import type { Thrown } from "./messages.ts";
+import type { SyntaxFault } from "./syntax.ts";
+
+const MOST_FRAMES = 20;
+const MOST_FRAME_CHARS = 300;
+/** Pieces of code whose columns can be found again. */
+const MOST_CELLS = 1_000;
+const AT = "    at ";
+
+/** How a piece of code is named in places. */
+export function cellName(number: number): string {
+  return `<eval ${number}>`;
+}
+
+export class Conditions {
+  /** The folder of the guest's own files, as stacks have it. */
+  readonly #own: string;
+  /** Where the columns of a piece of code were moved. */
+  readonly #anchors = new Map<string, Anchors>();
+
+  constructor(own: string) {
+    this.#own = own;
+  }
+
+  moved(name: string, anchors: Anchors): void {
+    if (anchors.size === 0) return;
+    this.#anchors.set(name, anchors);
+    const [oldest] = this.#anchors.size > MOST_CELLS ? this.#anchors.keys() : [];
+    if (oldest !== undefined) this.#anchors.delete(oldest);
+  }
+
+  isOwn(url: string): boolean {
+    return url.startsWith(this.#own);
+  }
+
+  of(thrown: Thrown): Condition {
+    const { type, message } = thrown;
+    if (thrown.isUncompiled === true) return this.#uncompiled(thrown);
+    return { type, message, restarts: [], frames: this.frames(stackLines(thrown.stack)) };
+  }
+
+  frames(texts: readonly string[]): Frame[] {
+    const users = texts.filter((text) => !text.includes(this.#own) && !isNodes(text));
+    return users.slice(0, MOST_FRAMES).map((text, number) => ({ number, text: shortened(this.placed(text)) }));
+  }
+
+  /** The same text with the columns that were written. */
+  placed(text: string): string {
+    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
+      return `${name}:${line}:${writtenColumn(this.#anchors.get(name), Number(line), Number(column))}`;
+    });
+  }
+
+  /** A printed error without our frames, and without those of Node by which we were called. */
+  trimmed(text: string): string {
+    if (!text.includes(AT)) return text;
+    const kept: string[] = [];
+    let isBelow = false;
+    for (const line of text.split("\n")) {
+      const isFrame = line.trimStart().startsWith("at ");
+      isBelow = isFrame && (isBelow || line.includes(this.#own));
+      if (!isBelow || !(line.includes(this.#own) || isNodes(line))) {
+        kept.push(line);
+        continue;
+      }
+      while (/^\s+at .*\(node:vm:/.test(kept.at(-1) ?? "")) kept.pop();
+      // Properties of the error follow.
+      if (line.endsWith(" {")) kept.push(`${kept.pop() ?? ""} {`);
+    }
+    return this.placed(kept.join("\n"));
+  }
+
+  /** What V8 refuses and our parser does not. It says the place above the error. */
+  #uncompiled({ type, message, stack }: Thrown): Condition {
+    const [, name = "", line = "", text = "", mark = ""] = /^(<eval \d+>):(\d+)\n([^\n]*)\n(\s*)\^/.exec(stack) ?? [];
+    const at = this.placed(`${name}:${line}:${mark.length + 1}`);
+    const where = name === "" ? "" : ` (${at})\n${text}\n${mark}^`;
+    return { type, message: message + where, restarts: [], frames: name === "" ? [] : [{ number: 0, text: at }] };
+  }
+}
+
+/** With the line itself and a mark below the place. */
+export function faultCondition(fault: SyntaxFault, source: string, name: string): Condition {
+  const { line, column } = fault.place;
+  const text = `${name}:${line}:${column}`;
+  return {
+    type: "SyntaxError",
+    message: `${fault.message} (line ${line}, column ${column})\n${excerpt(source, line, column)}`,
+    restarts: [],
+    frames: [{ number: 0, text }],
+  };
+}
+
+/** The line, cut where it is long, and a mark below the column. */
+function excerpt(source: string, line: number, column: number): string {
+  const whole = source.split("\n")[line - 1] ?? "";
+  const from = Math.max(0, column - 60);
+  const before = whole.slice(from, column - 1).replaceAll(/\S/g, " ");
+  return `  ${whole.slice(from, from + 100)}\n  ${before}^`;
+}
+
+function stackLines(stack: string): string[] {
+  return stack
+    .split("\n")
+    .filter((line) => line.startsWith(AT))
+    .map((line) => line.slice(AT.length));
+}
+
+function isNodes(text: string): boolean {
+  return /(?:^|\(|async |at )node:/.test(text) || text === "<anonymous>";
+}
+
+function shortened(text: string): string {
+  return text.length > MOST_FRAME_CHARS ? `${text.slice(0, MOST_FRAME_CHARS)}...` : text;
+}

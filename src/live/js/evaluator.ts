@@ -1,0 +1,122 @@
+// Runs the user's code in the main thread of a guest: in Node's own context, so that what Node's modules give is what
+// the user's code takes it for (an Error is an Error, a Buffer a Uint8Array). It holds nothing back from the user: this
+// is no sandbox. Whatever runs here may be terminated at any instruction; the controller then answers for it.
+
+// This is not taken for a boundary: it is how code gets a name, a first line and `import()`.
+// oxlint-disable-next-line no-restricted-imports
+import { constants, Script } from "node:vm";
+import { describe, printed } from "./printing.ts";
+import type { Globals } from "./globals.ts";
+import type { Cell, Done, Printing } from "./messages.ts";
+
+const now = performance.now.bind(performance);
+const cpu = process.cpuUsage.bind(process);
+const run = Script.prototype.runInThisContext;
+const { apply } = Reflect;
+const NEVER = new Promise<never>(() => undefined);
+
+export interface Run {
+  readonly id: number;
+  /** Nobody waits for it any more. */
+  isOver: boolean;
+}
+
+/** What the rewritten code calls. */
+interface Box {
+  a(awaited: unknown): Promise<unknown>;
+  i(module: unknown, name: string, keys: readonly string[]): unknown;
+  v: unknown;
+}
+
+export type Outcome = Omit<Done, "kind" | "id">;
+
+export class Evaluator {
+  readonly #globals: Globals;
+
+  constructor(globals: Globals) {
+    this.#globals = globals;
+  }
+
+  /** Calls back once, perhaps before it returns, unless it is terminated or abandoned. */
+  execute(cell: Cell, turn: Run, printing: Printing, done: (outcome: Outcome) => void): void {
+    const startedAt = now();
+    const usedBefore = cpu();
+    const end = (what: Pick<Done, "value" | "thrown">): void => {
+      if (turn.isOver) return;
+      const used = cpu(usedBefore);
+      done({ ...what, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
+    };
+    const succeed = (value: unknown): void => {
+      if (turn.isOver) return;
+      // Printed first: an object that cannot be printed is no result.
+      const what = cell.hasValue ? { value: printed(value, printing) } : {};
+      if (cell.hasValue) this.#globals.last.value = value;
+      end(what);
+    };
+    const fail = (error: unknown, isUncompiled = false): void => {
+      if (turn.isOver) return;
+      this.#globals.last.error = error;
+      const thrown = describe(error);
+      end({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown });
+    };
+    let scripts: Script[];
+    try {
+      scripts = compile(cell);
+    } catch (error) {
+      fail(error, true);
+      return;
+    }
+    try {
+      this.#globals.declare(cell.declared, cell.name);
+      let value: unknown;
+      for (let at = 0; at < scripts.length; at += 1) value = apply(run, scripts[at], [{ displayErrors: false }]);
+      if (cell.isAsync) void drive(value as (box: Box) => Promise<unknown>, turn, succeed, fail);
+      else succeed(value);
+    } catch (error) {
+      fail(error);
+    }
+  }
+}
+
+function compile(cell: Cell): Script[] {
+  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  const code = new Script(cell.code, { filename: cell.name, lineOffset: cell.lineOffset, importModuleDynamically });
+  if (cell.hoisted === undefined) return [code];
+  return [new Script(cell.hoisted, { filename: cell.name, importModuleDynamically }), code];
+}
+
+/** Only by `await`, which works whatever has become of the methods of promises. */
+async function drive(
+  code: (box: Box) => Promise<unknown>,
+  turn: Run,
+  succeed: (value: unknown) => void,
+  fail: (error: unknown) => void,
+): Promise<void> {
+  const box: Box = { a: (awaited) => whileWanted(awaited, turn), i: imported, v: undefined };
+  try {
+    await code(box);
+    succeed(box.v);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** What was abandoned while it waited goes no further. */
+async function whileWanted(awaited: unknown, turn: Run): Promise<unknown> {
+  try {
+    const value = await awaited;
+    return turn.isOver ? await NEVER : value;
+  } catch (error) {
+    if (turn.isOver) await NEVER;
+    throw error;
+  }
+}
+
+function imported(module: unknown, name: string, keys: readonly string[]): unknown {
+  for (let at = 0; at < keys.length; at += 1) {
+    const key = keys[at] as string;
+    if (key in (module as object)) continue;
+    throw new SyntaxError(`The requested module '${name}' does not provide an export named '${key}'`);
+  }
+  return module;
+}

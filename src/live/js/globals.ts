@@ -1,0 +1,80 @@
+// The global names of the user's session: those of Node, `require`, the built-in modules by their names, `_` and
+// `_error`; and the names that the user's code declares. It runs in the main thread, before the user's code and beside
+// it, so it keeps the functions it needs.
+
+import { builtinModules, createRequire } from "node:module";
+import { join } from "node:path";
+import type { Declared } from "./rewriting.ts";
+
+const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames } = Object;
+const cwd = process.cwd.bind(process);
+
+/** Modules that have other names, are gone, or would hide what is global already. */
+const NO_GLOBALS = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test)$/;
+
+export interface Last {
+  value: unknown;
+  error: unknown;
+}
+
+export class Globals {
+  readonly last: Last = { value: undefined, error: undefined };
+  /** What was there before the user. */
+  readonly #first: ReadonlySet<string>;
+  /** What the user has declared, and where. */
+  readonly #declared = new Map<string, { readonly cell: string; readonly line: number }>();
+
+  constructor() {
+    lazy("require", () => createRequire(join(cwd(), "session.js")));
+    const require = createRequire(import.meta.url);
+    for (const name of builtinModules) {
+      if (!NO_GLOBALS.test(name) && !(name in globalThis)) lazy(name, () => require(`node:${name}`) as unknown);
+    }
+    accessor("_", () => this.last.value);
+    accessor("_error", () => this.last.error);
+    this.#first = new Set(getOwnPropertyNames(globalThis));
+  }
+
+  /** Makes room for what the code will declare: it must be there to be assigned to, and no accessor may be in the way. */
+  declare(declared: readonly Declared[], cell: string): void {
+    for (let at = 0; at < declared.length; at += 1) {
+      const { name, type, line } = declared[at] as Declared;
+      this.#declared.set(name, { cell, line });
+      if (type === "function") continue;
+      const known = getOwnPropertyDescriptor(globalThis, name);
+      if (known?.writable === true || known?.configurable === false) continue;
+      data(name, known === undefined ? undefined : (globalThis as Record<string, unknown>)[name]);
+    }
+  }
+
+  whereIs(name: string): { readonly cell: string; readonly line: number } | undefined {
+    return this.#declared.get(name);
+  }
+
+  /** Those that the user has made, the first first. */
+  names(): string[] {
+    return getOwnPropertyNames(globalThis).filter((name) => !this.#first.has(name) || this.#declared.has(name));
+  }
+}
+
+function data(name: string, value: unknown): void {
+  defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** Whoever assigns to it has it for himself. */
+function accessor(name: string, get: () => unknown): void {
+  defineProperty(globalThis, name, {
+    get,
+    set: (value: unknown) => data(name, value),
+    enumerable: false,
+    configurable: true,
+  });
+}
+
+function lazy(name: string, make: () => unknown): void {
+  accessor(name, () => {
+    const value = make();
+    defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+    return value;
+  });
+}

@@ -1,0 +1,209 @@
+// Evaluations in a real guest: what they answer, what stays, and what becomes of errors. Interruptions and hostile code
+// have a test of their own.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
+
+let folder = "";
+let guest: JavaScriptGuest;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-js-"));
+  writeFileSync(join(folder, "plain.mjs"), "export const here = import.meta.url; export default 'plain';\n");
+  writeFileSync(join(folder, "typed.ts"), "export enum Kind { One = 1 }\nexport const two: number = 2;\n");
+  writeFileSync(join(folder, "old.cjs"), "exports.old = __dirname;\n");
+  guest = await JavaScriptGuest.start({ cwd: folder });
+});
+afterAll(async () => {
+  await guest.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("an evaluation", () => {
+  it.each([
+    ["1 + 1", "2"],
+    ["'text'", "'text'"],
+    ["{ a: 1 }", "{ a: 1 }"],
+    ["{ a: 1, b: await 2 }", "{ a: 1, b: 2 }"],
+    ["{ let a = 1; a }", "1"],
+    ["[1, , 3]", "[ 1, <1 empty item>, 3 ]"],
+    ["new Map([[1, { a: [] }]])", "Map(1) { 1 => { a: [] } }"],
+    ["Promise.resolve(1)", "Promise { 1 }"],
+    ["await Promise.resolve(1)", "1"],
+    ["await 1; Promise.resolve(1)", "Promise { 1 }"],
+    ["if (true) { 5 }", "5"],
+    ["await 0; for (const a of [1, 2]) a * 10", "20"],
+    ["for await (const a of [1, 2]) a", "2"],
+    ["undefined", "undefined"],
+    ["void await 1", "undefined"],
+    ["typeof require + typeof process + typeof fetch", "'functionobjectfunction'"],
+    ["path.join('a', 'b')", "'a/b'"],
+    ["Buffer.from('a') instanceof Uint8Array", "true"],
+    ["try { fs.readFileSync('/nowhere') } catch (error) { error instanceof Error }", "true"],
+    ["(0, eval)('1 + 1')", "2"],
+    ["this === globalThis", "true"],
+    ["const x: number = 1; x as unknown", "1"],
+    ["enum Colour { Red, Green }; Colour.Green", "1"],
+  ])("of %j is %s", async (code, value) => {
+    expect(await guest.evaluate(code)).toMatchObject({ status: "ok", values: [value], stdout: "", stderr: "" });
+  });
+
+  it.each(["const a = 1", "function f() {}", "class C {}", "let a: number", "interface A {}", "", "// nothing"])(
+    "of %j has no value",
+    async (code) => {
+      expect(await guest.evaluate(code)).toMatchObject({ status: "ok", values: [] });
+    },
+  );
+
+  it("keeps the last value and the last error by name, until the names are taken", async () => {
+    await guest.value("6 * 7");
+    expect(await guest.value("_ + 1")).toBe("43");
+    await guest.evaluate("throw new RangeError('far')");
+    expect(await guest.value("_error.message")).toBe("'far'");
+    await guest.value("const _ = 'mine'");
+    expect(await guest.value("1; _")).toBe("'mine'");
+  });
+
+  it("prints to its streams before it answers", async () => {
+    const lines = "for (let i = 0; i < 5000; i++) console.log('line ' + i); console.error('bad'); 1";
+    const { stdout, stderr } = await guest.evaluate(lines);
+    expect(stdout.split("\n")).toHaveLength(5001);
+    expect(stderr).toBe("bad\n");
+  });
+
+  it("prints no more than is wanted", async () => {
+    const printing = { printLength: 2, printLevel: 1, maxOutput: 10 };
+    const values = await guest.evaluate("({ a: [1, 2, 3], b: { c: { d: 1 } } })", undefined, {
+      ...printing,
+      maxOutput: 1000,
+    });
+    expect(values.values).toEqual(["{ a: [ 1, 2, ... 1 more item ], b: { c: [Object] } }"]);
+    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values[0]).toMatch(/^'x{9}\.\.\. \d+ more char/);
+  });
+
+  it("imports and requires, relative to its working directory", async () => {
+    expect(await guest.value("import plain, { here } from './plain.mjs'; [plain, here.endsWith('plain.mjs')]")).toBe(
+      "[ 'plain', true ]",
+    );
+    expect(await guest.value("(await import('./plain.mjs')).default")).toBe("'plain'");
+    expect(await guest.value("const late = () => import('./plain.mjs'); (await late()).default")).toBe("'plain'");
+    expect(await guest.value("require('./old.cjs').old === process.cwd()")).toBe("true");
+    expect(await guest.value("import { Kind, two } from './typed.ts'; Kind.One + two")).toBe("3");
+    expect(await guest.evaluate("import { none } from './plain.mjs'")).toMatchObject({
+      status: "error",
+      condition: { type: "SyntaxError", message: expect.stringContaining("named 'none'") as string },
+    });
+  });
+
+  it("says what it defined and how long it took", async () => {
+    expect(await guest.evaluate("class A1 {}; function f1() {}; const [v1] = [1]", undefined)).toMatchObject({
+      defined: [
+        { type: "class", name: "A1" },
+        { type: "function", name: "f1" },
+        { type: "variable", name: "v1" },
+      ],
+      timing: { realMs: expect.any(Number) as number, runMs: expect.any(Number) as number },
+    });
+  });
+});
+
+describe("every redeclaration", () => {
+  const forms: [name: string, code: string, value: string][] = [
+    ["const", "const thing = 'const'", "'const'"],
+    ["let", "let thing = 'let'", "'let'"],
+    ["an empty let", "let thing", "undefined"],
+    ["var", "var thing = 'var'", "'var'"],
+    ["a nested var", "{ for (var thing of ['nested']) { } }", "'nested'"],
+    ["function", "function thing() { return 1 }", "[Function: thing]"],
+    ["async function", "await 1; async function thing() { }", "[AsyncFunction: thing]"],
+    ["class", "class thing { }", "[class thing]"],
+    ["an object pattern", "const { a: thing = 'object' } = {}", "'object'"],
+    ["an array pattern", "let [, ...thing] = [1, 2]", "[ 2 ]"],
+    ["await", "const thing = await 'await'", "'await'"],
+    ["import", "import { sep as thing } from 'node:path'", "'/'"],
+    ["an arrow", "const thing = () => 1", "[Function: thing]"],
+    ["an assignment", "thing = 'assigned'", "'assigned'"],
+    ["TypeScript", "const thing: string = 'typed'", "'typed'"],
+  ];
+  it.each(forms)("may follow %s", async (_name, first, firstValue) => {
+    for (const [, second, secondValue] of forms) {
+      await guest.value(first);
+      expect(await guest.value("thing")).toBe(firstValue);
+      await guest.value(second);
+      expect(await guest.value("thing"), `${first}; ${second}`).toBe(secondValue);
+    }
+  });
+
+  it("is seen by what was defined before", async () => {
+    await guest.value("const unit = 2; function area(n) { return n * unit }");
+    await guest.value("let unit = 3");
+    expect(await guest.value("area(2)")).toBe("6");
+  });
+
+  it("may hide what Node has", async () => {
+    expect(await guest.value("const crypto = 1, fetch = 2; [crypto, fetch]")).toBe("[ 1, 2 ]");
+    expect(await guest.value("const fs = require('fs'); typeof fs.readFileSync")).toBe("'function'");
+  });
+});
+
+describe("an error", () => {
+  it("is told with the user's own frames, where they were written", async () => {
+    await guest.evaluate("function inner() {\n  throw new TypeError('deep')\n}\nclass Outer { run() { inner() } }");
+    const { condition, status, values } = await guest.evaluate("\n  await 1; new Outer().run()");
+    expect({ status, values }).toEqual({ status: "error", values: [] });
+    expect(condition).toMatchObject({ type: "TypeError", message: "deep", restarts: [] });
+    const frames = condition?.frames.map(({ number, text }) => `${number} ${text.replace(/<eval \d+>/, "<eval>")}`);
+    expect(frames).toEqual(["0 inner (<eval>:2:9)", "1 Outer.run (<eval>:1:15)", "2 <eval>:2:24"].with(1, "1 Outer.run (<eval>:4:23)"));
+  });
+
+  it("has the frames of what was awaited", async () => {
+    const { condition } = await guest.evaluate("async function f() { await null; throw new Error('later') }\n await f()");
+    expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))).toEqual([
+      "f (<eval>:1:40)",
+      "async <eval>:2:2",
+    ]);
+  });
+
+  it.each([
+    ["throw 42", "Number", "42"],
+    ["throw null", "null", "null"],
+    ["throw { a: 1 }", "Object", "{ a: 1 }"],
+    ["none", "ReferenceError", "none is not defined"],
+    ["class Mine extends Error {}; throw new Mine('own')", "Mine", "own"],
+    ["throw new Error('a', { cause: new TypeError('b') })", "Error", "a\n  [cause] TypeError: b"],
+    ["throw Object.defineProperty(new Error(), 'stack', { get() { throw 1 } })", "Error", expect.any(String)],
+    ["(function f() { f() })()", "RangeError", "Maximum call stack size exceeded"],
+    ["({ [Symbol.for('nodejs.util.inspect.custom')]() { throw new Error('unprintable') } })", "Error", "unprintable"],
+  ])("of %j", async (code, type, message) => {
+    expect(await guest.evaluate(code)).toMatchObject({ status: "error", condition: { type, message } });
+  });
+
+  it.each([
+    ["const a = 1;\nfoo(", "Unexpected end of input (line 2, column 5)\n  foo(\n      ^"],
+    ["let a: number = ;", "Unexpected token (line 1, column 17)\n  let a: number = ;\n                  ^"],
+  ])("of syntax in %j has its place", async (code, message) => {
+    expect(await guest.evaluate(code)).toMatchObject({ status: "error", condition: { type: "SyntaxError", message } });
+  });
+
+  it("that only the engine sees has its place too", async () => {
+    const { condition } = await guest.evaluate("1;\nimport.meta.url");
+    expect(condition).toMatchObject({ type: "SyntaxError", message: expect.stringContaining("import.meta") as string });
+    expect(condition?.frames[0]?.text).toMatch(/^<eval \d+>:2:8$/);
+  });
+
+  it("as a value is printed without our frames", async () => {
+    expect(await guest.value("new Error('kept')")).toMatch(/^Error: kept\n {4}at <eval \d+>:1:1$/);
+  });
+
+  it("that nobody catches does not end the session", async () => {
+    const during = await guest.evaluate("setTimeout(() => { throw new Error('timer') }); await new Promise((r) => setTimeout(r, 20))");
+    expect(during).toMatchObject({ status: "ok", stderr: expect.stringContaining("Uncaught Error: timer") as string });
+    await guest.value("void Promise.reject(new Error('stray')); 1");
+    await vi.waitFor(() => expect(guest.printed).toContain("Uncaught Error: stray"));
+    await guest.value("process.removeAllListeners(); setTimeout(() => { throw new Error('again') }); 1");
+    await vi.waitFor(() => expect(guest.printed).toContain("Uncaught Error: again"));
+    expect(await guest.value("1")).toBe("1");
+  });
+});

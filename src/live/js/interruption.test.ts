@@ -1,0 +1,158 @@
+// Hostile code in a real guest: whatever runs is stopped and the variables are kept, or the process ends and cannot be
+// mistaken for one that lives. Deadlines, and the end of what cannot be stopped, are the session's (see ../session).
+
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
+
+let guest: JavaScriptGuest;
+beforeAll(async () => {
+  guest = await JavaScriptGuest.start();
+  await guest.value("const kept = 41; function spin() {\n  for (;;);\n}");
+});
+afterAll(() => guest.close());
+
+/** Resolves when the code has said that it runs. */
+async function begun(): Promise<void> {
+  await vi.waitFor(() => expect(guest.printed).toContain("begun"), { interval: 5, timeout: 10_000 });
+}
+
+const BEGIN = "console.log('begun');";
+
+describe("an interrupt", () => {
+  it.each([
+    ["a loop", "for (;;);"],
+    ["a loop that catches everything", "for (;;) { try { for (;;); } catch { } finally { for (;;); } }"],
+    ["a loop in a function", "spin()"],
+    ["a slow regular expression", "/(a+)+b/.test('a'.repeat(40))"],
+    ["Atomics.wait", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"],
+    ["a loop of awaits", "for (;;) await null"],
+    ["a loop after an await", "await null; for (;;);"],
+    ["a loop in a microtask", "queueMicrotask(function again() { queueMicrotask(again) }); await new Promise(() => {})"],
+    ["a loop of ticks", "(function again() { process.nextTick(again) })(); await new Promise(() => {})"],
+    ["a loop in a timer", "await new Promise(() => setTimeout(spin))"],
+    ["a loop after a timer", "await new Promise((r) => setTimeout(r)); for (;;);"],
+    ["loops in intervals", "setInterval(spin, 1); setInterval(spin, 1); await new Promise(() => {})"],
+    ["a loop in an immediate", "await new Promise(() => setImmediate(spin))"],
+    ["a loop when a file was read", "await new Promise(() => fs.readFile('/etc/passwd', spin))"],
+    ["a loop of exceptions", "function fall() { try { fall() } finally { fall() } }; fall()"],
+    ["a loop while printing", "({ [util.inspect.custom]() { for (;;); } })"],
+    ["a loop in an error", "throw new Proxy({}, { get() { for (;;); } })"],
+    ["endless output", "for (;;) console.log('x'.repeat(1000))"],
+    ["waiting", "await new Promise(() => {})"],
+    ["waiting for a timer", "await new Promise((r) => setTimeout(r, 60_000))"],
+  ])("ends %s and keeps the variables", async (_name, code) => {
+    const stopped = await guest.evaluate(BEGIN + code, begun());
+    expect(stopped).toMatchObject({ status: "interrupted", values: [], condition: { type: "Interrupted" } });
+    expect(await guest.value("kept + 1")).toBe("42");
+    expect(await guest.value("await new Promise((r) => setTimeout(r, 1, 'timers work'))")).toBe("'timers work'");
+    expect(await guest.value("await fs.promises.readFile('/dev/null', 'utf8')")).toBe("''");
+  });
+
+  it("says where it was", async () => {
+    const { condition } = await guest.evaluate(`${BEGIN}function outer() { spin() }\n outer()`, begun());
+    expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))).toEqual([
+      "spin (<eval>:2:3)",
+      "outer (<eval>:1:42)",
+      "<eval>:2:2",
+    ]);
+  });
+
+  it("lets nothing of it go on, and nothing of it be answered later", async () => {
+    const code = `globalThis.late = 0; ${BEGIN} await new Promise((r) => globalThis.wake = r); globalThis.late = 1; 'late'`;
+    expect(await guest.evaluate(code, begun())).toMatchObject({ status: "interrupted" });
+    await guest.value("wake(); await new Promise((r) => setTimeout(r, 5))");
+    expect(await guest.value("late")).toBe("0");
+  });
+
+  it("of what does not run says so", async () => {
+    expect(await guest.guest.tell("interrupt", { target: 1 })).toEqual({ busy: false });
+    expect(await guest.value("kept")).toBe("41");
+  });
+
+  it("ends a profile, and the next one knows nothing of it", async () => {
+    const { id, reply } = guest.guest.ask("profile-code", { code: `${BEGIN}spin()` });
+    await begun();
+    await guest.guest.tell("interrupt", { target: id });
+    expect(await reply).toEqual({ status: "interrupted" });
+    expect((await guest.tool("profile-code", { code: "1" })).text).not.toContain("spin");
+  });
+});
+
+describe("the stack", () => {
+  it("is that of what runs, which goes on", async () => {
+    const running = guest.evaluate(`${BEGIN}globalThis.go = true; (function look() {\n while (go);\n})()`, begunTwice());
+    await begun();
+    const { text } = await guest.aside("get-stack");
+    expect(text).toMatch(/^0: look \(<eval \d+>:\d+:\d+\)\n1: <eval \d+>:1:\d+$/);
+    again();
+    expect(await running).toMatchObject({ status: "interrupted" });
+  });
+
+  it("is empty where nothing runs", async () => {
+    expect((await guest.aside("get-stack")).text).toBe("Nothing is running.");
+    const waiting = guest.evaluate(`${BEGIN}await new Promise((r) => globalThis.wake = r)`);
+    await begun();
+    expect((await guest.aside("get-stack")).text).toContain("It waits");
+    const { id } = guest.guest.ask("eval", { code: "wake(1)" });
+    expect(id).toBeGreaterThan(0);
+    await guest.guest.tell("interrupt", { target: id - 2 });
+    void waiting;
+  });
+
+  let again: () => void = () => undefined;
+  function begunTwice(): Promise<void> {
+    return new Promise((resolve) => {
+      again = resolve;
+    });
+  }
+});
+
+describe("what breaks its own house", () => {
+  it.each([
+    ["Promise.prototype.then = null; JSON.stringify = () => { throw 1 }", "1"],
+    ["process.removeAllListeners(); delete globalThis.process", "1"],
+    ["Object.defineProperty = Array.prototype.map = String.prototype.slice = Reflect.apply = null", "1"],
+    ["require('process').stdout.destroy()", "console.log('gone'); 1"],
+    ["globalThis.queueMicrotask = globalThis.performance = null", "await 1"],
+    ["Object.setPrototypeOf(globalThis, null)", "1"],
+    ["Object.freeze(globalThis)", "1"],
+  ])("%s", async (code, after) => {
+    const broken = await JavaScriptGuest.start();
+    try {
+      await broken.value(`globalThis.kept = 1; ${code}; 1`);
+      expect(await broken.value(after)).toBe("1");
+      expect(await broken.value("kept")).toBe("1");
+      expect(await broken.evaluate("throw new Error('told')")).toMatchObject({ condition: { message: "told" } });
+      const stopped = await broken.evaluate("for (;;);", Promise.resolve());
+      expect(stopped).toMatchObject({ status: "interrupted" });
+    } finally {
+      await broken.close();
+    }
+  });
+});
+
+describe("the process ends", () => {
+  it.each([
+    ["when the code says so", "process.exit(3)", "exit code 3"],
+    ["when the code kills it", "process.kill(process.pid, 'SIGKILL'); for (;;);", "SIGKILL"],
+    ["when the code takes its channel", "fs.closeSync(3); for (;;);", "SIGKILL"],
+  ])("%s", async (_name, code, how) => {
+    const ended = await JavaScriptGuest.start();
+    await expect(ended.evaluate(code)).rejects.toThrow(how);
+    await ended.close();
+  });
+
+  it("when its memory is full", async () => {
+    const full = await JavaScriptGuest.start({}, { memoryMb: 64 });
+    await expect(full.evaluate("const all = []; for (;;) all.push(new Array(1000).fill({}))")).rejects.toThrow("SIGABRT");
+    await full.close();
+  });
+
+  it("at once when its channel does, busy as it may be", async () => {
+    const busy = await JavaScriptGuest.start();
+    void busy.evaluate("for (;;);").catch(() => undefined);
+    busy.guest.child.channel?.end();
+    expect(await busy.guest.child.exited).toEqual({ code: null, signal: "SIGKILL" });
+    await busy.close();
+  });
+});

@@ -1,0 +1,59 @@
+// Values and errors of the user's session as texts, by Node's own inspection. It runs in the main thread, where
+// getters and `inspect.custom` of the user may be called: whoever calls it must be ready for what they throw.
+
+import { inspect, types } from "node:util";
+import type { Printing, Thrown } from "./messages.ts";
+
+const { isNativeError } = types;
+
+/** Causes that are told of with an error, and errors of an aggregate. */
+const MOST_CAUSES = 5;
+
+export function printed(value: unknown, { printLength, printLevel, maxOutput }: Printing): string {
+  return inspect(value, {
+    depth: printLevel,
+    maxArrayLength: printLength,
+    maxStringLength: maxOutput,
+    colors: false,
+  });
+}
+
+/** In one short line. */
+export function preview(value: unknown): string {
+  const text = inspect(value, { depth: 0, maxArrayLength: 5, maxStringLength: 60, breakLength: Infinity });
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/** Never throws: an error may be made so that it cannot be looked at. */
+export function describe(error: unknown): Thrown {
+  try {
+    if (!isNativeError(error) && !(error instanceof Error)) {
+      return { type: typeName(error), message: inspect(error, { depth: 2 }), stack: "" };
+    }
+    const stack: unknown = error.stack;
+    const message = withCauses(error, String(error.message), 0);
+    return { type: typeName(error), message, stack: typeof stack === "string" ? stack : "" };
+  } catch {
+    return { type: "Error", message: "Something was thrown that cannot be printed", stack: "" };
+  }
+}
+
+/** Of its constructor, or what there is in the place of one. */
+export function typeName(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  const maker: unknown = (value as { readonly constructor?: unknown }).constructor;
+  const name: unknown = typeof maker === "function" ? maker.name : undefined;
+  return typeof name === "string" && name !== "" ? name : typeof value;
+}
+
+function withCauses(error: Error & { readonly errors?: unknown }, message: string, depth: number): string {
+  let text = message;
+  const { cause, errors } = error;
+  const below = Array.isArray(errors) ? (errors as unknown[]).slice(0, MOST_CAUSES) : [];
+  if (cause !== undefined) below.unshift(cause);
+  for (const one of depth < MOST_CAUSES ? below : []) {
+    const what = isNativeError(one) ? `${typeName(one)}: ${withCauses(one, one.message, depth + 1)}` : inspect(one);
+    text += `\n  [cause] ${what}`;
+  }
+  return text;
+}

@@ -1,0 +1,151 @@
+// What the tools of a JavaScript session say, from what was found in its main thread: profiles, the heap, variables,
+// sources; and of a text, whether it can be read at all.
+
+import type { GuestText } from "../runtime.ts";
+import type { Found, Variable } from "./inspection.ts";
+import type { HeapFound } from "./profiling.ts";
+import { rewrite } from "./rewriting.ts";
+import { parse, SyntaxFault } from "./syntax.ts";
+import { faultCondition } from "./conditions.ts";
+
+export interface Report {
+  readonly value?: string;
+  readonly realMs: number;
+  readonly found?: unknown;
+}
+
+/** Rows of a table. */
+const MOST_ROWS = 20;
+
+interface CallFrame {
+  readonly functionName: string;
+  readonly url: string;
+  readonly lineNumber: number;
+}
+
+interface Row {
+  readonly function: string;
+  readonly place: string;
+  readonly self: number;
+}
+
+export function reportOf(op: string, report: Report, isOwn: (url: string) => boolean): GuestText {
+  const { found } = report;
+  switch (op) {
+    case "profile-code":
+      return timeReport(report, isOwn);
+    case "heap-report":
+      return heapReport(report, found as HeapFound, isOwn);
+    case "list-variables":
+      return variableReport(found as { readonly variables: Variable[]; readonly total: number });
+    default:
+      return sourceReport(found as Found | string);
+  }
+}
+
+export function syntaxReport(code: string): GuestText {
+  try {
+    const parsed = parse(code);
+    const { declared, isAsync } = rewrite(parsed);
+    const language = parsed.isTypeScript ? "TypeScript" : "JavaScript";
+    const names = declared.map(({ name, type }) => `${name} (${type})`).join(", ");
+    const text = [
+      `The syntax is right: ${language}, ${parsed.program.body.length} statement(s).`,
+      ...(names === "" ? [] : [`It declares ${names}.`]),
+      ...(isAsync ? ["It awaits at the top level."] : []),
+    ].join("\n");
+    return { text, data: { valid: true, language, declared: declared.map(({ name, type }) => ({ name, type })) } };
+  } catch (error) {
+    if (!(error instanceof SyntaxFault)) throw error;
+    const { message } = faultCondition(error, code, "");
+    return { text: `The syntax is wrong: ${message}`, data: { valid: false, message: error.message, ...error.place } };
+  }
+}
+
+/** What is the same function is one row; the largest first. */
+function rows(samples: Iterable<readonly [CallFrame, number]>, isOwn: (url: string) => boolean): Row[] {
+  const sums = new Map<string, Row>();
+  for (const [{ functionName, url, lineNumber }, amount] of samples) {
+    // The last is the profiler itself.
+    if (amount === 0 || isOwn(url) || (url === "" && functionName === "dispatch")) continue;
+    const name = functionName === "" ? "(anonymous)" : functionName;
+    const place = url === "" ? "" : `${url}:${lineNumber + 1}`;
+    const key = `${name} ${place}`;
+    sums.set(key, { function: name, place, self: (sums.get(key)?.self ?? 0) + amount });
+  }
+  return [...sums.values()].toSorted((one, other) => other.self - one.self);
+}
+
+interface TimeProfile {
+  readonly nodes: readonly { readonly id: number; readonly callFrame: CallFrame }[];
+  readonly samples?: readonly number[];
+  readonly timeDeltas?: readonly number[];
+}
+
+function timeReport({ value, realMs, found }: Report, isOwn: (url: string) => boolean): GuestText {
+  const { nodes = [], samples = [], timeDeltas = [] } = (found ?? {}) as TimeProfile;
+  const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
+  const spent = samples.map((id, at) => [frames.get(id) as CallFrame, (timeDeltas[at] ?? 0) / 1000] as const);
+  const all = rows(spent, isOwn).filter((row) => !/^\((?:root|program|idle)\)$/.test(row.function));
+  const total = all.reduce((sum, { self }) => sum + self, 0);
+  const shown = all.slice(0, MOST_ROWS);
+  const lines = shown.map((row) => {
+    const share = `${((100 * row.self) / total).toFixed(1)}%`.padStart(6);
+    return `${row.self.toFixed(1).padStart(9)} ms ${share}  ${row.function}${row.place === "" ? "" : `  ${row.place}`}`;
+  });
+  const head = `${realMs.toFixed(1)} ms real, ${samples.length} samples, ${total.toFixed(1)} ms in code`;
+  const text = [head, "", ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["It was too short to see."])];
+  if (value !== undefined) text.push("", `=> ${value}`);
+  return { text: text.join("\n"), data: { realMs, samples: samples.length, functions: shown } };
+}
+
+interface HeapNode {
+  readonly callFrame: CallFrame;
+  readonly selfSize: number;
+  readonly children?: readonly HeapNode[];
+}
+
+function heapReport({ value }: Report, found: HeapFound, isOwn: (url: string) => boolean): GuestText {
+  const { heap, memory, spaces, grown, profile } = found;
+  const lines = [
+    `Heap: ${bytes(heap.used_heap_size)} used of ${bytes(heap.heap_size_limit)} allowed`,
+    `Process: ${bytes(memory.rss)} resident, ${bytes(memory.external)} external, ${bytes(memory.arrayBuffers)} in buffers`,
+    `Spaces: ${spaces
+      .filter(({ used }) => used > 0)
+      .map(({ name, used }) => `${name.replace(/_space$/, "")} ${bytes(used)}`)
+      .join(", ")}`,
+  ];
+  const { head } = (profile ?? {}) as { readonly head?: HeapNode };
+  const shown = head === undefined ? [] : rows(allocated(head), isOwn).slice(0, MOST_ROWS);
+  if (grown !== undefined) {
+    lines.push("", `After the code and a full collection: ${grown < 0 ? "-" : "+"}${bytes(Math.abs(grown))}`);
+    lines.push(...(shown.length > 0 ? ["Still held, by who allocated it (sampled):"] : []));
+    for (const row of shown) lines.push(`${bytes(row.self).padStart(12)}  ${row.function}  ${row.place}`.trimEnd());
+  }
+  if (value !== undefined) lines.push("", `=> ${value}`);
+  const usage = { used: heap.used_heap_size, limit: heap.heap_size_limit, resident: memory.rss };
+  return { text: lines.join("\n"), data: { ...usage, ...(grown === undefined ? {} : { grown, allocations: shown }) } };
+}
+
+function* allocated(node: HeapNode): Generator<readonly [CallFrame, number]> {
+  yield [node.callFrame, node.selfSize];
+  for (const child of node.children ?? []) yield* allocated(child);
+}
+
+function bytes(count: number): string {
+  if (count < 10_000) return `${count} bytes`;
+  return count < 10_000_000 ? `${(count / 1024).toFixed(0)} KiB` : `${(count / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+function variableReport({ variables, total }: { readonly variables: Variable[]; readonly total: number }): GuestText {
+  if (total === 0) return { text: "There are no variables of that name, or none at all.", data: { variables, total } };
+  const lines = variables.map(({ name, type, preview }) => `${name}: ${type} = ${preview}`);
+  if (total > variables.length) lines.push(`... ${total - variables.length} more`);
+  return { text: lines.join("\n"), data: { variables, total } };
+}
+
+function sourceReport(found: Found | string): GuestText {
+  if (typeof found === "string") return { text: found, isError: true };
+  const head = found.place === "" ? "" : `// ${found.place}\n`;
+  return { text: head + found.source, data: { ...found } };
+}

@@ -1,0 +1,111 @@
+// The syntax of what is to be evaluated: a tree, made from JavaScript, or from TypeScript whose types have been taken
+// out. What reads as JavaScript is taken as JavaScript, and types are looked for only where it does not. Nothing is
+// rewritten here.
+
+import { Parser, type Node, type Options, type Program } from "acorn";
+import { place, type Place } from "./edits.ts";
+import { withoutTypes } from "./types-out.ts";
+
+export interface Parsed {
+  /** Without types; every line is where it was. */
+  readonly source: string;
+  readonly program: Program;
+  /** An object in braces, which would be read as a block: it is to be put in parentheses. */
+  readonly isObject: boolean;
+  readonly isTypeScript: boolean;
+}
+
+/** Where the text cannot be read, and why. */
+export class SyntaxFault extends Error {
+  readonly place: Place;
+  readonly at: number;
+
+  constructor(what: string, source: string, at: number) {
+    super(what);
+    this.at = Math.min(at, source.length);
+    this.place = place(source, this.at);
+  }
+}
+
+const OPTIONS: Options = {
+  ecmaVersion: "latest",
+  // Not strict, as in the sessions of Node itself; imports and `import.meta` are allowed all the same.
+  sourceType: "script",
+  allowAwaitOutsideFunction: true,
+  allowImportExportEverywhere: true,
+  locations: true,
+};
+
+/** Throws a SyntaxFault. */
+export function parse(source: string): Parsed {
+  const plain = attempt(source);
+  if (!(plain instanceof SyntaxFault)) return { ...plain, isTypeScript: false };
+  const typed = attemptTyped(source);
+  if (!(typed instanceof SyntaxFault)) return { ...typed, isTypeScript: true };
+  // Whoever came further has understood more of it.
+  throw typed.at > plain.at ? typed : plain;
+}
+
+type Attempt = Omit<Parsed, "isTypeScript"> | SyntaxFault;
+
+function attempt(source: string): Attempt {
+  const object = /^\s*\{/.test(source) ? objectIn(source) : undefined;
+  if (object !== undefined) return { source, program: object, isObject: true };
+  const program = tree(source);
+  return program instanceof SyntaxFault ? program : { source, program, isObject: false };
+}
+
+/** Undefined where it is a block, or nothing at all. */
+function objectIn(source: string): Program | undefined {
+  const wrapped = tree(`(${source}\n)`);
+  if (wrapped instanceof SyntaxFault || wrapped.body.length !== 1) return undefined;
+  if (wrapped.body[0]?.type !== "ExpressionStatement") return undefined;
+  // Once more, for its places are those of the text without parentheses.
+  const expression = Parser.parseExpressionAt(source, source.indexOf("{"), OPTIONS);
+  const { start, end } = expression;
+  return { ...wrapped, body: [{ type: "ExpressionStatement", expression, start, end }] };
+}
+
+function attemptTyped(source: string): Attempt {
+  const bare = withoutTypes(source);
+  if (typeof bare === "string") return attempt(bare);
+  const fault = new SyntaxFault(bare.what, source, offset(source, bare.line, bare.column));
+  if (!/^\s*\{/.test(source)) return fault;
+  const wrapped = withoutTypes(`(${source}\n)`);
+  return typeof wrapped === "string" ? attempt(wrapped.replace("(", "").replace(/\)\s*;?\s*$/, "")) : fault;
+}
+
+function tree(source: string): Program | SyntaxFault {
+  try {
+    return Parser.parse(source, OPTIONS);
+  } catch (error) {
+    const { message, pos } = error as SyntaxError & { readonly pos?: number };
+    if (pos === undefined) throw error;
+    const what = message.replace(/ \(\d+:\d+\)$/, "");
+    const isCut = pos >= source.trimEnd().length && what === "Unexpected token";
+    return new SyntaxFault(isCut ? "Unexpected end of input" : what, source, pos);
+  }
+}
+
+function offset(source: string, line: number, column: number): number {
+  const before = source.split("\n").slice(0, line - 1);
+  return before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1;
+}
+
+/** What stands directly inside a node. */
+export function children(node: Node): Node[] {
+  const found: Node[] = [];
+  for (const value of Object.values(node)) {
+    for (const one of Array.isArray(value) ? (value as unknown[]) : [value as unknown]) {
+      if (typeof one === "object" && one !== null && "type" in one && "start" in one) found.push(one as Node);
+    }
+  }
+  return found;
+}
+
+/** What begins a new room for variables and for `await`. */
+export function isFunction(node: Node): boolean {
+  return /^(?:ArrowFunctionExpression|FunctionExpression|FunctionDeclaration|PropertyDefinition|StaticBlock)$/.test(
+    node.type,
+  );
+}

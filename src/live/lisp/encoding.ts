@@ -1,0 +1,26 @@
+// A request as the Lisp guest reads it: one property list, with keywords for keys. Only what a reader of Lisp would take
+// for something else is escaped, and what Lisp has no form for is nil.
+
+import type { GuestRequest } from "../runtime.ts";
+
+export function encodeRequest(request: GuestRequest): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(request)) {
+    // An absent key and nil are the same to the guest.
+    const text = form(value);
+    if (text !== "nil") parts.push(`:${keyword(name)} ${text}`);
+  }
+  return `(${parts.join(" ")})`;
+}
+
+function keyword(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function form(value: unknown): string {
+  if (value === true) return "t";
+  if (typeof value === "string") return `"${value.replace(/["\\]/g, "\\$&")}"`;
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
+  if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(form).join(" ")})`;
+  return "nil";
+}

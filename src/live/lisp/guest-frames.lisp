@@ -1,0 +1,135 @@
+;;;; What is told of a failure while the stack still stands: the condition in words, the restarts that were on offer,
+;;;; and the frames of the user's code, without those of the guest around it and of the signalling above it.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 1)))
+
+(defconstant +frames+ 20 "Frames that are told of one failure.")
+(defconstant +argument-chars+ 120 "Characters of one argument in a frame.")
+(defconstant +message-chars+ 10000 "Characters of a condition's report.")
+(defconstant +walk+ 400 "Frames looked at to find those.")
+
+(defvar *code-stream* nil "What the user's code is being read from, while it is read.")
+
+(defstruct failure
+  "Why an evaluation did not end by itself. KIND is :ERROR, :HEAP or :INTERRUPTED."
+  (kind :error :type symbol)
+  (type "" :type string)
+  (message "" :type string)
+  (restarts nil :type list)
+  (frames nil :type list)
+  (damaged nil)
+  (time (get-universal-time)))
+
+(defun print-bounded (cap print)
+  "What PRINT writes to the stream it is called with, and whether it was cut after CAP characters."
+  (let* ((tag (list nil)) (cut nil)
+         (stream (make-instance 'gathering-stream :cap cap :full (lambda () (setf cut t) (throw tag nil)))))
+    (catch tag (funcall print stream))
+    (values (gathered stream) cut)))
+
+(defmacro with-plain-printing (() &body body)
+  "Whatever the user has set, a failure can be told."
+  `(let ((*print-readably* nil) (*print-circle* t) (*print-length* 10) (*print-level* 4) (*print-lines* nil)
+         (*print-base* 10) (*print-radix* nil) (*print-case* :upcase) (*print-escape* t) (*print-array* t)
+         (*print-gensym* t) (*print-right-margin* nil) (*print-miser-width* 16))
+     ,@body))
+
+(defun unprintable-p (argument)
+  "SBCL's own mark for an argument that it does not know any more."
+  (let ((type (later "UNPRINTABLE-OBJECT" "SB-DEBUG"))) (and type (typep argument type))))
+
+(defun print-argument (argument calm)
+  "CALM: no method of the user's is called, for it may be what was interrupted."
+  (handler-case
+      (if (or (eq argument :invalid-value-for-unescaped-register-storage)
+              (and calm (typep argument '(or standard-object structure-object condition))
+                    (not (unprintable-p argument))))
+          (format nil "#<~A>" (if (keywordp argument) "unavailable" (symbol-title (type-of argument))))
+          (multiple-value-bind (text cut) (print-bounded +argument-chars+ (lambda (stream) (prin1 argument stream)))
+            (if cut (concatenate 'string text "...") text)))
+    (error () "#<unprintable>")))
+
+(defun guest-name-p (name)
+  (typecase name
+    (symbol (eq (symbol-package name) (load-time-value (find-package "CATENARY-GUEST"))))
+    (cons (or (guest-name-p (car name)) (guest-name-p (cdr name))))))
+
+(defun last-symbol (name)
+  "Of (FLET X :IN Y) it is Y."
+  (if (consp name) (last-symbol (car (last name))) name))
+
+(defun home-p (name packages)
+  (let ((symbol (last-symbol name)))
+    (and (symbolp symbol) symbol (symbol-package symbol)
+         (member (package-name (symbol-package symbol)) packages :test #'string=))))
+
+(defun machinery-p (name deep)
+  "Frames that stand between the place of a failure and the one who looks at it. DEEP: below the first handler."
+  (or (stringp (last-symbol name))
+      (and (not deep)
+           (or (member (last-symbol name) '(signal error cerror warn break invoke-debugger))
+               (home-p name '("SB-KERNEL" "SB-INT" "SB-DEBUG" "SB-THREAD" "SB-SYS" "SB-UNIX" "SB-VM" "SB-ALIEN"))))))
+
+(defun under-p (name)
+  "The frames of SBCL's own EVAL and READ, which stand under the user's."
+  (or (eq name 'eval) (home-p name '("SB-IMPL" "SB-INT")) (and *code-stream* (eq name 'read))))
+
+(defun frame-text (frame how)
+  (multiple-value-bind (name arguments)
+      (let ((call (later "FRAME-CALL" "SB-DEBUG")))
+        (if (and call (not (eq how :names)))
+            (funcall call frame)
+            (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
+    (format nil "(~A~{ ~A~})" (print-argument name nil)
+            (if (listp arguments) (mapcar (lambda (each) (print-argument each (eq how :calm))) arguments) '()))))
+
+(defun user-frames (&optional (how :full))
+  "Texts of the frames from where it happened down to the user's form. HOW is :FULL, :CALM or :NAMES."
+  (with-plain-printing ()
+    (let ((*print-pretty* nil) (leading t) (deep nil) (names '()) (texts '()) (ended nil) (frame (sb-di:top-frame)))
+      (loop repeat +walk+
+            while (and frame (< (length texts) (+ +frames+ 4)))
+            do (let ((name (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
+                 (when (eq name 'user-boundary) (setf ended t) (return))
+                 (unless (or (guest-name-p name) (and leading (machinery-p name deep)))
+                   (setf leading nil)
+                   (push name names)
+                   (push (frame-text frame how) texts))
+                 (when (eq name 'sb-kernel:internal-error) (setf deep t)))
+               (setf frame (sb-di:frame-down frame)))
+      (when ended (loop while (and names (under-p (first names))) do (pop names) (pop texts)))
+      (let ((texts (nreverse texts))) (subseq texts 0 (min +frames+ (length texts)))))))
+
+(defun without-stream (text)
+  "The stream that the code is read from is none of the user's, and its address is different every time."
+  (let* ((name (and *code-stream* (let ((*print-pretty* nil)) (prin1-to-string *code-stream*))))
+         (at (and name (search name text))))
+    (if at
+        (concatenate 'string (subseq text 0 at) "#<STRING-INPUT-STREAM>" (subseq text (+ at (length name))))
+        text)))
+
+(defun condition-text (condition)
+  (with-plain-printing ()
+    (let ((*print-pretty* t) (*print-escape* nil))
+      (handler-case (without-stream (print-bounded +message-chars+ (lambda (stream) (princ condition stream))))
+        (error () (format nil "A ~A whose own report failed." (symbol-title (type-of condition))))))))
+
+(defun restart-list (condition job)
+  "Name and words of each restart; those of the guest's thread are no offer."
+  (with-plain-printing ()
+    (let ((*print-pretty* nil))
+      (loop for restart in (compute-restarts condition)
+            unless (and job (member restart (job-base-restarts job)))
+              collect (cons (and (restart-name restart) (symbol-name (restart-name restart)))
+                            (handler-case (values (print-bounded 500 (lambda (stream) (princ restart stream))))
+                              (error () "")))))))
+
+(defun failure-of (condition)
+  (let ((storage (typep condition 'storage-condition)))
+    (make-failure :type (symbol-title (type-of condition))
+                  :message (condition-text condition)
+                  :restarts (restart-list condition *job*)
+                  :frames (user-frames (if storage :names :full))
+                  :damaged (typep condition 'sb-sys:memory-fault-error))))

@@ -1,0 +1,153 @@
+// Code that will not end, that fills the stack or the heap, or that attacks the guest itself: it is stopped by the step
+// that reaches it, and what was defined before is still there; or the guest says that it is damaged, or ends.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startLispGuest, type Answered, type LispGuest } from "../../../test/support/lisp-guest.ts";
+import { hasSbcl } from "../../../test/setup/sbcl.ts";
+
+const STEP_MS = 400;
+const LATE = Symbol("late");
+
+function patiently(answer: Promise<Answered>, ms: number): Promise<Answered | typeof LATE> {
+  return Promise.race([answer, new Promise<typeof LATE>((resolve) => setTimeout(resolve, ms, LATE))]);
+}
+
+describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
+  let lisp: LispGuest;
+
+  beforeEach(async () => {
+    lisp = await startLispGuest();
+    await lisp.evaluate("(defvar *kept* 42)");
+  }, 60_000);
+  afterEach(async () => lisp.close());
+
+  const isKept = async (): Promise<boolean> => (await lisp.evaluate("*kept*")).values[0] === "42";
+
+  /** Begins; waits until it runs, by what it prints; interrupts. */
+  async function interrupted(code: string): Promise<{ id: number; answer: Promise<Answered> }> {
+    let hasBegun: (() => void) | undefined;
+    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
+    const { id, reply } = lisp.guest.ask("eval", { code: `(princ "go") ${code}`, maxOutput: 1000 }, () => hasBegun?.());
+    await begun;
+    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: true });
+    return { id, answer: reply as unknown as Promise<Answered> };
+  }
+
+  it("is interrupted in loops, sleeps, waits and calls to the system", async () => {
+    const codes = [
+      "(loop)",
+      "(funcall (compile nil '(lambda (i) (declare (optimize speed (safety 0)) (bit i)) (loop (setf i (- 1 i))))) 0)",
+      "(sleep 100)",
+      "(expt 7 (expt 7 10))",
+      "(loop (ignore-errors (loop)))",
+      "(loop (handler-case (loop) (t () nil)))",
+      '(sb-alien:alien-funcall (sb-alien:extern-alien "sleep" (function sb-alien:int sb-alien:int)) 50)',
+      `(sb-ext:run-program "/bin/sleep" '("50"))`,
+      "(let ((m (sb-thread:make-mutex))) (sb-thread:make-thread (lambda () (sb-thread:grab-mutex m) (sleep 9))) (sleep 0.05) (sb-thread:grab-mutex m))",
+      "(loop (print 1))",
+      "(loop (sb-ext:gc))",
+      "(defstruct endless) (defmethod print-object ((x endless) s) (loop)) (make-endless)",
+    ];
+    for (const code of codes) {
+      const { answer } = await interrupted(code);
+      expect(await answer, code).toMatchObject({ status: "interrupted", values: [] });
+      expect(await isKept(), code).toBe(true);
+    }
+  });
+
+  it("shows where it was interrupted", async () => {
+    const { answer } = await interrupted("(defun tired (n) (list (sleep n))) (tired 50)");
+    const frames = (await answer).condition?.frames.map(({ text }) => text);
+    expect(frames?.slice(0, 2)).toEqual(["(SLEEP 50)", "(TIRED 50)"]);
+  });
+
+  it("takes an interrupt for nothing when it comes too late", async () => {
+    const { id, answer } = lisp.ask("eval", { code: "1" });
+    await answer;
+    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: false });
+    expect(await isKept()).toBe(true);
+  });
+
+  it.each([
+    "(unwind-protect (loop) (loop))",
+    "(unwind-protect (loop) (unwind-protect (loop) (unwind-protect (loop) (loop))))",
+    "(sb-sys:without-interrupts (loop))",
+  ])("has a new evaluator after %s", async (code) => {
+    const { id, answer } = await interrupted(code);
+    expect(await patiently(answer, STEP_MS)).toBe(LATE);
+    expect(await lisp.guest.tell("renew", { target: id })).toEqual({});
+    expect(await answer).toMatchObject({ status: "interrupted" });
+    expect(await isKept()).toBe(true);
+    // A collection stops the old one too, if it still runs.
+    expect((await lisp.evaluate("(sb-ext:gc :full t) (length (make-list 1000000))")).values).toEqual(["1000000"]);
+  });
+
+  it("survives a full stack, again and again, and in a handler", async () => {
+    await lisp.evaluate("(defun deep (n) (+ 1 (deep (1+ n)))) (defvar *b*) (defun bind (n) (let ((*b* n)) (list (bind n))))");
+    for (const code of ["(deep 0)", "(deep 0)", "(handler-case (deep 0) (storage-condition () (deep 1)))"]) {
+      const answer = await lisp.evaluate(code);
+      expect(answer.condition?.type, code).toBe("CONTROL-STACK-EXHAUSTED");
+      expect(answer.condition?.frames[0]?.text).toBe("(DEEP)");
+    }
+    expect((await lisp.evaluate("(bind 0)")).condition?.type).toMatch(/^(BINDING|CONTROL)-STACK-EXHAUSTED$/);
+    expect(await isKept()).toBe(true);
+  });
+
+  it("survives a full heap, also when what fills it is kept", async () => {
+    await lisp.close();
+    lisp = await startLispGuest({ memoryMb: 192 });
+    await lisp.evaluate("(defvar *kept* 42) (defvar *l* nil)");
+    const codes = [
+      "(make-array (expt 10 9))",
+      '(let ((s "ab")) (loop (setf s (concatenate (quote string) s s))))',
+      "(let ((l nil)) (loop (push (make-list 10) l)))",
+      "(let ((h (make-hash-table))) (loop for i from 0 do (setf (gethash i h) (list i))))",
+      "(loop (push (make-list 10) *l*))",
+      "(loop (push (make-list 10) *l*))",
+    ];
+    for (const code of codes) {
+      expect((await lisp.evaluate(code)).condition?.type, code).toBe("HEAP-EXHAUSTED-ERROR");
+      expect(await isKept(), code).toBe(true);
+    }
+    // Garbage that was promoted is none of what is alive.
+    expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([":FINE"]);
+  });
+
+  it("ends a thread that fills the heap, and nobody else", async () => {
+    const code = "(sb-thread:join-thread (sb-thread:make-thread (lambda () (let ((l nil)) (loop (push 1 l))))) :default :ended)";
+    expect((await lisp.evaluate(code)).values[0]).toBe(":ENDED");
+    expect(lisp.raw()).toContain("Heap nearly exhausted");
+    expect(await isKept()).toBe(true);
+  });
+
+  it("says that it is damaged after a memory fault", async () => {
+    const answer = await lisp.evaluate("(setf (sb-sys:sap-ref-64 (sb-sys:int-sap 0) 0) 1)");
+    expect(answer).toMatchObject({ status: "error", damaged: true, condition: { type: "MEMORY-FAULT-ERROR" } });
+  });
+
+  it("survives two threads that wait for each other, and an error in its own handler", async () => {
+    const deadlock = `(let* ((a (sb-thread:make-mutex)) (b (sb-thread:make-mutex)) (gate (sb-thread:make-semaphore))
+        (other (sb-thread:make-thread (lambda () (sb-thread:with-mutex (a) (sb-thread:signal-semaphore gate)
+          (sb-thread:with-mutex (b) 1))))))
+      (sb-thread:with-mutex (b) (sb-thread:wait-on-semaphore gate) (sleep 0.05) (sb-thread:with-mutex (a) 1))
+      (sb-thread:join-thread other))`;
+    expect((await lisp.evaluate(deadlock)).condition?.type).toBe("THREAD-DEADLOCK");
+    const nested = '(handler-bind ((error (lambda (c) (declare (ignore c)) (error "again")))) (error "first"))';
+    expect((await lisp.evaluate(nested)).status).toBe("error");
+    expect(await isKept()).toBe(true);
+  });
+
+  it.each([
+    ["(sb-ext:exit :code 3)", "exit code 3"],
+    ["(sb-ext:exit :code 4 :abort t)", "exit code 4"],
+    ["(sb-thread:make-thread (lambda () (sb-ext:exit :code 5))) (loop)", "exit code 5"],
+  ])("ends with the code of %s", async (code, how) => {
+    await expect(lisp.evaluate(code)).rejects.toThrow(how);
+  });
+
+  it("ends at once when its channel does, whatever runs", async () => {
+    await interrupted("(sb-sys:without-interrupts (loop))");
+    lisp.guest.child.channel?.end();
+    expect(await lisp.guest.child.exited).toEqual({ code: 0, signal: null });
+  });
+});

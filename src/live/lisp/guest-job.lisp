@@ -1,0 +1,107 @@
+;;;; One job from its beginning to its answer: the streams it prints to, the region in which it can be thrown out of,
+;;;; and the JSON that tells how it went. Exactly one answer goes out, whoever gives it.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 1)))
+
+(defun claim (job)
+  "True for the first who wants to answer the job."
+  (null (sb-ext:compare-and-swap (job-answered job) nil t)))
+
+(defun answer (id result &optional problem)
+  (say (if problem (list :object "id" id "error" problem) (list :object "id" id "result" result))))
+
+(defun failure-json (failure)
+  (list :object
+        "type" (failure-type failure)
+        "message" (failure-message failure)
+        "restarts" (cons :array (loop for (name . text) in (failure-restarts failure)
+                                      collect (list :object "name" (or name :null) "description" text)))
+        "frames" (cons :array (loop for text in (failure-frames failure) for number from 0
+                                    collect (list :object "number" number "text" text)))))
+
+(defun dropped-json (job)
+  (let ((out (dropped (job-out job))) (err (dropped (job-err job))))
+    (unless (and (zerop out) (zerop err))
+      (list :object "stdout" (and (plusp out) out) "stderr" (and (plusp err) err)))))
+
+(defun warnings-json (job)
+  (let ((more (- (job-warned job) (length (job-warnings job)))))
+    (nconc (loop for (type . message) in (reverse (job-warnings job))
+                 collect (list :object "type" type "message" message))
+           (when (plusp more)
+             (list (list :object "type" "WARNING" "message" (format nil "~:D more were not kept." more)))))))
+
+(defun evaluation-json (job status texts failure timing)
+  (list :object
+        "status" status
+        "values" (cons :array texts)
+        "warnings" (cons :array (warnings-json job))
+        "condition" (and failure (failure-json failure))
+        "package" (package-name (session-package))
+        "timing" timing
+        "dropped" (dropped-json job)
+        "defined" (cons :array (loop for (type name) in (reverse (job-defined job))
+                                     collect (list :object "type" type "name" name)))
+        "damaged" (and failure (failure-damaged failure) :true)))
+
+(defun read-clock (job)
+  "The run time is a call to the system: asked for only where it is wanted."
+  (if (argument job :capture-time) (clock) (now)))
+
+(defun timing-of (before after)
+  (if (listp before) (timing before after) (list :object "realMs" (milliseconds before after))))
+
+(defun evaluate-job (job)
+  (let ((package (named-package (argument job :package))) (texts nil) (failure nil) (before (read-clock job)) (after nil))
+    (if (null package)
+        (values nil (no-package (argument job :package)))
+        (let ((*package* package))
+          (unwind-protect
+               (setf failure
+                     (nth-value 1 (guarded ()
+                                    (let ((values (evaluate-code (argument job :code ""))))
+                                      (setf after (read-clock job))
+                                      (setf texts (value-texts values))))))
+            (setf *session-package* *package*))
+          (when failure (setf *last-failure* failure))
+          (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure
+                           (timing-of before (or after (read-clock job))))))))
+
+(defun stopped-json (job failure)
+  "The answer for a job that was thrown out of."
+  (let ((interrupted (eq (failure-kind failure) :interrupted)))
+    (cond ((string= (job-op job) "eval")
+           (setf *last-failure* failure)
+           (evaluation-json job (if interrupted "interrupted" "error") '() failure
+                            (list :object "realMs" (milliseconds (job-started job) (now)))))
+          (interrupted (list :object "status" "interrupted"))
+          (t (list :object "text" (failure-text failure) "isError" :true)))))
+
+(defun finish (job result problem)
+  (when (claim job)
+    (flush (job-out job))
+    (flush (job-err job))
+    ;; What went to descriptor 1 or 2 by SBCL's own streams.
+    (ignore-errors (finish-output sb-sys:*stdout*) (finish-output sb-sys:*stderr*))
+    (answer (job-id job) result problem)))
+
+(defun run-job (job)
+  "Interrupts are let in only while the user's code runs: so they never find the evaluator at something else."
+  (let ((tag (list nil)) (result nil) (problem nil) (done nil) (cap (max-output job)))
+    (setf (job-tag job) tag
+          (job-started job) (now)
+          (job-out job) (make-instance 'sending-stream :job job :name "stdout" :cap cap)
+          (job-err job) (make-instance 'sending-stream :job job :name "stderr" :cap cap))
+    (let* ((*job* job) (*standard-output* (job-out job)) (*error-output* (job-err job)) (*trace-output* (job-err job)))
+      (sb-sys:without-interrupts
+        (let ((thrown (catch tag
+                        (sb-sys:with-local-interrupts
+                          (when (job-cancelled job) (throw tag (interrupted-failure '())))
+                          (setf (values result problem)
+                                (if (string= (job-op job) "eval") (evaluate-job job) (tool-result job)))
+                          (setf done t))
+                        nil)))
+          (unless (and done (null thrown)) (setf result (stopped-json job thrown) problem nil))
+          (finish job result problem))))))

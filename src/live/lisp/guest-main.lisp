@@ -1,0 +1,183 @@
+;;;; The threads of a guest: the main one reads the wire and answers at once what must never wait; an evaluator takes
+;;;; one job at a time; one sends output that has waited. A new evaluator takes over when the old one does not give way.
+;;;; MAIN is where a guest begins, from a saved core or after its files were loaded.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 1)))
+
+(defstruct (evaluator (:constructor make-evaluator ()))
+  (lock (sb-thread:make-mutex :name "catenary evaluator"))
+  (queue (sb-thread:make-waitqueue))
+  (job nil)
+  (thread nil))
+
+(defshared *evaluator* nil "The one that takes jobs now.")
+(defshared *running* nil "The job that was given to it last.")
+(defshared *own-threads* nil "Those of the guest that are not evaluators.")
+(defshared *abandoned* nil "Threads of evaluators that did not give way and still live.")
+
+
+(defun take-job (evaluator)
+  (sb-thread:with-mutex ((evaluator-lock evaluator))
+    (loop until (evaluator-job evaluator)
+          do (sb-thread:condition-wait (evaluator-queue evaluator) (evaluator-lock evaluator)))
+    (shiftf (evaluator-job evaluator) nil)))
+
+(defun take-and-run (evaluator base)
+  "One job. A failure outside of the user's code is the guest's own, and is answered as such."
+  (let* ((job (take-job evaluator)) (tag (list nil))
+         (own (catch tag
+                (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure))
+                  (setf (job-base-restarts job) base)
+                  (run-job job))
+                nil)))
+    (when (and own (claim job))
+      (answer (job-id job) nil (format nil "The guest itself failed: ~A" (failure-message own))))))
+
+(defun evaluate-for-ever (evaluator)
+  (let ((base (compute-restarts)))
+    (unwind-protect
+         (loop while (eq evaluator *evaluator*)
+               do (take-and-run evaluator base)
+                  (when *heap-tripped* (clear-heap)))
+      (replace-ended evaluator))))
+
+(defun exiting-p ()
+  (let ((name (later "*EXIT-IN-PROGRESS*" "SB-IMPL"))) (and name (boundp name) (symbol-value name))))
+
+(defun replace-ended (evaluator)
+  "The user's code has ended the thread that it ran in: by ABORT, for one, which nothing nearer offers."
+  (unless (or (not (eq evaluator *evaluator*)) (exiting-p))
+    (let ((job (running nil)))
+      (start-evaluator)
+      (when job
+        (finish job (stopped-json job (make-failure :type "ABORTED" :message "The evaluation ended its own thread."))
+                nil)))))
+
+(defun start-evaluator ()
+  (let ((evaluator (make-evaluator)))
+    (setf *evaluator* evaluator)
+    (setf (evaluator-thread evaluator)
+          (sb-thread:make-thread #'evaluate-for-ever :arguments (list evaluator) :name "evaluator"))))
+
+(defun give (job)
+  "Hands a job to the evaluator, which is idle: the host sends one at a time."
+  (renew-background)
+  (when *abandoned* (press-abandoned))
+  (let ((evaluator *evaluator*))
+    (setf *running* job)
+    (sb-thread:with-mutex ((evaluator-lock evaluator))
+      (setf (evaluator-job evaluator) job)
+      (sb-thread:condition-notify (evaluator-queue evaluator)))))
+
+;;; What the reader answers by itself.
+
+(defun running (target)
+  "The job that runs and is meant, or nil."
+  (let ((job *running*))
+    (and job (not (job-answered job)) (or (null target) (eql target (job-id job))) job)))
+
+(defun interrupt (target)
+  (let ((job (running target)))
+    (when job
+      (setf (job-cancelled job) t)
+      (ignore-errors
+       (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-interrupted job)))))
+    (list :object "busy" (if job :true :false))))
+
+(defun press-abandoned ()
+  "A cleanup form may hold out against one termination; each new job brings another."
+  (setf *abandoned* (delete-if-not #'sb-thread:thread-alive-p *abandoned*))
+  (dolist (thread *abandoned*) (ignore-errors (sb-thread:terminate-thread thread))))
+
+(defun renew (target)
+  (let ((job (running target)))
+    (when job
+      (push (evaluator-thread *evaluator*) *abandoned*)
+      (start-evaluator)
+      (press-abandoned)
+      (finish job (stopped-json job (interrupted-failure '())) nil))
+    (list :object)))
+
+(defun handle (request)
+  (let ((id (getf request :id)) (op (getf request :op)) (target (getf request :target)))
+    (cond ((not (and (integerp id) (stringp op))))
+          ((string= op "ping") (answer id (list :object)))
+          ((string= op "interrupt") (answer id (interrupt target)))
+          ((string= op "renew") (answer id (renew target)))
+          (t (give (make-job id (coerce op 'simple-string) request))))))
+
+(defun read-for-ever ()
+  (let ((inbox (make-inbox)) (*readtable* (copy-readtable nil)) (*package* (find-package "CATENARY-REQUEST"))
+        (*read-eval* nil) (*read-base* 10) (*read-default-float-format* 'double-float) (*read-suppress* nil))
+    (loop
+      (let ((text (hear inbox)))
+        (handler-case (handle (read-from-string text))
+          (error (condition)
+            (say (list :object "event" "background"
+                               "text" (format nil "A request was not understood: ~A~%" (condition-text condition))))))))))
+
+;;; The rest of the process.
+
+(defun watch-heap ()
+  "After each collection, in the thread that asked for it or in SBCL's own for such things."
+  (when (> (sb-kernel:dynamic-usage) *heap-line*)
+    (let ((thread sb-thread:*current-thread*) (job (running nil)))
+      (cond (*heap-watched*)
+            ((not (or (member thread *own-threads*) (eq thread (evaluator-thread *evaluator*))
+                      (string= (or (sb-thread:thread-name thread) "") "finalizer")))
+             (stop-thread-for-heap))
+            (job
+             (ignore-errors
+              (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-for-heap job)))))))))
+
+(defun tell-unhandled (condition)
+  (say (list :object "event" "background"
+                     "text" (format nil "Unhandled ~A in thread ~A: ~A~%" (symbol-title (type-of condition))
+                                    (or (sb-thread:thread-name sb-thread:*current-thread*) "without a name")
+                                    (condition-text condition)))))
+
+(defun give-up (condition hook)
+  (declare (ignore condition hook))
+  (if (sb-thread:main-thread-p) (leave 70) (sb-thread:abort-thread)))
+
+(defun unhandled (condition hook)
+  "A thread of the user's has nobody to ask: it is told of, and it ends."
+  (let ((sb-ext:*invoke-debugger-hook* 'give-up)) (tell-unhandled condition))
+  (let ((continue (find-restart 'continue condition)))
+    ;; A break is only a place to look at; an error would come again.
+    (when (and continue (not (typep condition 'serious-condition))) (invoke-restart continue)))
+  (give-up condition hook))
+
+(defun keep-hook (function &rest arguments)
+  "In place of those that put another debugger where the guest's is."
+  (declare (ignore function arguments))
+  nil)
+
+(defconstant +close-on-exec+ 1)
+
+(defun set-process ()
+  (let ((format (later "*DEFAULT-EXTERNAL-FORMAT*" "SB-EXT"))) (when format (set format :utf-8)))
+  (sb-int:encapsulate 'sb-ext:disable-debugger 'catenary #'keep-hook)
+  (sb-int:encapsulate 'sb-ext:enable-debugger 'catenary #'keep-hook)
+  (set-heap)
+  (pushnew 'watch-heap sb-ext:*after-gc-hooks*)
+  (setf sb-ext:*invoke-debugger-hook* 'unhandled)
+  (sb-sys:enable-interrupt sb-unix:sigint :ignore)
+  (sb-sys:enable-interrupt sb-unix:sigpipe :ignore)
+  (sb-sys:enable-interrupt sb-unix:sigterm :default)
+  ;; A program that the user's code starts must not hold our wire open.
+  (sb-posix:fcntl +wire+ sb-posix:f-setfd +close-on-exec+)
+  (sb-ext:lock-package "CATENARY-GUEST")
+  (set-global-streams))
+
+(defun main ()
+  (set-process)
+  (setf *session-package* (find-package "COMMON-LISP-USER")
+        (sb-ext:symbol-global-value '*package*) *session-package*)
+  (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-for-ever :name "output")))
+  (start-evaluator)
+  (say (list :object "event" "ready"
+                     "version" (format nil "SBCL ~A" (lisp-implementation-version))))
+  (read-for-ever))

@@ -1,0 +1,157 @@
+;;;; Where the user's output goes: streams that keep a bounded number of characters and only count the rest. Those of a
+;;;; job send what they hold while it runs, a few kilobytes or a few milliseconds at a time; what is printed when no job
+;;;; is there to have it becomes a background event; and some only gather a text for a tool or for a printed value.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 0)))
+
+(defconstant +chunk+ 4096 "Characters gathered before they are sent.")
+(defconstant +flush-seconds+ 1/50 "How long less than that is held back.")
+(defconstant +background-cap+ 100000 "Characters of background output sent from one request to the next.")
+
+(deftype chunk () '(simple-array character (*)))
+
+(defclass bounded-stream (sb-gray:fundamental-character-output-stream)
+  ((taken :initform 0 :accessor taken :type fixnum)
+   (dropped :initform 0 :accessor dropped :type fixnum)
+   (cap :initarg :cap :accessor cap :type fixnum)
+   (column :initform 0 :accessor column :type fixnum)
+   (buffer :initform nil :accessor buffer)
+   (fill :initform 0 :accessor buffered :type fixnum))
+  (:documentation "The first CAP characters, and the number of the others."))
+
+(defclass sending-stream (bounded-stream)
+  ((job :initarg :job :accessor stream-job)
+   (name :initarg :name :reader stream-name))
+  (:documentation "Sends what it takes, as output of its job, or of the background when it has none."))
+
+(defclass gathering-stream (bounded-stream)
+  ((full :initarg :full :initform nil :reader full))
+  (:documentation "Keeps what it takes. FULL is called with the first character that it cannot."))
+
+(defshared *output-lock* (sb-thread:make-mutex :name "catenary output") "Whoever changes a stream has it.")
+(defshared *dirty* nil "Streams that hold something nobody has sent.")
+(defshared *dirty-signal* (sb-thread:make-semaphore :name "catenary output") "There is a dirty one.")
+(defshared *background* nil "The stream of those who have no job.")
+
+(defun send-buffer (stream)
+  "Under the lock."
+  (unless (zerop (buffered stream))
+    (let ((text (subseq (the chunk (buffer stream)) 0 (buffered stream))) (job (stream-job stream)))
+      (setf (buffered stream) 0)
+      (say (if job
+               (list :object "id" (job-id job) "output" text "stream" (stream-name stream))
+               (list :object "event" "background" "text" text))))))
+
+(defun make-space (stream)
+  "Under the lock: room for one character more."
+  (let ((buffer (buffer stream)))
+    (cond ((null buffer)
+           (setf (buffer stream) (make-array (if (typep stream 'sending-stream) +chunk+ 256) :element-type 'character)))
+          ((typep stream 'sending-stream) (send-buffer stream))
+          (t (let ((wider (make-array (* 2 (length (the chunk buffer))) :element-type 'character)))
+               (replace wider (the chunk buffer))
+               (setf (buffer stream) wider))))))
+
+(defun mark-dirty (stream)
+  (when (typep stream 'sending-stream)
+    (push stream *dirty*)
+    (sb-thread:signal-semaphore *dirty-signal*)))
+
+(defun keep (stream string start end)
+  "Under the lock: the whole range fits under the cap."
+  (declare (type fixnum start end) (type string string))
+  (when (and (zerop (buffered stream)) (< start end)) (mark-dirty stream))
+  (loop while (< start end)
+        do (when (or (null (buffer stream)) (= (buffered stream) (length (the chunk (buffer stream)))))
+             (make-space stream))
+           (let* ((buffer (buffer stream)) (at (buffered stream))
+                  (count (min (- end start) (- (length (the chunk buffer)) at))))
+             (declare (type fixnum at count))
+             (replace (the chunk buffer) string :start1 at :start2 start :end2 (+ start count))
+             (setf (buffered stream) (+ at count))
+             (incf start count))))
+
+(defun homeless (stream)
+  "Whether its job has been answered: a thread that was given the stream still prints."
+  (and (typep stream 'sending-stream)
+       (not (eq stream *background*))
+       (let ((job (stream-job stream))) (or (null job) (job-answered job)))))
+
+(defun accept-string (stream string start end)
+  (declare (type fixnum start end))
+  (if (homeless stream)
+      (accept-string *background* string start end)
+      (let ((room (- (cap stream) (taken stream))))
+        (declare (type fixnum room))
+        (when (plusp room)
+          (with-lock (*output-lock*)
+            (let* ((room (max 0 (- (cap stream) (taken stream)))) (part (min end (+ start room)))
+                   (line (position #\Newline string :from-end t :start start :end part)))
+              (declare (type fixnum room part))
+              (keep stream string start part)
+              (incf (taken stream) (- part start))
+              (setf (column stream) (if line (- part line 1) (+ (column stream) (- part start))))
+              (setf start part))))
+        (when (< start end)
+          (incf (dropped stream) (- end start))
+          (when (and (typep stream 'gathering-stream) (full stream)) (funcall (full stream)))))))
+
+(defun accept-char (stream char)
+  (if (and (>= (taken stream) (cap stream)) (not (homeless stream)) (not (typep stream 'gathering-stream)))
+      (incf (dropped stream))
+      (accept-string stream (string char) 0 1)))
+
+(defmethod sb-gray:stream-write-char ((stream bounded-stream) char)
+  (accept-char stream char)
+  char)
+
+(defmethod sb-gray:stream-write-string ((stream bounded-stream) string &optional (start 0) end)
+  (accept-string stream string start (or end (length string)))
+  string)
+
+(defmethod sb-gray:stream-line-column ((stream bounded-stream)) (column stream))
+(defmethod sb-gray:stream-finish-output ((stream bounded-stream)) nil)
+(defmethod sb-gray:stream-force-output ((stream bounded-stream)) nil)
+(defmethod sb-gray:stream-clear-output ((stream bounded-stream)) nil)
+;; A user who closes *standard-output* has closed nothing that the next evaluation needs.
+(defmethod close ((stream bounded-stream) &key abort) (declare (ignore abort)) t)
+
+(defun flush (stream)
+  (unless (zerop (buffered stream))
+    (with-lock (*output-lock*) (send-buffer stream))))
+
+(defun flush-for-ever ()
+  "The body of a thread of its own: what is printed and then waited upon must not wait for the end."
+  (loop
+    (sb-thread:wait-on-semaphore *dirty-signal*)
+    (sleep +flush-seconds+)
+    (loop while (sb-thread:try-semaphore *dirty-signal*))
+    (mapc #'flush (with-lock (*output-lock*) (shiftf *dirty* nil)))))
+
+(defun gathered (stream)
+  (subseq (the chunk (or (buffer stream) "")) 0 (buffered stream)))
+
+(defun renew-background ()
+  "Called with each job: what was dropped since the last is told, and the room begins anew."
+  (let ((stream *background*))
+    (unless (zerop (taken stream))
+      (with-lock (*output-lock*)
+        (send-buffer stream)
+        (unless (zerop (dropped stream))
+          (say (list :object "event" "background"
+                             "text" (format nil "~&[~:D more characters were not kept]~%" (dropped stream)))))
+        (setf (taken stream) 0 (dropped stream) 0)))))
+
+(defun set-global-streams ()
+  "For the threads that have no job; and nobody is there to type."
+  (let* ((nothing (make-concatenated-stream))
+         (talk (make-two-way-stream nothing (make-synonym-stream '*standard-output*))))
+    (setf *background* (make-instance 'sending-stream :job nil :name "stdout" :cap +background-cap+))
+    (loop for (name value) on (list '*standard-output* *background* '*error-output* *background*
+                                    '*trace-output* *background* '*standard-input* nothing
+                                    '*terminal-io* talk '*debug-io* talk '*query-io* talk)
+          by #'cddr
+          do (setf (sb-ext:symbol-global-value name) value)
+             (set name value))))

@@ -1,0 +1,152 @@
+// The Lisp guest, on real SBCL: what an evaluation answers, what stays for the next, and where its output goes.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
+import { hasSbcl } from "../../../test/setup/sbcl.ts";
+
+describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
+  let lisp: LispGuest;
+
+  beforeAll(async () => {
+    lisp = await startLispGuest();
+  }, 60_000);
+  afterAll(async () => lisp.close());
+
+  it.each([
+    ["(+ 1 2 3)", ["6"]],
+    ["(floor 17 5)", ["3", "2"]],
+    ["(values)", []],
+    ["", []],
+    ["; only a comment", []],
+    ["(let ((x (list 1 2))) (setf (cddr x) x) x)", ["#1=(1 2 . #1#)"]],
+    ['(format nil "~a" (code-char 0))', ['"\u0000"']],
+    ['"naïve 𝒳 \\"q\\" \\\\"', ['"naïve 𝒳 \\"q\\" \\\\"']],
+    ["(string (code-char #xD800))", ['"\ud800"']],
+    ["(signal (make-condition 'simple-error))", ["NIL"]],
+  ])("%j has the values %j", async (code, values) => {
+    expect(await lisp.evaluate(code)).toMatchObject({ status: "ok", values, warnings: [], stdout: "", stderr: "" });
+  });
+
+  it.each([
+    ["(/ 1 0)", "DIVISION-BY-ZERO", "arithmetic error DIVISION-BY-ZERO signalled\nOperation was (/ 1 0)."],
+    ['(error "custom boom")', "SIMPLE-ERROR", "custom boom"],
+    ["(car 42)", "TYPE-ERROR", "The value\n  42\nis not of type\n  LIST\nwhen binding LIST"],
+    ["nope", "UNBOUND-VARIABLE", "The variable NOPE is unbound."],
+    ["(+ 1 2", "END-OF-FILE", "end of file on #<STRING-INPUT-STREAM>"],
+    [")", "SIMPLE-READER-ERROR", expect.stringMatching(/^unmatched close parenthesis/)],
+    ["#.(+ 1 2)", "SIMPLE-READER-ERROR", expect.stringMatching(/^can't read #\. while \*READ-EVAL\* is NIL/)],
+    ['(break "here ~a" 1)', "SIMPLE-CONDITION", "here 1"],
+    ["(read-line)", "END-OF-FILE", expect.any(String)],
+    ["(defun cl:car (x) x)", "SYMBOL-PACKAGE-LOCKED-ERROR", expect.any(String)],
+    ["(abort)", "ABORTED", "The evaluation ended its own thread."],
+    ["(sb-ext:disable-debugger) (error 'program-error)", "PROGRAM-ERROR", expect.any(String)],
+  ])("%j fails with %s", async (code, type, message) => {
+    const answer = await lisp.evaluate(code);
+    expect(answer).toMatchObject({ status: "error", values: [], condition: { type, message } });
+    expect(answer).not.toHaveProperty("damaged");
+  });
+
+  it("tells warnings and muffles them", async () => {
+    const answer = await lisp.evaluate('(warn "careful ~a" 1) :ok');
+    expect(answer).toMatchObject({
+      status: "ok",
+      values: [":OK"],
+      warnings: [{ type: "SIMPLE-WARNING", message: "careful 1" }],
+      stderr: "",
+    });
+    const undefinedFunction = await lisp.evaluate("(nope-fn 1)");
+    expect(undefinedFunction.warnings).toEqual([
+      { type: "SIMPLE-STYLE-WARNING", message: "undefined function: COMMON-LISP-USER::NOPE-FN" },
+    ]);
+    expect(undefinedFunction.condition?.type).toBe("UNDEFINED-FUNCTION");
+    const many = await lisp.evaluate('(dotimes (i 150) (warn "w"))');
+    expect(many.warnings).toHaveLength(101);
+    expect(many.warnings.at(-1)?.message).toBe("50 more were not kept.");
+  });
+
+  it("shows the user's frames and restarts, and none of its own", async () => {
+    await lisp.evaluate("(defun inner (x) (+ 1 (error \"at ~a\" x))) (defun outer (x) (list (inner x)))");
+    const { condition } = await lisp.evaluate("(restart-case (outer (make-list 50)) (mine () :report \"use mine\" 1))");
+    expect(condition?.restarts).toEqual([{ name: "MINE", description: "use mine" }]);
+    const texts = condition?.frames.map(({ text }) => text) ?? [];
+    const list = "(NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL ...)";
+    expect(texts.slice(0, 2)).toEqual([`(INNER ${list})`, `(OUTER ${list})`]);
+    expect(texts.join("\n")).not.toMatch(/CATENARY|SB-KERNEL|INVOKE-DEBUGGER/);
+  });
+
+  it("keeps what was defined, and the package, also one made in mid-code", async () => {
+    const first = await lisp.evaluate("(defpackage :kept (:use :cl)) (in-package :kept) (defun twice (x) (* 2 x))");
+    expect(first).toMatchObject({ package: "KEPT", defined: [{ type: "function", name: "twice" }] });
+    expect(await lisp.evaluate("(list *package* (twice 4))")).toMatchObject({
+      values: ['(#<PACKAGE "KEPT"> 8)'],
+      package: "KEPT",
+    });
+    expect(await lisp.evaluate('(progn (in-package :cl-user) (error "x"))')).toMatchObject({
+      package: "COMMON-LISP-USER",
+    });
+    await expect(lisp.evaluate("1", { package: "no-such" })).rejects.toThrow("Package no-such not found");
+    expect((await lisp.evaluate("(twice 5)", { package: "kept" })).values).toEqual(["10"]);
+    await lisp.evaluate("(in-package :cl-user)");
+  });
+
+  it("names what each top-level form defined, until one failed", async () => {
+    const code = `(defvar *v* 1) (defmacro m () 1) (defstruct (st (:conc-name s-)) a) (defclass c () ())
+      (defgeneric g (x)) (defmethod g ((x c)) 1) (defun (setf sq) (a b) a b) (error "stop") (defun never ())`;
+    expect((await lisp.evaluate(code)).defined).toEqual([
+      { type: "variable", name: "*v*" },
+      { type: "macro", name: "m" },
+      { type: "struct", name: "st" },
+      { type: "class", name: "c" },
+      { type: "function", name: "g" },
+      { type: "method", name: "g" },
+      { type: "function", name: "(setf sq)" },
+    ]);
+  });
+
+  it("keeps the streams apart, also before an error", async () => {
+    const answer = await lisp.evaluate('(format t "hello") (format *error-output* "err") (error "x")');
+    expect(answer).toMatchObject({ status: "error", stdout: "hello", stderr: "err" });
+    expect((await lisp.evaluate('(y-or-n-p "sure")')).stdout).toBe("sure (y or n) ");
+  });
+
+  it("sends output while it runs", async () => {
+    const heard: string[] = [];
+    const code = '(princ "early") (sleep 60)';
+    const { id, reply } = lisp.guest.ask("eval", { code }, (text) => void heard.push(text));
+    await vi.waitFor(() => expect(heard).toEqual(["early"]));
+    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: true });
+    expect(await reply).toMatchObject({ status: "interrupted" });
+  });
+
+  it("keeps so much of the output, and counts the rest", async () => {
+    const answer = await lisp.evaluate("(dotimes (i 300) (princ \"0123456789\"))", { maxOutput: 1000 });
+    expect(answer).toMatchObject({ status: "ok", dropped: { stdout: 2000 } });
+    expect(answer.stdout).toBe("0123456789".repeat(100));
+  });
+
+  it("prints within the limits", async () => {
+    expect((await lisp.evaluate("(loop for i below 9 collect i)", { printLength: 3 })).values).toEqual(["(0 1 2 ...)"]);
+    expect((await lisp.evaluate("'(1 (2 (3)))", { printLevel: 2 })).values).toEqual(["(1 (2 #))"]);
+    const [text] = (await lisp.evaluate("(make-string 5000 :initial-element #\\a)", { maxOutput: 100 })).values;
+    expect(text).toBe(`"${"a".repeat(99)}... [cut at 100 characters]`);
+  });
+
+  it("tells the times when asked", async () => {
+    expect(Object.keys((await lisp.evaluate("1")).timing)).toEqual(["realMs"]);
+    const { timing } = await lisp.evaluate("(make-array 1000000) 1", { captureTime: true });
+    expect(Object.keys(timing)).toEqual(["realMs", "runMs", "gcMs", "bytes"]);
+    expect(timing.bytes).toBeGreaterThanOrEqual(8_000_000);
+  });
+
+  it("gives the background what has no request", async () => {
+    await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (princ "from a thread"))))');
+    await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)');
+    await vi.waitFor(() => expect(lisp.raw()).toContain("from a thread"));
+    expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
+  });
+
+  it("refuses what it does not know, and goes on", async () => {
+    await expect(lisp.ask("no-such-tool").answer).rejects.toThrow("no-such-tool");
+    expect(await lisp.guest.tell("ping", {})).toEqual({});
+  });
+});

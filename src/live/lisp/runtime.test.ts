@@ -1,0 +1,108 @@
+// SBCL as a runtime: what is said where it is absent; the three ways a guest begins, from the sources, from what was
+// compiled and from a saved core; and a core that is damaged.
+
+import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startLispGuest } from "../../../test/support/lisp-guest.ts";
+import { hasSbcl } from "../../../test/setup/sbcl.ts";
+import { DEFAULT_LIMITS } from "../runtime.ts";
+import { lispRuntime } from "./runtime.ts";
+import { findSbcl } from "./sbcl.ts";
+
+it("says what to install where there is no SBCL", async () => {
+  await expect(findSbcl("sbcl", "/nowhere")).rejects.toThrow(/not on the PATH; install it .*apt-get install sbcl/);
+  const start = lispRuntime({ command: "/nowhere/sbcl" }).start(DEFAULT_LIMITS);
+  await expect(start).rejects.toMatchObject({ name: "LinkError", kind: "spawn", mayHaveRun: false });
+});
+
+describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
+  let folder = "";
+  const kept = async (): Promise<string[]> => (await readdir(join(folder, "lisp"))).toSorted();
+  const named = async (ending: string): Promise<string> =>
+    join(folder, "lisp", (await kept()).find((name) => name.endsWith(ending)) ?? "none");
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "catenary-lisp-"));
+    vi.stubEnv("CATENARY_CACHE", folder);
+  });
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it("begins from the sources, keeps what it compiled, and saves a core meanwhile", async () => {
+    const lisp = await startLispGuest({ memoryMb: 256 });
+    expect(lisp.guest.version).toMatch(/^SBCL \d/);
+    expect((await lisp.evaluate("(sb-ext:dynamic-space-size)")).values).toEqual([String(256 * 1024 * 1024)]);
+    expect(await lisp.runtime.saved()).toBeUndefined();
+    expect((await kept()).map((name) => name.slice(32))).toEqual([".core", ".fasl", ".json"]);
+    await lisp.close();
+  }, 60_000);
+
+  it("then begins from the core, with all that was loaded, and SBCL's own modules in reach", async () => {
+    const runtime = lispRuntime();
+    expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await named(".core")]);
+    const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
+    const code = '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
+    expect((await lisp.evaluate(code)).values).toEqual([`(${256 * 1024 * 1024} T T)`]);
+    expect(await lisp.evaluate("(require :sb-bsd-sockets) (find-package :sb-bsd-sockets)")).toMatchObject({
+      status: "ok",
+      values: ['#<PACKAGE "SB-BSD-SOCKETS">'],
+    });
+    await lisp.close();
+  });
+
+  it("finds out that a core is not whole, and begins from what was compiled", async () => {
+    await truncate(await named(".core"), 1_000_000);
+    const runtime = lispRuntime();
+    expect((await runtime.start(DEFAULT_LIMITS)).args).not.toContain("--core");
+    await runtime.close?.();
+  });
+
+  it("throws away a core that does not start, and a compiled guest that cannot be loaded", async () => {
+    const core = await named(".core");
+    await writeFile(core, "no core");
+    await writeFile(core.replace(/core$/, "json"), JSON.stringify({ size: 7 }));
+    await writeFile(await named(".fasl"), "no fasl");
+    const runtime = lispRuntime();
+    const command = await runtime.start(DEFAULT_LIMITS);
+    expect(command.args[0]).toBe("--core");
+    expect(await runtime.failed(command)).toBe(true);
+    const next = await runtime.start(DEFAULT_LIMITS);
+    expect(next.args).not.toContain("--core");
+    expect(await runtime.failed(next)).toBe(false);
+    const lisp = await startLispGuest({}, runtime);
+    expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
+    expect(await runtime.saved()).toBeUndefined();
+    expect((await stat(await named(".fasl"))).size).toBeGreaterThan(100_000);
+    await lisp.close();
+  }, 60_000);
+
+  it("keeps only the last used of the other cores", async () => {
+    for (const letter of ["a", "b", "c", "d"]) {
+      const path = join(folder, "lisp", `${letter.repeat(32)}.core`);
+      await writeFile(path, "");
+      const at = new Date(Date.now() - letter.codePointAt(0)! * 60_000);
+      await utimes(path, at, at);
+    }
+    await rm(await named(".json"));
+    const lisp = await startLispGuest();
+    expect(await lisp.runtime.saved()).toBeUndefined();
+    await lisp.close();
+    const cores = (await kept()).filter((name) => name.endsWith(".core"));
+    expect(cores).toHaveLength(3);
+    expect(cores.filter((name) => /^[cd]/.test(name) && /^(.)\1+\./.test(name))).toEqual([]);
+  }, 60_000);
+
+  it("saves nothing more once it is closed", async () => {
+    await rm(await named(".json"));
+    const runtime = lispRuntime();
+    await runtime.start(DEFAULT_LIMITS);
+    runtime.settled?.();
+    await runtime.close?.();
+    expect(await runtime.saved()).toBeInstanceOf(Error);
+    expect((await kept()).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  });
+});

@@ -1,0 +1,114 @@
+// SBCL as a runtime of the live room: which command starts a guest, from the saved core where there is one, else from
+// the compiled guest, else from its sources; and the core that is saved in the background once a guest is ready. What
+// goes on inside the guest is in the .lisp files; what a session is, in the files above.
+
+import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
+import { CoreCache } from "./core.ts";
+import { encodeRequest } from "./encoding.ts";
+import { findSbcl, runtimeOptions, startOptions, type Sbcl } from "./sbcl.ts";
+import { lispSources, type LispSources } from "./sources.ts";
+
+export interface LispRuntimeOptions {
+  /** The program; `sbcl` on the PATH. */
+  readonly command?: string;
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+export interface LispRuntime extends Runtime {
+  /** A guest ended before it was ready. True: what it was started from was thrown away, and another start is worth it. */
+  failed(command: GuestCommand): Promise<boolean>;
+  /** Resolves when no core is being saved; with why it could not be, when it could not. */
+  saved(): Promise<Error | undefined>;
+}
+
+interface Home {
+  readonly sbcl: Sbcl;
+  readonly sources: LispSources;
+  readonly cache: CoreCache;
+}
+
+export function lispRuntime(options: LispRuntimeOptions = {}): LispRuntime {
+  return new SbclRuntime(options);
+}
+
+class SbclRuntime implements LispRuntime {
+  readonly language = "lisp";
+  readonly ladder = ["interrupt", "renew"] as const;
+  readonly encode: (request: GuestRequest) => string = encodeRequest;
+  readonly #options: LispRuntimeOptions;
+  #home: Promise<Home> | undefined;
+  #saving: Promise<Error | undefined> | undefined;
+  #isClosed = false;
+
+  constructor(options: LispRuntimeOptions) {
+    this.#options = options;
+  }
+
+  async start(limits: Limits): Promise<GuestCommand> {
+    const { sbcl, sources, cache } = await this.#find();
+    const { env, cwd } = this.#options;
+    const place = { ...(env === undefined ? {} : { env }), ...(cwd === undefined ? {} : { cwd }) };
+    const runtime = runtimeOptions(limits.memoryMb);
+    if (await cache.hasCore()) return { command: sbcl.command, args: ["--core", cache.core, ...runtime], ...place };
+    await cache.prepare();
+    const args = [...runtime, ...startOptions(sources.start, cache.words("guest"))];
+    return { command: sbcl.command, args, ...place };
+  }
+
+  settled(): void {
+    if (this.#isClosed || this.#saving !== undefined) return;
+    this.#saving = this.#save();
+  }
+
+  async failed(command: GuestCommand): Promise<boolean> {
+    const { cache } = await this.#find();
+    const isFromCore = command.args[0] === "--core";
+    // What does not begin from a core has nothing else to begin from.
+    if (!isFromCore) return false;
+    await cache.drop();
+    this.#saving = undefined;
+    return true;
+  }
+
+  async saved(): Promise<Error | undefined> {
+    return this.#saving;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const home = await this.#home?.catch(() => undefined);
+    await home?.cache.close();
+    await this.#saving;
+  }
+
+  #find(): Promise<Home> {
+    this.#home ??= this.#look().catch((error: unknown) => {
+      // It may be installed while we run.
+      this.#home = undefined;
+      throw error;
+    });
+    return this.#home;
+  }
+
+  async #look(): Promise<Home> {
+    const [sbcl, sources] = await Promise.all([
+      findSbcl(this.#options.command, this.#options.env?.["PATH"]),
+      lispSources(),
+    ]);
+    return { sbcl, sources, cache: new CoreCache(sbcl, sources) };
+  }
+
+  /** Never rejects: a session without a core is only slower. */
+  async #save(): Promise<Error | undefined> {
+    try {
+      const { cache } = await this.#find();
+      if (await cache.hasCore()) await cache.touch();
+      else await cache.save();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+}

@@ -1,0 +1,120 @@
+;;;; The ASDF tools: load-system, describe-system, system-dependencies, list-local-systems and find-system-file. Only
+;;;; load-system loads and compiles; the others read system definitions, which is itself code (an .asd file is loaded
+;;;; to be known). What comes from Quicklisp is in tools-quicklisp.lisp.
+
+(in-package "CATENARY-GUEST")
+
+(defun system-title (name) (string-downcase (string-trim " :\"'#" name)))
+
+(defun system-named (name)
+  (or (handler-case (asdf:find-system (system-title name) nil)
+        (error (e) (refuse "Error: System ~A cannot be read: ~A" name (one-line (message-of e)))))
+      (refuse "Error: System ~A not found" name)))
+
+(deftool "load-system" (system-name system)
+  (let ((name (or system-name system (refuse "Name the system to load in system-name"))))
+    (loading (failure warnings output) (asdf:load-system (system-title name))
+      (when failure (refuse-load (format nil "Error loading system ~A" name) failure warnings output))
+      (note-system (system-title name))
+      (text (out)
+        (format out "System ~A loaded successfully.~%" name)
+        (write-load-report out warnings output)))))
+
+(defun dependency-name (dependency)
+  "The name in a dependency, also one with a version or for a feature; nil where it does not apply here."
+  (cond ((atom dependency) (string-downcase dependency))
+        ((eq (first dependency) :feature)
+         (and (uiop:featurep (second dependency)) (dependency-name (third dependency))))
+        (t (dependency-name (second dependency)))))
+
+(defun dependencies-of (system)
+  (remove nil (mapcar #'dependency-name (asdf:system-depends-on system))))
+
+(defun all-dependencies (system)
+  "The names of all that SYSTEM needs, each once, those needed first before those that need them."
+  (let ((found '()))
+    (labels ((visit (name)
+               (unless (member name found :test #'string=)
+                 (push name found)
+                 (let ((known (ignore-errors (asdf:find-system name nil))))
+                   (when known (mapc #'visit (dependencies-of known)))))))
+      (mapc #'visit (dependencies-of system)))
+    (sort found #'string<)))
+
+(defun people-and-terms (system)
+  "Lines for who made it, who keeps it, and on which terms."
+  (loop for (label reader) in '(("Author" asdf:system-author) ("Maintainer" asdf:system-maintainer)
+                                ("License" asdf:system-license) ("Homepage" asdf:system-homepage))
+        for value = (funcall reader system)
+        when value
+          collect (format nil "~A: ~{~A~^, ~}" label (mapcar #'one-line (if (listp value) value (list value))))))
+
+(deftool "describe-system" (system)
+  (let* ((found (system-named system)) (needs (dependencies-of found))
+         (parts (asdf:component-children found)) (file (asdf:system-source-file found)))
+    (text (out)
+      (format out "System: ~A~@[ (~A)~]~%" (asdf:component-name found) (asdf:component-version found))
+      (when (asdf:system-description found) (format out "~%~A~%" (one-line (asdf:system-description found))))
+      (format out "~@[~%~{~A~%~}~]" (people-and-terms found))
+      (format out "~%Source: ~:[(none)~;~:*~A~]~%" (and file (native-path file)))
+      (if needs
+          (format out "~%Dependencies (~D): ~{~A~^, ~}~%" (length needs) needs)
+          (format out "~%No dependencies~%"))
+      (when parts
+        (format out "~%Components (~D):~%" (length parts))
+        (dolist (part parts)
+          (format out "  ~A [~A]~%" (asdf:component-name part)
+                  (typecase part (asdf:module "MODULE") (asdf:source-file "FILE") (t "OTHER"))))))))
+
+(deftool "system-dependencies" (system transitive)
+  (let* ((found (system-named system)) (direct (dependencies-of found)))
+    (text (out)
+      (format out "Dependencies for ~A:~%~%" (asdf:component-name found))
+      (if direct
+          (format out "Direct (~D):~%~{  ~A~%~}" (length direct) direct)
+          (format out "No direct dependencies~%"))
+      (when transitive
+        (let ((all (all-dependencies found)))
+          (format out "~%All (~D):~%~{  ~A~%~}" (length all) all))))))
+
+;;; Where systems are
+
+(defun systems-on-disk ()
+  "The .asd files that ASDF would find, by the name of the system: its configured trees and its old-style list."
+  (asdf:ensure-source-registry)
+  (append
+   (let ((registry (symbol-value (find-symbol "*SOURCE-REGISTRY*" "ASDF/SOURCE-REGISTRY"))))
+     (and (hash-table-p registry)
+          (loop for name being the hash-keys of registry using (hash-value path) collect (cons name path))))
+   (loop for entry in asdf:*central-registry*
+         for folder = (ignore-errors (uiop:ensure-directory-pathname (eval entry)))
+         when folder
+           append (loop for path in (ignore-errors (directory (merge-pathnames "*.asd" folder)))
+                        collect (cons (pathname-name path) path)))))
+
+(defun registered-systems ()
+  (loop for name in (asdf:registered-systems)
+        for system = (ignore-errors (asdf:find-system name nil))
+        for file = (and system (asdf:system-source-file system))
+        when (and system (or file (not (typep system 'asdf:require-system)))) collect (cons name file)))
+
+(defun quicklisp-local-systems ()
+  (and (find-package "QL") (find-symbol "LIST-LOCAL-SYSTEMS" "QL")
+       (loop for name in (ignore-errors (call-in "QL" "LIST-LOCAL-SYSTEMS"))
+             collect (cons name (ignore-errors (asdf:system-source-file (asdf:find-system name nil)))))))
+
+(deftool "list-local-systems" ()
+  (let ((systems (sort (remove-duplicates (append (registered-systems) (systems-on-disk) (quicklisp-local-systems))
+                                          :key #'car :test #'string= :from-end t)
+                       #'string< :key #'car)))
+    (text (out)
+      (format out "Local Systems (~D):~%~%" (length systems))
+      (loop for (name . path) in systems
+            do (format out "  ~A~%~@[    ~A~%~]" name (and path (native-path path)))))))
+
+(deftool "find-system-file" (system)
+  (let* ((found (handler-case (asdf:find-system (system-title system) nil) (error () nil)))
+         (file (and found (asdf:system-source-file found))))
+    (unless found (refuse "System ~A not found" system))
+    (format nil "System: ~A~%Location: ~:[(built in, without a file)~;~:*~A~]" (asdf:component-name found)
+            (and file (native-path file)))))

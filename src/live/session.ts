@@ -1,0 +1,266 @@
+// One live session: a name, a process, and a queue before it. Evaluations are run one after the other; each has a
+// deadline, and what does not end by itself is stopped by the gentlest step that works, up to ending the process. A
+// process that is gone is started again when it is next needed, and what was lost with it is said once.
+
+import { LinkError } from "../core/errors.ts";
+import { isStopped, onStop } from "../core/stop.ts";
+import type { Context } from "../core/context.ts";
+import { McpError } from "../protocol/errors.ts";
+import { Capture } from "./capture.ts";
+import { Deadline } from "./deadline.ts";
+import { Guest, GuestGone, type Hear, type Reply } from "./guest.ts";
+import { climb, type Step } from "./ladder.ts";
+import { Losses } from "./losses.ts";
+import type { Definition, Limits, Runtime } from "./runtime.ts";
+
+/** Evaluations that may wait. */
+const MOST_WAITING = 100;
+
+export interface Wish {
+  /** Whose signal stops it. */
+  readonly context: Pick<Context, "signal">;
+  /** In the place of the session's own limit; 0: none. */
+  readonly timeoutMs?: number | undefined;
+  /** Told of what is printed, and of how many characters there have been. */
+  readonly tell?: ((text: string, total: number) => void) | undefined;
+  /** Told of all that is printed, at once and as it is. */
+  readonly hear?: Hear | undefined;
+}
+
+/** Of what is printed while nothing runs, the last so many characters are kept. */
+const MOST_BACKGROUND = 4_000;
+
+/** How a run ended, and what it printed. */
+export interface Ran {
+  /** "stopped": somebody else has interrupted it. */
+  readonly end: "answered" | "refused" | "timeout" | "stopped" | "lost";
+  /** What the guest said; empty where it said nothing. */
+  readonly reply: Reply;
+  /** By which step it was stopped. */
+  readonly step?: Step;
+  readonly state: "kept" | "lost";
+  /** Why it was refused, or lost. */
+  readonly why?: string;
+  /** What was lost before it began. */
+  readonly notice?: string;
+  /** What was printed between the run before and this one. */
+  readonly background: string;
+  readonly timeoutMs: number;
+  readonly capture: Capture;
+}
+
+/** What runs now. */
+interface Running {
+  readonly id: number;
+  readonly guest: Guest;
+  readonly since: number;
+  readonly op: string;
+  /** Ends it before its time; resolves when that is done. */
+  readonly stop: (why: "timeout" | "stopped") => Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly name: string;
+  readonly runtime: Runtime;
+  readonly limits: Limits;
+  /** Waits until a process may be started. */
+  readonly mayStart: <T>(start: () => Promise<T>) => Promise<T>;
+  readonly onBusy: () => void;
+}
+
+export class Session {
+  readonly name: string;
+  limits: Limits;
+  usedAt: number = performance.now();
+  evaluations = 0;
+  readonly #options: SessionOptions;
+  readonly #losses: Losses;
+  readonly #waiting: (() => void)[] = [];
+  readonly #deadline = new Deadline(() => void this.#running?.stop("timeout"));
+  #guest: Guest | undefined;
+  #running: Running | undefined;
+  /** What was printed while nothing ran. */
+  #background = "";
+  #isTaken = false;
+  #isClosed = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.limits = options.limits;
+    this.#losses = new Losses(options.name);
+  }
+
+  get state(): "asleep" | "idle" | "busy" {
+    if (this.#isTaken) return "busy";
+    return this.#guest === undefined ? "asleep" : "idle";
+  }
+
+  get pid(): number | undefined {
+    return this.#guest?.pid;
+  }
+
+  get version(): string {
+    return this.#guest?.version ?? "";
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  get runningFor(): { readonly op: string; readonly ms: number } | undefined {
+    return this.#running && { op: this.#running.op, ms: performance.now() - this.#running.since };
+  }
+
+  /** Asks the evaluator, in turn. Rejects only where nothing was begun. */
+  async run(op: string, params: Reply, wish: Wish): Promise<Ran> {
+    if (this.#isTaken) await this.#turn(wish.context);
+    this.#isTaken = true;
+    this.#options.onBusy();
+    try {
+      const guest = this.#guest ?? (await this.#start());
+      // Who has gone while it started must not be run for.
+      if (isStopped(wish.context)) throw wish.context.signal.reason;
+      return await this.#runIn(guest, op, params, wish);
+    } finally {
+      this.usedAt = performance.now();
+      const next = this.#waiting.shift();
+      // It stays taken for the next in line: whoever comes between must not pass by.
+      if (next === undefined) this.#isTaken = false;
+      else next();
+    }
+  }
+
+  /** Asks the reader, whatever the evaluator does; undefined where there is no process. */
+  async aside(op: string, params: Reply): Promise<Reply | undefined> {
+    return this.#guest?.tell(op, { target: this.#running?.id ?? 0, ...params });
+  }
+
+  /** Stops what runs; false where nothing does. */
+  async interrupt(): Promise<boolean> {
+    const running = this.#running;
+    await running?.stop("stopped");
+    return running !== undefined;
+  }
+
+  /** Ends the process: the next evaluation finds a fresh one. What is said of it then, is said once. */
+  async end(notice: string | undefined, budgetMs?: number): Promise<void> {
+    const guest = this.#guest;
+    this.#guest = undefined;
+    if (notice === undefined) this.#losses.forget();
+    if (guest === undefined) return;
+    if (notice !== undefined) this.#losses.happened(notice);
+    await guest.close(budgetMs);
+  }
+
+  /** For ever. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#deadline.close();
+    await this.end(undefined);
+    for (const next of this.#waiting.splice(0)) next();
+  }
+
+  async #start(): Promise<Guest> {
+    if (this.#isClosed) throw new LinkError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
+    const guest = await this.#options.mayStart(() => Guest.start(this.#options.runtime, this.limits));
+    if (this.#isClosed) {
+      await guest.close();
+      throw new LinkError("closed", `The session ${this.name} was closed while it started`, { mayHaveRun: false });
+    }
+    guest.onGone = (how) => {
+      if (this.#guest !== guest) return;
+      this.#guest = undefined;
+      if (this.#running === undefined) this.#losses.happened(`its process ended by itself (${how})`);
+    };
+    return (this.#guest = guest);
+  }
+
+  /** In the order in which they came. */
+  async #turn(context: Wish["context"]): Promise<void> {
+    if (this.#waiting.length >= MOST_WAITING) {
+      const message = `The session ${this.name} is busy, and ${MOST_WAITING} wait for it; interrupt it, or use another`;
+      throw McpError.of("rate_limited", message, { session: this.name });
+    }
+    await new Promise<void>((resolve, reject) => {
+      const next = (): void => {
+        forget();
+        resolve();
+      };
+      const forget = onStop(context, () => {
+        const at = this.#waiting.indexOf(next);
+        if (at >= 0) this.#waiting.splice(at, 1);
+        reject(context.signal.reason as Error);
+      });
+      this.#waiting.push(next);
+    });
+  }
+
+  async #runIn(guest: Guest, op: string, params: Reply, wish: Wish): Promise<Ran> {
+    const { limits } = this;
+    const timeoutMs = wish.timeoutMs ?? limits.timeoutMs;
+    const notice = this.#losses.take();
+    const capture = new Capture(limits.outputChars, wish.tell);
+    const hear: Hear = (text, stream) => {
+      capture.hear(text, stream);
+      wish.hear?.(text, stream);
+    };
+    guest.hearRaw = hear;
+    const background = this.#background;
+    this.#background = "";
+    const print = { printLength: limits.printLength, printLevel: limits.printDepth, maxOutput: limits.outputChars };
+    const { id, reply } = guest.ask(op, { ...params, ...print }, hear);
+    let cause: "timeout" | "stopped" | undefined;
+    let stopping: Promise<Step> | undefined;
+    const stop = async (why: "timeout" | "stopped"): Promise<void> => {
+      cause ??= why;
+      await (stopping ??= climb(guest, this.#options.runtime.ladder, id, reply));
+    };
+    this.#running = { id, guest, op, since: performance.now(), stop };
+    if (timeoutMs > 0) this.#deadline.set(timeoutMs);
+    const forget = onStop(wish.context, () => void stop("stopped"));
+    const common = { timeoutMs, capture, background, ...(notice === undefined ? undefined : { notice }) };
+    try {
+      const said = await reply;
+      if (op === "eval") this.#note(said);
+      const damaged = said["damaged"] === true;
+      const end = said["status"] === "interrupted" ? (cause ?? "stopped") : "answered";
+      // Where nobody here has stopped it, it has done so itself.
+      const how = end === "answered" ? undefined : { step: (await stopping) ?? "interrupt" };
+      if (!damaged) return { ...common, ...how, end, reply: said, state: "kept" };
+      await this.#give(guest);
+      const why = this.#losses.lost("its memory was damaged, so its process was ended");
+      return { ...common, end, reply: said, step: "restart", state: "lost", why };
+    } catch (error) {
+      if (!(error instanceof GuestGone)) {
+        return { ...common, end: "refused", reply: {}, state: "kept", why: (error as Error).message };
+      }
+      const how = cause === undefined ? `its process ended (${error.message})` : "";
+      const why = this.#losses.take() ?? this.#losses.lost(how);
+      await this.#give(guest);
+      return { ...common, end: cause ?? "lost", reply: {}, step: "restart", state: "lost", why };
+    } finally {
+      this.#deadline.clear();
+      forget();
+      capture.close();
+      guest.hearRaw = this.#hearBackground;
+      this.#running = undefined;
+    }
+  }
+
+  /** The process is of no use any more. */
+  async #give(guest: Guest): Promise<void> {
+    if (this.#guest === guest) this.#guest = undefined;
+    await guest.close(0);
+  }
+
+  readonly #hearBackground = (text: string): void => {
+    this.#background = (this.#background + text).slice(-MOST_BACKGROUND);
+  };
+
+  #note(said: Reply): void {
+    this.evaluations += 1;
+    const { defined } = said;
+    if (Array.isArray(defined)) this.#losses.defined(defined as readonly Definition[]);
+  }
+}

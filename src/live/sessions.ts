@@ -1,0 +1,147 @@
+// All sessions of one language, by whose they are and by name. Nobody reaches a session of another person. One sweep
+// looks after them: who has rested for long is ended, and who takes more memory than it may.
+
+import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { unref } from "../core/unref.ts";
+import { McpError } from "../protocol/errors.ts";
+import type { Limits, Runtime } from "./runtime.ts";
+import { Session } from "./session.ts";
+
+export interface SessionsOptions {
+  readonly runtime: Runtime;
+  readonly limits: Limits;
+  /** Sessions of one person, and of all; 32. */
+  readonly most: number;
+  /** Milliseconds of rest after which a session is ended; 0: never. */
+  readonly idleMs: number;
+}
+
+export const NAME: RegExp = /^[\w.:-]{1,64}$/;
+const SWEEP_MS = 500;
+/** What a process may take beside what its limit counts: its program, its stacks, what lies outside its heap. */
+const OVERHEAD_MB = 512;
+
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #sessions = new Map<string, Session>();
+  readonly #starting = new Starts(availableParallelism() * 2);
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** The session of this name; made where there is none. */
+  get(owner: string, name: string): Session {
+    if (!NAME.test(name))
+      throw McpError.of("invalid_params", "A session's name has 1 to 64 letters, digits, _, -, : or .", { name });
+    const key = JSON.stringify([owner, name]);
+    const known = this.#sessions.get(key);
+    if (known !== undefined) return known;
+    this.#makeRoom();
+    const { runtime, limits } = this.#options;
+    const session = new Session({
+      name,
+      runtime,
+      limits,
+      mayStart: (start) => this.#starting.run(start),
+      onBusy: () => this.#watch(),
+    });
+    this.#sessions.set(key, session);
+    return session;
+  }
+
+  find(owner: string, name: string): Session | undefined {
+    return this.#sessions.get(JSON.stringify([owner, name]));
+  }
+
+  list(owner: string): readonly Session[] {
+    return [...this.#sessions].filter(([key]) => ownerOf(key) === owner).map(([, session]) => session);
+  }
+
+  async remove(owner: string, name: string): Promise<boolean> {
+    const key = JSON.stringify([owner, name]);
+    const session = this.#sessions.get(key);
+    this.#sessions.delete(key);
+    await session?.close();
+    return session !== undefined;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+    const all = [...this.#sessions.values()];
+    this.#sessions.clear();
+    await Promise.all(all.map((session) => session.close()));
+  }
+
+  /** One that has no process costs nothing but its name: it goes first. */
+  #makeRoom(): void {
+    if (this.#sessions.size < this.#options.most) return;
+    for (const [key, session] of this.#sessions) {
+      if (session.state !== "asleep") continue;
+      this.#sessions.delete(key);
+      return;
+    }
+    const message = `There are ${this.#options.most} sessions already; close one with close-session`;
+    throw McpError.of("rate_limited", message, { most: this.#options.most });
+  }
+
+  #watch(): void {
+    this.#sweeper ??= unref(setInterval(() => void this.#sweep(), SWEEP_MS));
+  }
+
+  async #sweep(): Promise<void> {
+    const { idleMs } = this.#options;
+    const now = performance.now();
+    const living = [...this.#sessions.values()].filter(({ state }) => state !== "asleep");
+    if (living.length === 0) {
+      clearInterval(this.#sweeper);
+      this.#sweeper = undefined;
+    }
+    for (const session of living) {
+      if (session.state === "busy") await this.#weigh(session);
+      else if (idleMs > 0 && now - session.usedAt > idleMs) {
+        await session.end(`it was not used for ${Math.round(idleMs / 60_000)} minutes, so its process was ended`);
+      }
+    }
+  }
+
+  /** The heap has a limit of its own; this one is for what lies outside of it. */
+  async #weigh(session: Session): Promise<void> {
+    const { pid, limits } = session;
+    // Only Linux says it in a file; elsewhere the heap's own limit must do.
+    const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+    const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024;
+    const most = limits.memoryMb + OVERHEAD_MB;
+    if (mb > most) await session.end(`its process took more than ${most} MB of memory, so it was ended`, 0);
+  }
+}
+
+function ownerOf(key: string): unknown {
+  return (JSON.parse(key) as unknown[])[0];
+}
+
+/** So many at once: a hundred that start together would all be late. */
+class Starts {
+  readonly #most: number;
+  readonly #waiting: (() => void)[] = [];
+  #count = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  async run<T>(start: () => Promise<T>): Promise<T> {
+    if (this.#count >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#count += 1;
+    try {
+      return await start();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#count -= 1;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,3 @@
+;;;; A system that fails while it loads.
+
+(defsystem "garden-broken" :components ((:file "broken")))

@@ -1,0 +1,3 @@
+;;;; What the system garden depends on through another.
+
+(defsystem "garden-water")

@@ -1,0 +1,5 @@
+;;;; Another file of the system garden, in a module.
+
+(in-package :garden)
+
+(defun rose () :red)

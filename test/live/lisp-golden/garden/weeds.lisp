@@ -1,0 +1,4 @@
+;;;; Compiles with a warning.
+
+(defun weeds ()
+  (+ 1 "a"))

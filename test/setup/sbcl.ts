@@ -1,0 +1,28 @@
+// SBCL for the tests: installed from Debian's packages where this may be done (as root, with apt-get), because a live
+// session is tested with the real thing or not at all. Where it cannot be had, what needs it is left out by name.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+
+const INSTALL_MS = 240_000;
+
+export function hasSbcl(): boolean {
+  return spawnSync("sbcl", ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** Whether it is there afterwards. */
+export function installSbcl(): boolean {
+  if (hasSbcl()) return true;
+  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) return false;
+  const apt = (...args: readonly string[]): boolean => {
+    try {
+      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+      execFileSync("apt-get", ["-q", "-y", ...args], { stdio: "ignore", env, timeout: INSTALL_MS });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const install = (): boolean => apt("install", "--no-install-recommends", "sbcl");
+  return (install() || (apt("update") && install())) && hasSbcl();
+}

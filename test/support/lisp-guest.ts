@@ -1,0 +1,51 @@
+// A Lisp guest by itself, without sessions around it: code goes in, and the guest's own answer comes out, with what was
+// printed meanwhile. For tests of what happens inside SBCL.
+
+import { Guest } from "../../src/live/guest.ts";
+import { lispRuntime, type LispRuntime } from "../../src/live/lisp/runtime.ts";
+import { DEFAULT_LIMITS, type GuestEvaluation, type Limits } from "../../src/live/runtime.ts";
+
+export interface Answered extends GuestEvaluation {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly [key: string]: unknown;
+}
+
+export interface Asked {
+  readonly id: number;
+  readonly answer: Promise<Answered>;
+}
+
+export interface LispGuest {
+  readonly guest: Guest;
+  readonly runtime: LispRuntime;
+  /** What was said outside of all requests, and on descriptors 1 and 2. */
+  raw(): string;
+  ask(op: string, params?: Readonly<Record<string, unknown>>): Asked;
+  evaluate(code: string, params?: Readonly<Record<string, unknown>>): Promise<Answered>;
+  close(): Promise<void>;
+}
+
+const LIMITS = { printLength: 100, printLevel: 10, maxOutput: 100_000 };
+
+export async function startLispGuest(limits: Partial<Limits> = {}, runtime = lispRuntime()): Promise<LispGuest> {
+  const guest = await Guest.start(runtime, { ...DEFAULT_LIMITS, ...limits });
+  let raw = "";
+  guest.hearRaw = (text) => void (raw += text);
+  const ask = (op: string, params: Readonly<Record<string, unknown>> = {}): Asked => {
+    const heard = { stdout: "", stderr: "" };
+    const { id, reply } = guest.ask(op, { ...LIMITS, ...params }, (text, stream) => void (heard[stream] += text));
+    return { id, answer: reply.then((result) => ({ ...(result as unknown as GuestEvaluation), ...heard })) };
+  };
+  return {
+    guest,
+    runtime,
+    raw: () => raw,
+    ask,
+    evaluate: (code, params) => ask("eval", { code, ...params }).answer,
+    async close() {
+      await guest.close(0);
+      await runtime.close?.();
+    },
+  };
+}
