@@ -100,7 +100,7 @@ describe("the pages", () => {
 describe("the examples in TypeScript", () => {
   const pages = [
     "README",
-    ...["guide", "chain", "links", "config", "http", "client", "oauth"].map((name) => `docs/${name}`),
+    ...["guide", "chain", "links", "config", "live", "http", "client", "oauth"].map((name) => `docs/${name}`),
   ];
   const examples = pages.flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
   const runnable = examples.filter(({ prints }) => prints !== undefined);
@@ -120,7 +120,7 @@ describe("the examples in TypeScript", () => {
     expect(await stage.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
   });
 
-  const configs = ["README", "docs/chain", "docs/config"].flatMap((page) =>
+  const configs = ["README", "docs/chain", "docs/config", "docs/live"].flatMap((page) =>
     codeBlocks(read(`${page}.md`))
       .filter(({ language }) => language === "json")
       .map(({ line, code }) => ({ name: `${basename(page)}-${line}`, code })),

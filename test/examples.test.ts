@@ -188,6 +188,39 @@ describe("examples/gateway", () => {
   });
 });
 
+describe("examples/live", () => {
+  it("evaluates, looks around and interrupts, in JavaScript and where there is SBCL in Common Lisp", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/live/main.js");
+    expect(stderr).toBe("");
+    // Where exactly a loop was when it was interrupted differs from run to run.
+    const shown = stdout.replaceAll(/(?<=session is kept\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
+    const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
+    expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
+      "evaluate-js const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)\n=> 6765",
+      "evaluate-js console.log('working'); [1, 2, 3].map(fib)\nworking\n=> [ 1, 1, 2 ]",
+      "list-variables\nfib: function = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2))",
+      "evaluate-js fib.of(3)\n[ERROR] TypeError\nfib.of is not a function",
+      "[Backtrace]\n0: <eval 3>:1:5",
+      "evaluate-js function forever() { for (;;); }\nconsole.log('on and on'); forever()\non and on\n" +
+        "[INTERRUPTED] It was interrupted; the state of the session is kept.",
+      "evaluate-js fib(10)\n=> 55",
+      "evaluate-js typeof fib in other\n=> 'undefined'",
+      "",
+    ]);
+    if (lisp.includes("need SBCL")) expect(lisp).toContain("apt-get install sbcl");
+    else {
+      expect(lisp).toContain("(values (sq 5) (sq 6))\n=> 25\n=> 36\n");
+      expect(lisp).toContain('  variable: *stock* = ("tea")\n');
+      expect(lisp).toContain("[ERROR] UNBOUND-VARIABLE\nThe variable *STOK* is unbound.\n");
+      expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the state of the session is kept.\n");
+      expect(lisp).toContain('evaluate-lisp *stock*\n=> ("tea")\n');
+    }
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
 describe("example servers", () => {
   const clients: Client[] = [];
   const open = async (...args: string[]): Promise<Client> => {
@@ -253,7 +286,7 @@ it("every example has a README that says how to run it", () => {
   const folders = readdirSync(new URL("../examples/", import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "gateway", "pharo", "weather"]);
+  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "gateway", "live", "pharo", "weather"]);
   for (const name of folders) {
     const readme = readFileSync(new URL(`../examples/${name}/README.md`, import.meta.url), "utf8");
     expect(readme).toContain(`node examples/${name}/main.js`);

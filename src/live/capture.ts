@@ -19,12 +19,15 @@ export class Capture {
   readonly #kept: Record<OutputStream, string> = { stdout: "", stderr: "" };
   readonly #totals: Record<OutputStream, number> = { stdout: 0, stderr: 0 };
   readonly #tell: ((text: string, total: number) => void) | undefined;
+  readonly #also: Hear | undefined;
   #untold = "";
   #pace: NodeJS.Timeout | undefined;
 
-  constructor(mostChars: number, tell?: (text: string, total: number) => void) {
+  /** `tell` gets the pieces, `also` everything at once. */
+  constructor(mostChars: number, tell?: (text: string, total: number) => void, also?: Hear) {
     this.#most = mostChars;
     this.#tell = tell;
+    this.#also = also;
   }
 
   readonly hear: Hear = (text, stream) => {
@@ -32,6 +35,7 @@ export class Capture {
     if (room > 0) this.#kept[stream] += cut(text, room);
     this.#totals[stream] += text.length;
     if (this.#tell !== undefined) this.#pass(text);
+    this.#also?.(text, stream);
   };
 
   /** With `dropped`: characters that the guest has counted and not sent. */

@@ -19,7 +19,10 @@ function ran(reply: object, more: Partial<Ran> = {}): Ran {
   return {
     end: "answered",
     reply: { ...reply },
+    step: undefined,
     state: "kept",
+    why: undefined,
+    notice: undefined,
     background: "",
     timeoutMs: 2_000,
     capture: new Capture(10),
@@ -72,6 +75,6 @@ describe("the text of an evaluation", () => {
     expect(text(lost)).toMatch(/^\[Notice\] Earlier\n.*defined were: sq\n\[LOST\]/);
     expect(evaluationOf("main", lost, 7)).toMatchObject({ status: "lost", state: "lost", timing: { realMs: 7 } });
     expect(text(ran({}, { end: "stopped", step: "interrupt" }))).toMatch(/^\[INTERRUPTED\]/);
-    expect(stopText(lost)).toMatch(/^\[Notice\] Earlier\n\[Notice\] .*\n\[LOST\]/);
+    expect(stopText(lost)).toMatch(/^\[Notice\] Earlier\n.*defined were: sq\n\[LOST\]/);
   });
 });

@@ -85,26 +85,32 @@ export const EVALUATION_SCHEMA: JsonSchema = {
 };
 
 export function evaluationOf(session: string, ran: Ran, realMs: number): Evaluation {
-  const { dropped, ...said } = ran.reply as Partial<GuestEvaluation>;
-  const stdout = ran.capture.of("stdout", dropped?.stdout);
-  const stderr = ran.capture.of("stderr", dropped?.stderr);
-  const notices = [ran.notice, ran.state === "lost" ? ran.why : undefined].filter((one) => one !== undefined);
-  return {
+  const said = ran.reply as Partial<GuestEvaluation>;
+  const stdout = ran.capture.of("stdout", said.dropped?.stdout);
+  const stderr = ran.capture.of("stderr", said.dropped?.stderr);
+  const evaluation: { -readonly [Key in keyof Evaluation]: Evaluation[Key] } = {
     session,
     status: statusOf(ran, said.status),
     values: said.values ?? [],
     stdout: stdout.text,
     stderr: stderr.text,
     warnings: said.warnings ?? [],
-    ...(said.condition === undefined ? undefined : { condition: said.condition }),
-    ...(said.package === undefined ? undefined : { package: said.package }),
     truncated: { stdout: excess(stdout), stderr: excess(stderr) },
     timing: said.timing ?? { realMs },
     state: ran.state,
-    ...(ran.step === undefined ? undefined : { step: ran.step }),
-    ...(notices.length === 0 ? undefined : { notice: notices.join("\n") }),
-    ...(ran.background === "" ? undefined : { background: ran.background }),
   };
+  // Set one by one, not spread from parts: this is the path of every evaluation.
+  if (said.condition !== undefined) evaluation.condition = said.condition;
+  if (said.package !== undefined) evaluation.package = said.package;
+  if (ran.step !== undefined) evaluation.step = ran.step;
+  if (ran.background !== "") evaluation.background = ran.background;
+  const notice = noticeOf(ran);
+  if (notice !== "") evaluation.notice = notice;
+  return evaluation;
+}
+
+function noticeOf({ notice = "", state, why = "" }: Ran): string {
+  return state === "kept" || why === "" ? notice : notice === "" ? why : `${notice}\n${why}`;
 }
 
 function statusOf({ end }: Ran, said: GuestEvaluation["status"] | undefined): Evaluation["status"] {
@@ -150,9 +156,9 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
 
 /** Of another tool, which was stopped or lost. */
 export function stopText(ran: Ran): string {
-  const { end, step = "interrupt", timeoutMs, notice, why } = ran;
-  const lines = [notice, ran.state === "lost" ? why : undefined].filter((one) => one !== undefined);
-  const said = lines.map((one) => `[Notice] ${one}`);
+  const { end, step = "interrupt", timeoutMs } = ran;
+  const notice = noticeOf(ran);
+  const said = notice === "" ? [] : [`[Notice] ${notice}`];
   if (end === "timeout") return [...said, timeoutText(timeoutMs, { step })].join("\n");
   if (end === "lost") return [...said, "[LOST] The call ended with the session's process."].join("\n");
   return [...said, `[INTERRUPTED] ${STEPS[step]}`].join("\n");

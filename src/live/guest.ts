@@ -8,10 +8,12 @@ import { textOf } from "../core/text.ts";
 import { within } from "../core/within.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { frame, FrameReader } from "./frames.ts";
-import type { Limits, Runtime } from "./runtime.ts";
+import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type Hear = (text: string, stream: OutputStream) => void;
+/** The params of a request: made for it alone, and filled on its way. */
+export type Filled = { [param: string]: unknown };
 export type Reply = { readonly [key: string]: unknown };
 
 /** How long a guest may take until it is ready. */
@@ -65,6 +67,15 @@ export class Guest {
   /** Resolves when it is ready; rejects with a LinkError that says what to do. */
   static async start(runtime: Runtime, limits: Limits): Promise<Guest> {
     const command = await runtime.start(limits);
+    try {
+      return await Guest.#begin(runtime, command);
+    } catch (error) {
+      if ((await runtime.failed?.(command)) !== true) throw error;
+      return Guest.#begin(runtime, await runtime.start(limits));
+    }
+  }
+
+  static async #begin(runtime: Runtime, command: GuestCommand): Promise<Guest> {
     const decoder = new StringDecoder("utf8");
     let guest: Guest | undefined;
     let child: Child;
@@ -110,12 +121,12 @@ export class Guest {
   }
 
   /** Something that the evaluator does. `hear` is told of what it prints meanwhile, as far as the guest says whose it is. */
-  ask(op: string, params: Reply, hear?: Hear): { readonly id: number; readonly reply: Promise<Reply> } {
+  ask(op: string, params: Filled, hear?: Hear): { readonly id: number; readonly reply: Promise<Reply> } {
     return this.#send(op, params, hear, true);
   }
 
   /** Something that the reader does at once, busy as the evaluator may be. */
-  tell(op: string, params: Reply): Promise<Reply> {
+  tell(op: string, params: Filled): Promise<Reply> {
     return this.#send(op, params, undefined, false).reply;
   }
 
@@ -124,13 +135,15 @@ export class Guest {
     await this.child.close(budgetMs).catch(() => undefined);
   }
 
-  #send(op: string, params: Reply, hear: Hear | undefined, isPlain: boolean): { id: number; reply: Promise<Reply> } {
+  #send(op: string, params: Filled, hear: Hear | undefined, isPlain: boolean): { id: number; reply: Promise<Reply> } {
     const id = this.#nextId++;
     if (this.#gone !== undefined) return { id, reply: Promise.reject(new GuestGone(this.#gone)) };
     const reply = new Promise<Reply>((resolve, reject) => {
       this.#asked.set(id, { hear, isPlain, resolve, reject });
     });
-    this.child.channel?.write(frame(this.#runtime.encode({ ...params, id, op })));
+    params["id"] = id;
+    params["op"] = op;
+    this.child.channel?.write(frame(this.#runtime.encode(params as Filled & GuestRequest)));
     return { id, reply };
   }
 

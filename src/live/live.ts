@@ -8,6 +8,7 @@ import type { ToolAnswer } from "../server/tools.ts";
 import { camel, checked, type Given } from "./arguments.ts";
 import { registerCommon } from "./common-tools.ts";
 import { evaluationOf, evaluationText, EVALUATION_SCHEMA, stopText } from "./evaluation.ts";
+import type { Filled } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestText, type Limits } from "./runtime.ts";
 import { SESSION, sessionOf } from "./session-argument.ts";
 import type { Ran, Session } from "./session.ts";
@@ -120,17 +121,18 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
     },
     async (args: Given, context: ToolContext): Promise<ToolAnswer> => {
       const session = sessionOf(sessions, args, context);
-      if (tool.atOnce === true) return textAnswer((await session.aside(tool.name, params(args))) ?? ASLEEP);
+      if (tool.atOnce === true && session.state === "busy") {
+        const said = await session.aside(tool.name, params(args));
+        if (said !== undefined) return textAnswer(said);
+      }
       return ranAnswer(await run(session, tool.name, args, context));
     },
   );
 }
 
-const ASLEEP: GuestText = { text: "The session has no process yet: nothing has been evaluated in it." };
-
 /** The arguments that are the guest's own. */
-function params(args: Given): { readonly [key: string]: unknown } {
-  const own: Record<string, unknown> = {};
+function params(args: Given): Filled {
+  const own: Filled = {};
   for (const name of Object.keys(args)) {
     if (name !== "session" && name !== "timeout") own[name.includes("-") ? camel(name) : name] = args[name];
   }

@@ -47,6 +47,8 @@ export interface Runtime {
   start(limits: Limits): Promise<GuestCommand>;
   /** The payload of a frame. */
   encode(request: GuestRequest): string;
+  /** A guest ended before it was ready. True: it was not the fault of the language, and another start is worth it. */
+  failed?(command: GuestCommand): Promise<boolean>;
   /** A guest is ready: the time for what makes the next one start sooner. */
   settled?(): void;
   close?(): Promise<void>;

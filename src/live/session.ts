@@ -8,7 +8,7 @@ import type { Context } from "../core/context.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Capture } from "./capture.ts";
 import { Deadline } from "./deadline.ts";
-import { Guest, GuestGone, type Hear, type Reply } from "./guest.ts";
+import { Guest, GuestGone, type Filled, type Hear, type Reply } from "./guest.ts";
 import { climb, type Step } from "./ladder.ts";
 import { Losses } from "./losses.ts";
 import type { Definition, Limits, Runtime } from "./runtime.ts";
@@ -37,17 +37,20 @@ export interface Ran {
   /** What the guest said; empty where it said nothing. */
   readonly reply: Reply;
   /** By which step it was stopped. */
-  readonly step?: Step;
+  readonly step: Step | undefined;
   readonly state: "kept" | "lost";
   /** Why it was refused, or lost. */
-  readonly why?: string;
+  readonly why: string | undefined;
   /** What was lost before it began. */
-  readonly notice?: string;
+  readonly notice: string | undefined;
   /** What was printed between the run before and this one. */
   readonly background: string;
   readonly timeoutMs: number;
   readonly capture: Capture;
 }
+
+/** Why it was stopped: its time was up, or somebody wanted it. */
+type Cause = "timeout" | "stopped";
 
 /** What runs now. */
 interface Running {
@@ -56,7 +59,7 @@ interface Running {
   readonly since: number;
   readonly op: string;
   /** Ends it before its time; resolves when that is done. */
-  readonly stop: (why: "timeout" | "stopped") => Promise<void>;
+  readonly stop: (why: Cause) => Promise<void>;
 }
 
 export interface SessionOptions {
@@ -113,7 +116,7 @@ export class Session {
   }
 
   /** Asks the evaluator, in turn. Rejects only where nothing was begun. */
-  async run(op: string, params: Reply, wish: Wish): Promise<Ran> {
+  async run(op: string, params: Filled, wish: Wish): Promise<Ran> {
     if (this.#isTaken) await this.#turn(wish.context);
     this.#isTaken = true;
     this.#options.onBusy();
@@ -133,7 +136,7 @@ export class Session {
 
   /** Asks the reader, whatever the evaluator does; undefined where there is no process. */
   async aside(op: string, params: Reply): Promise<Reply | undefined> {
-    return this.#guest?.tell(op, { target: this.#running?.id ?? 0, ...params });
+    return this.#guest?.tell(op, { ...params, target: this.#running?.id ?? 0 });
   }
 
   /** Stops what runs; false where nothing does. */
@@ -196,49 +199,47 @@ export class Session {
     });
   }
 
-  async #runIn(guest: Guest, op: string, params: Reply, wish: Wish): Promise<Ran> {
+  async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {
     const { limits } = this;
     const timeoutMs = wish.timeoutMs ?? limits.timeoutMs;
+    const capture = new Capture(limits.outputChars, wish.tell, wish.hear);
     const notice = this.#losses.take();
-    const capture = new Capture(limits.outputChars, wish.tell);
-    const hear: Hear = (text, stream) => {
-      capture.hear(text, stream);
-      wish.hear?.(text, stream);
-    };
-    guest.hearRaw = hear;
     const background = this.#background;
     this.#background = "";
-    const print = { printLength: limits.printLength, printLevel: limits.printDepth, maxOutput: limits.outputChars };
-    const { id, reply } = guest.ask(op, { ...params, ...print }, hear);
-    let cause: "timeout" | "stopped" | undefined;
+    guest.hearRaw = capture.hear;
+    params["printLength"] = limits.printLength;
+    params["printLevel"] = limits.printDepth;
+    params["maxOutput"] = limits.outputChars;
+    const { id, reply } = guest.ask(op, params, capture.hear);
+    let cause: Cause | undefined;
     let stopping: Promise<Step> | undefined;
-    const stop = async (why: "timeout" | "stopped"): Promise<void> => {
+    const stop = async (why: Cause): Promise<void> => {
       cause ??= why;
       await (stopping ??= climb(guest, this.#options.runtime.ladder, id, reply));
     };
     this.#running = { id, guest, op, since: performance.now(), stop };
     if (timeoutMs > 0) this.#deadline.set(timeoutMs);
     const forget = onStop(wish.context, () => void stop("stopped"));
-    const common = { timeoutMs, capture, background, ...(notice === undefined ? undefined : { notice }) };
+    // Not spread together from parts: this is the path of every evaluation.
+    const ran = (end: Ran["end"], said: Reply, step: Step | undefined, why?: string): Ran => {
+      const state = step === "restart" ? "lost" : "kept";
+      return { end, reply: said, step, state, why, notice, background, timeoutMs, capture };
+    };
     try {
       const said = await reply;
       if (op === "eval") this.#note(said);
-      const damaged = said["damaged"] === true;
-      const end = said["status"] === "interrupted" ? (cause ?? "stopped") : "answered";
       // Where nobody here has stopped it, it has done so itself.
-      const how = end === "answered" ? undefined : { step: (await stopping) ?? "interrupt" };
-      if (!damaged) return { ...common, ...how, end, reply: said, state: "kept" };
+      const step = said["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
+      const end = step === undefined ? "answered" : (cause ?? "stopped");
+      if (said["damaged"] !== true) return ran(end, said, step);
       await this.#give(guest);
-      const why = this.#losses.lost("its memory was damaged, so its process was ended");
-      return { ...common, end, reply: said, step: "restart", state: "lost", why };
+      return ran(end, said, "restart", this.#losses.lost("its memory was damaged, so its process was ended"));
     } catch (error) {
-      if (!(error instanceof GuestGone)) {
-        return { ...common, end: "refused", reply: {}, state: "kept", why: (error as Error).message };
-      }
+      if (!(error instanceof GuestGone)) return ran("refused", {}, undefined, (error as Error).message);
       const how = cause === undefined ? `its process ended (${error.message})` : "";
       const why = this.#losses.take() ?? this.#losses.lost(how);
       await this.#give(guest);
-      return { ...common, end: cause ?? "lost", reply: {}, step: "restart", state: "lost", why };
+      return ran(cause ?? "lost", {}, "restart", why);
     } finally {
       this.#deadline.clear();
       forget();

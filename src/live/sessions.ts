@@ -103,7 +103,7 @@ export class Sessions {
     for (const session of living) {
       if (session.state === "busy") await this.#weigh(session);
       else if (idleMs > 0 && now - session.usedAt > idleMs) {
-        await session.end(`it was not used for ${Math.round(idleMs / 60_000)} minutes, so its process was ended`);
+        await session.end(`it was not used for ${span(idleMs)}, so its process was ended`);
       }
     }
   }
@@ -117,6 +117,10 @@ export class Sessions {
     const most = limits.memoryMb + OVERHEAD_MB;
     if (mb > most) await session.end(`its process took more than ${most} MB of memory, so it was ended`, 0);
   }
+}
+
+function span(ms: number): string {
+  return ms < 120_000 ? `${ms / 1000} s` : `${Math.round(ms / 60_000)} minutes`;
 }
 
 function ownerOf(key: string): unknown {

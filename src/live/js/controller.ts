@@ -22,10 +22,13 @@ interface Running {
 
 const HEALTHY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
 
+/** Those whose argument `code` is run. */
+const RUN_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
+
 const port = workerData as MessagePort;
 const send = (message: ToMain): void => port.postMessage(message);
 const conditions = new Conditions(new URL(".", import.meta.url).href);
-const main = new MainThread(send, /\/live\/js\/user-thread\.[jt]s$/);
+const main = new MainThread(send);
 let running: Running | undefined;
 let lastError: Condition | undefined;
 let cells = 0;
@@ -89,7 +92,7 @@ function begin(request: GuestRequest): void {
   const { code } = params as { readonly code?: unknown };
   const since = performance.now();
   let cell: Cell | undefined;
-  if (typeof code === "string" && op !== "get-source") {
+  if (typeof code === "string" && RUN_CODE.has(op)) {
     const name = cellName(++cells);
     try {
       cell = cellOf(code, name);
@@ -200,7 +203,10 @@ async function stack(id: number): Promise<void> {
     return write({ id, result: { text: about, data: { frames: [] } } satisfies GuestText });
   }
   if (frames === undefined) {
-    return write({ id, result: { text: "It is in native code, and cannot be looked at there.", data: { frames: [] } } });
+    return write({
+      id,
+      result: { text: "It is in native code, and cannot be looked at there.", data: { frames: [] } },
+    });
   }
   const users = conditions.frames(frames);
   const lines = users.map((one) => `${one.number}: ${one.text}`);
@@ -210,8 +216,13 @@ async function stack(id: number): Promise<void> {
 function done(message: Done): void {
   // Of what was abandoned, nobody wants to know any more.
   if (running?.request.id !== message.id) return;
+  const { request } = running;
   const { thrown, ...ended } = message;
-  finish(running.request, { ...ended, ...(thrown && { condition: conditions.of(thrown) }) });
+  try {
+    finish(request, { ...ended, ...(thrown && { condition: conditions.of(thrown) }) });
+  } catch (error) {
+    write({ id: request.id, error: `What came out cannot be told: ${String(error)}` });
+  }
 }
 
 port.on("message", (message: ToController) => {

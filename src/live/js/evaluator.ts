@@ -11,6 +11,8 @@ import type { Cell, Done, Printing } from "./messages.ts";
 
 const now = performance.now.bind(performance);
 const cpu = process.cpuUsage.bind(process);
+// Kept as it is, to be applied to each script.
+// oxlint-disable-next-line typescript/unbound-method
 const run = Script.prototype.runInThisContext;
 const { apply } = Reflect;
 const NEVER = new Promise<never>(() => undefined);
@@ -53,8 +55,10 @@ export class Evaluator {
       if (cell.hasValue) this.#globals.last.value = value;
       end(what);
     };
+    let made: string[] = [];
     const fail = (error: unknown, isUncompiled = false): void => {
       if (turn.isOver) return;
+      this.#globals.forget(made);
       this.#globals.last.error = error;
       const thrown = describe(error);
       end({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown });
@@ -67,7 +71,7 @@ export class Evaluator {
       return;
     }
     try {
-      this.#globals.declare(cell.declared, cell.name);
+      made = this.#globals.declare(cell.declared, cell.name);
       let value: unknown;
       for (let at = 0; at < scripts.length; at += 1) value = apply(run, scripts[at], [{ displayErrors: false }]);
       if (cell.isAsync) void drive(value as (box: Box) => Promise<unknown>, turn, succeed, fail);

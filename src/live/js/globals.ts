@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Declared } from "./rewriting.ts";
 
 const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames } = Object;
+const { deleteProperty } = Reflect;
 const cwd = process.cwd.bind(process);
 
 /** Modules that have other names, are gone, or would hide what is global already. */
@@ -35,15 +36,32 @@ export class Globals {
     this.#first = new Set(getOwnPropertyNames(globalThis));
   }
 
-  /** Makes room for what the code will declare: it must be there to be assigned to, and no accessor may be in the way. */
-  declare(declared: readonly Declared[], cell: string): void {
+  /**
+   * Makes room for what the code will declare: it must be there to be assigned to, and no accessor may be in the way.
+   * Returns the names that are new.
+   */
+  declare(declared: readonly Declared[], cell: string): string[] {
+    const made: string[] = [];
     for (let at = 0; at < declared.length; at += 1) {
       const { name, type, line } = declared[at] as Declared;
       this.#declared.set(name, { cell, line });
       if (type === "function") continue;
       const known = getOwnPropertyDescriptor(globalThis, name);
       if (known?.writable === true || known?.configurable === false) continue;
+      if (known === undefined) made[made.length] = name;
       data(name, known === undefined ? undefined : (globalThis as Record<string, unknown>)[name]);
+    }
+    return made;
+  }
+
+  /** The code has failed: what it had not come to yet is not there. */
+  forget(made: readonly string[]): void {
+    for (let at = 0; at < made.length; at += 1) {
+      const name = made[at] as string;
+      const known = getOwnPropertyDescriptor(globalThis, name);
+      if (known?.configurable === true && known.value === undefined && deleteProperty(globalThis, name)) {
+        this.#declared.delete(name);
+      }
     }
   }
 

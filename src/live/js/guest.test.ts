@@ -80,7 +80,9 @@ describe("an evaluation", () => {
       maxOutput: 1000,
     });
     expect(values.values).toEqual(["{ a: [ 1, 2, ... 1 more item ], b: { c: [Object] } }"]);
-    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values[0]).toMatch(/^'x{9}\.\.\. \d+ more char/);
+    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values[0]).toMatch(
+      /^'x{9}\.\.\. \d+ more char/,
+    );
   });
 
   it("imports and requires, relative to its working directory", async () => {
@@ -155,11 +157,13 @@ describe("an error", () => {
     expect({ status, values }).toEqual({ status: "error", values: [] });
     expect(condition).toMatchObject({ type: "TypeError", message: "deep", restarts: [] });
     const frames = condition?.frames.map(({ number, text }) => `${number} ${text.replace(/<eval \d+>/, "<eval>")}`);
-    expect(frames).toEqual(["0 inner (<eval>:2:9)", "1 Outer.run (<eval>:1:15)", "2 <eval>:2:24"].with(1, "1 Outer.run (<eval>:4:23)"));
+    expect(frames).toEqual(["0 inner (<eval>:2:9)", "1 Outer.run (<eval>:4:23)", "2 <eval>:2:24"]);
   });
 
   it("has the frames of what was awaited", async () => {
-    const { condition } = await guest.evaluate("async function f() { await null; throw new Error('later') }\n await f()");
+    const { condition } = await guest.evaluate(
+      "async function f() { await null; throw new Error('later') }\n await f()",
+    );
     expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))).toEqual([
       "f (<eval>:1:40)",
       "async <eval>:2:2",
@@ -198,7 +202,9 @@ describe("an error", () => {
   });
 
   it("that nobody catches does not end the session", async () => {
-    const during = await guest.evaluate("setTimeout(() => { throw new Error('timer') }); await new Promise((r) => setTimeout(r, 20))");
+    const during = await guest.evaluate(
+      "setTimeout(() => { throw new Error('timer') }); await new Promise((r) => setTimeout(r, 20))",
+    );
     expect(during).toMatchObject({ status: "ok", stderr: expect.stringContaining("Uncaught Error: timer") as string });
     await guest.value("void Promise.reject(new Error('stray')); 1");
     await vi.waitFor(() => expect(guest.printed).toContain("Uncaught Error: stray"));

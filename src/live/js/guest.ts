@@ -2,11 +2,11 @@
 // controller, a worker thread, has the channel to the host: it reads, parses and answers, and stops what runs in the main
 // thread. It is started before anything else is loaded here, because it takes longest.
 
+import { writeSync } from "node:fs";
 import { MessageChannel, Worker } from "node:worker_threads";
 
-const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
 const { port1, port2 } = new MessageChannel();
-const controller = new Worker(new URL(`./controller.${suffix}`, import.meta.url), {
+const controller = new Worker(new URL("./controller.js", import.meta.url), {
   workerData: port2,
   transferList: [port2],
 });
@@ -14,7 +14,10 @@ const controller = new Worker(new URL(`./controller.${suffix}`, import.meta.url)
 // Without it nobody could reach the main thread any more.
 const end = process.kill.bind(process, process.pid, "SIGKILL");
 controller.once("exit", end);
-controller.once("error", end);
+controller.once("error", (error) => {
+  writeSync(2, `${error.stack ?? error.message}\n`);
+  end();
+});
 
 const { UserThread } = await import("./user-thread.ts");
 new UserThread(port1).listen();

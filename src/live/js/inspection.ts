@@ -5,6 +5,8 @@ import type { Globals } from "./globals.ts";
 import { preview, typeName } from "./printing.ts";
 
 const { getOwnPropertyDescriptor, getPrototypeOf } = Object;
+// Kept as it is, to be applied to whatever the user made.
+// oxlint-disable-next-line typescript/unbound-method
 const toSource = Function.prototype.toString;
 const { apply } = Reflect;
 const MOST_VARIABLES = 200;
@@ -54,7 +56,7 @@ function kind(value: unknown): string {
 }
 
 function text(value: object): string {
-  return apply(toSource, value, []) as string;
+  return apply(toSource, value, []);
 }
 
 function head(value: object): string {
@@ -81,7 +83,7 @@ function look(holder: unknown, name: string): unknown {
     const known = getOwnPropertyDescriptor(at, name);
     if (known === undefined) continue;
     if (known.get === undefined) return known.value;
-    return holder === globalThis ? builtin(name) : known.get;
+    return holder === globalThis ? builtin(name) : undefined;
   }
   return undefined;
 }

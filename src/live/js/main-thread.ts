@@ -27,14 +27,11 @@ export interface Stopped {
 
 export class MainThread {
   readonly #send: (message: ToMain) => void;
-  readonly #listener: RegExp;
   readonly #asked = new Map<number, (here: Here) => void>();
   #tokens = 0;
 
-  /** `listener` matches the file that answers. */
-  constructor(send: (message: ToMain) => void, listener: RegExp) {
+  constructor(send: (message: ToMain) => void) {
     this.#send = send;
-    this.#listener = listener;
   }
 
   heard(token: number, here: Here): void {
@@ -58,19 +55,21 @@ export class MainThread {
 
   /** Stops what runs and abandons the run. Undefined where `isDone` came to be true before, or nothing helps. */
   async stop(abandon: number, isDone: () => boolean): Promise<Stopped | undefined> {
-    const answer = this.#ask(abandon);
-    const here = await within(answer, ASK_MS);
+    const answers = [this.#ask(abandon)];
+    const here = await within(Promise.race(answers), ASK_MS);
     if (here !== undefined) return { wasIdle: true, resources: here.resources, frames: [] };
     const inspector = new Inspector();
     let frames: readonly string[] = [];
     try {
       for (let round = 0; round < MOST_STOPS && !isDone(); round += 1) {
-        const halted = (await inspector.halt()) ?? [];
-        if (frames.length === 0) frames = halted.map(frameText);
-        // One that came back by itself is about to answer.
-        if (halted[0] !== undefined && this.#listener.test(halted[0].url)) inspector.resume();
-        else inspector.terminate();
-        const back = await within(answer, STOP_MS);
+        const halted = await inspector.halt();
+        if (frames.length === 0) frames = (halted ?? []).map(frameText);
+        // One that does not halt may only be late, the first time.
+        if (halted === undefined ? round > 0 : !isListening(halted)) inspector.terminate();
+        else inspector.resume();
+        // What was terminated may have been about to answer.
+        answers.push(this.#ask(abandon));
+        const back = await within(Promise.race(answers), STOP_MS);
         if (back === undefined) continue;
         this.#send({ kind: "heal" });
         return { wasIdle: false, resources: back.resources, frames };
@@ -138,6 +137,12 @@ class Inspector {
   close(): void {
     this.#session.disconnect();
   }
+}
+
+/** It came back by itself, and is taking a message: nothing of the user's is on its stack. */
+function isListening(halted: readonly Halted[]): boolean {
+  const isTaking = halted.some(({ url }) => url === "node:internal/per_context/messageport");
+  return isTaking && halted.every(({ url }) => url.startsWith("node:") || url.endsWith("/live/js/user-thread.js"));
 }
 
 function frameText({ name, url, line, column }: Halted): string {

@@ -31,7 +31,8 @@ export function describe(error: unknown): Thrown {
       return { type: typeName(error), message: inspect(error, { depth: 2 }), stack: "" };
     }
     const stack: unknown = error.stack;
-    const message = withCauses(error, String(error.message), 0);
+    const said: unknown = error.message;
+    const message = withCauses(error, String(said), 0);
     return { type: typeName(error), message, stack: typeof stack === "string" ? stack : "" };
   } catch {
     return { type: "Error", message: "Something was thrown that cannot be printed", stack: "" };

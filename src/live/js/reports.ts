@@ -83,7 +83,7 @@ interface TimeProfile {
 }
 
 function timeReport({ value, realMs, found }: Report, isOwn: (url: string) => boolean): GuestText {
-  const { nodes = [], samples = [], timeDeltas = [] } = (found ?? {}) as TimeProfile;
+  const { nodes = [], samples = [], timeDeltas = [] } = (found ?? {}) as Partial<TimeProfile>;
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const spent = samples.map((id, at) => [frames.get(id) as CallFrame, (timeDeltas[at] ?? 0) / 1000] as const);
   const all = rows(spent, isOwn).filter((row) => !/^\((?:root|program|idle)\)$/.test(row.function));

@@ -3,7 +3,14 @@
 // they are. Where something is awaited at the top level, the text becomes an async function whose value is handed to the
 // one who runs it. Lines stay where they are; columns are found again through the anchors.
 
-import type { ClassDeclaration, ExportDefaultDeclaration, FunctionDeclaration, Node, Program, VariableDeclaration } from "acorn";
+import type {
+  ClassDeclaration,
+  ExportDefaultDeclaration,
+  FunctionDeclaration,
+  Node,
+  Program,
+  VariableDeclaration,
+} from "acorn";
 import { blank, Edits, type Anchors } from "./edits.ts";
 import { importNames, importText } from "./importing.ts";
 import { children, isFunction, type Parsed } from "./syntax.ts";
@@ -58,7 +65,7 @@ class Rewriting {
   }
 
   made(): Rewritten {
-    const hasValue = this.#last !== undefined && !/Declaration$/.test(this.#last.type);
+    const hasValue = this.#last !== undefined && !this.#last.type.endsWith("Declaration");
     const isDefault = this.#last?.type === "ExportDefaultDeclaration" && !isNamed(this.#last.declaration);
     for (const statement of this.#parsed.program.body) this.#top(statement);
     const { text, anchors } = this.#edits.apply();
@@ -68,8 +75,7 @@ class Rewriting {
       if (!this.#parsed.isObject) return { ...about, code: text, lineOffset: 0 };
       return { ...about, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
     }
-    const value = this.#parsed.isObject ? `${this.#box}.v=` : "";
-    const code = `(async(${this.#box})=>{${value}${open}\n${text}\n${close}})`;
+    const code = `(async(${this.#box})=>{${open}\n${text}\n${close}})`;
     const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#onlyHoisted() } : undefined;
     return { ...about, ...hoisted, code, lineOffset: -1 };
   }
@@ -141,6 +147,11 @@ class Rewriting {
   }
 
   #variables(node: VariableDeclaration, where: Where): void {
+    if (!this.#isAsync && node.kind === "var") {
+      // Outside of a function it is a property of the global object already, and may be declared again.
+      for (const { id } of node.declarations) for (const name of bound(id)) this.#declare(name, "variable", id);
+      return;
+    }
     const isPattern = node.declarations.some(({ id }) => id.type !== "Identifier");
     const isStatement = where === "list" || where === "single";
     const isWrapped = isPattern && where !== "left";

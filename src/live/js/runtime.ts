@@ -1,10 +1,9 @@
-// How a JavaScript session is started: Node itself, with the guest as its program. The guest runs as it was built; from
-// the sources alone, where nothing was built, tsx reads it.
+// How a JavaScript session is started: Node itself, with the guest as its program. The guest runs as it was built, also
+// where this file is read as TypeScript: its threads are started by Node alone.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LinkError } from "../../core/errors.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
@@ -58,7 +57,7 @@ function command(options: JavaScriptGuestOptions, limits: Limits, fence: readonl
       // Without it, Node ends where a callback of its event loop was terminated, although all is well.
       "--no-force-async-hooks-checks",
       ...fence,
-      ...program(),
+      guest(),
     ],
     // What our own Node was told to load is not for the user's.
     env: { NODE_OPTIONS: "", ...options.env },
@@ -66,12 +65,12 @@ function command(options: JavaScriptGuestOptions, limits: Limits, fence: readonl
   };
 }
 
-function program(): string[] {
-  const here = import.meta.url;
-  if (here.endsWith(".js")) return [fileURLToPath(new URL("guest.js", here))];
-  const built = fileURLToPath(new URL("../../../dist/live/js/guest.js", here));
-  if (existsSync(built)) return [built];
-  return ["--import", import.meta.resolve("tsx"), fileURLToPath(new URL("guest.ts", here))];
+function guest(): string {
+  const file = fileURLToPath(new URL("../../../dist/live/js/guest.js", import.meta.url));
+  if (existsSync(file)) return file;
+  throw new LinkError("spawn", `A JavaScript session needs ${file}: build it with npm run build`, {
+    mayHaveRun: false,
+  });
 }
 
 async function fenced(options: JavaScriptGuestOptions): Promise<string[]> {
@@ -98,8 +97,11 @@ async function fenced(options: JavaScriptGuestOptions): Promise<string[]> {
 function ours(): string[] {
   const own = fileURLToPath(new URL("../../../", import.meta.url));
   const require = createRequire(import.meta.url);
-  const packages = ["acorn", "sucrase"].map((name) => join(dirname(require.resolve(`${name}/package.json`)), "/"));
-  return [own, ...packages];
+  // With what those need in turn, wherever it was installed.
+  const packages = ["acorn", "sucrase"].map((name) =>
+    require.resolve(name).replace(/([/\\]node_modules[/\\]).*$/, "$1"),
+  );
+  return [...new Set([own, ...packages])];
 }
 
 async function majorOf(node: string): Promise<number> {

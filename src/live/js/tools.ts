@@ -51,6 +51,7 @@ export const TOOLS: readonly GuestTool[] = [
       "while the session is busy. Use it when something takes long, to see whether it is a loop and where.",
     arguments: {},
     readOnly: true,
+    atOnce: true,
   },
   {
     name: "last-error",
@@ -58,6 +59,7 @@ export const TOOLS: readonly GuestTool[] = [
     description: "Show the last error of the session once more: type, message, causes and stack.",
     arguments: {},
     readOnly: true,
+    atOnce: true,
   },
   {
     name: "profile-code",

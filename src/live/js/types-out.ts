@@ -23,7 +23,7 @@ export function withoutTypes(source: string): string | TypeFault {
 function stripped(source: string): string | undefined {
   const { stripTypeScriptTypes } = require("node:module") as { readonly stripTypeScriptTypes?: Strip };
   if (stripTypeScriptTypes === undefined) return undefined;
-  const { emitWarning } = process;
+  const emitWarning = process.emitWarning.bind(process);
   // That this is an experiment of Node is no news for whoever evaluates.
   process.emitWarning = () => undefined;
   try {

@@ -9,13 +9,14 @@ import { Evaluator, type Run } from "./evaluator.ts";
 import { Globals } from "./globals.ts";
 import { source, variables } from "./inspection.ts";
 import type { Job, ToController, ToMain } from "./messages.ts";
+import { printAtOnce } from "./output.ts";
 import { measured } from "./profiling.ts";
 
 const resources = process.getActiveResourcesInfo.bind(process);
 const listeners = process.listenerCount.bind(process);
 const emit = process.emit.bind(process) as (event: string, ...args: unknown[]) => boolean;
 const later = queueMicrotask;
-const { emitWarning } = process;
+const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void;
 
 /** Thrown where nobody catches it, so that Node forgets what a terminated callback was in the middle of. */
 const HEALING = new Error("healed");
@@ -28,8 +29,7 @@ export class UserThread {
   readonly #globals = new Globals();
   readonly #evaluator = new Evaluator(this.#globals);
   #current: Run | undefined;
-  #readsTypeScript =
-    import.meta.url.endsWith(".ts") || ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
+  #readsTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
   constructor(port: MessagePort) {
     this.#port = port;
@@ -45,7 +45,7 @@ export class UserThread {
       if (listeners("uncaughtException") > 0) emit("uncaughtException", error, "uncaughtException");
       else this.#say({ kind: "uncaught", text: `Uncaught ${text(error)}` });
     });
-    waitForReaders();
+    printAtOnce();
     this.#port.on("message", (message: ToMain) => this.#take(message));
     this.#say({ kind: "ready" });
   }
@@ -113,19 +113,6 @@ function text(error: unknown): string {
 /** That how modules are found is an experiment of Node is no news for the user. */
 function hushLoader(): void {
   process.emitWarning = (...args: unknown[]): void => {
-    if (!String(args[0]).startsWith("vm.USE_MAIN_CONTEXT")) Reflect.apply(emitWarning, process, args);
+    if (!String(args[0]).startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
-}
-
-/**
- * A program that prints without end waits for its reader instead of filling its memory, and what it printed stands in
- * the pipe before its result stands in the channel.
- */
-function waitForReaders(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): void } };
-    handle?.setBlocking?.(true);
-    // A reader that is gone is no fault of what prints.
-    stream.on("error", () => undefined);
-  }
 }

@@ -13,8 +13,16 @@ export function encodeRequest(request: GuestRequest): string {
   return `(${parts.join(" ")})`;
 }
 
+/** Names that have been written before; there are as many as tools have arguments. */
+const keywords = new Map<string, string>();
+
 function keyword(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  let known = keywords.get(name);
+  if (known === undefined) {
+    known = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    keywords.set(name, known);
+  }
+  return known;
 }
 
 function form(value: unknown): string {

@@ -1,36 +1,33 @@
-;;;; The threads of a guest: the main one reads the wire and answers at once what must never wait; an evaluator takes
-;;;; one job at a time; one sends output that has waited. A new evaluator takes over when the old one does not give way.
-;;;; MAIN is where a guest begins, from a saved core or after its files were loaded.
+;;;; The threads of a guest: an evaluator takes one job at a time; the main one looks on, and answers at once what must
+;;;; never wait; one sends output that has waited. A new evaluator takes over when the old one does not give way. MAIN is
+;;;; where a guest begins, from a saved core or after its files were loaded.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 1)))
 
-(defstruct (evaluator (:constructor make-evaluator ()))
-  (lock (sb-thread:make-mutex :name "catenary evaluator"))
-  (queue (sb-thread:make-waitqueue))
-  (job nil)
-  (thread nil))
-
-(defshared *evaluator* nil "The one that takes jobs now.")
 (defshared *running* nil "The job that was given to it last.")
 (defshared *own-threads* nil "Those of the guest that are not evaluators.")
+(defshared *leaving* nil "EXIT was called, and the threads end one after the other.")
 (defshared *abandoned* nil "Threads of evaluators that did not give way and still live.")
 
-
-(defun take-job (evaluator)
-  (sb-thread:with-mutex ((evaluator-lock evaluator))
-    (loop until (evaluator-job evaluator)
-          do (sb-thread:condition-wait (evaluator-queue evaluator) (evaluator-lock evaluator)))
-    (shiftf (evaluator-job evaluator) nil)))
+(defun next-job (evaluator)
+  (loop
+    (let* ((turn (turn evaluator))
+           (job (if (eq turn :read) (hear-job) turn)))
+      (when job
+        (when (eq turn :read) (begin-work job))
+        (return job)))))
 
 (defun take-and-run (evaluator base)
   "One job. A failure outside of the user's code is the guest's own, and is answered as such."
-  (let* ((job (take-job evaluator)) (tag (list nil))
+  (let* ((job (next-job evaluator)) (tag (list nil))
          (own (catch tag
                 (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure))
                   (setf (job-base-restarts job) base)
-                  (run-job job))
+                  (unwind-protect (run-job job)
+                    (when *heap-tripped* (clear-heap))
+                    (end-work job)))
                 nil)))
     (when (and own (claim job))
       (answer (job-id job) nil (format nil "The guest itself failed: ~A" (failure-message own))))))
@@ -39,16 +36,17 @@
   (let ((base (compute-restarts)))
     (unwind-protect
          (loop while (eq evaluator *evaluator*)
-               do (take-and-run evaluator base)
-                  (when *heap-tripped* (clear-heap)))
+               do (take-and-run evaluator base))
       (replace-ended evaluator))))
 
-(defun exiting-p ()
-  (let ((name (later "*EXIT-IN-PROGRESS*" "SB-IMPL"))) (and name (boundp name) (symbol-value name))))
+(defun leaving-p ()
+  "Whether EXIT was called: in this thread, which SBCL knows by itself, or in another."
+  (let ((here (later "*EXIT-IN-PROGRESS*" "SB-IMPL")))
+    (or *leaving* (and here (boundp here) (symbol-value here)))))
 
 (defun replace-ended (evaluator)
   "The user's code has ended the thread that it ran in: by ABORT, for one, which nothing nearer offers."
-  (unless (or (not (eq evaluator *evaluator*)) (exiting-p))
+  (unless (or (not (eq evaluator *evaluator*)) (leaving-p))
     (let ((job (running nil)))
       (start-evaluator)
       (when job
@@ -61,17 +59,7 @@
     (setf (evaluator-thread evaluator)
           (sb-thread:make-thread #'evaluate-for-ever :arguments (list evaluator) :name "evaluator"))))
 
-(defun give (job)
-  "Hands a job to the evaluator, which is idle: the host sends one at a time."
-  (renew-background)
-  (when *abandoned* (press-abandoned))
-  (let ((evaluator *evaluator*))
-    (setf *running* job)
-    (sb-thread:with-mutex ((evaluator-lock evaluator))
-      (setf (evaluator-job evaluator) job)
-      (sb-thread:condition-notify (evaluator-queue evaluator)))))
-
-;;; What the reader answers by itself.
+;;; What the one who reads answers by itself.
 
 (defun running (target)
   "The job that runs and is meant, or nil."
@@ -95,28 +83,35 @@
   (let ((job (running target)))
     (when job
       (push (evaluator-thread *evaluator*) *abandoned*)
+      (end-work job)
       (start-evaluator)
       (press-abandoned)
       (finish job (stopped-json job (interrupted-failure '())) nil))
     (list :object)))
 
 (defun handle (request)
+  "Answers it, or returns the job that it is."
   (let ((id (getf request :id)) (op (getf request :op)) (target (getf request :target)))
-    (cond ((not (and (integerp id) (stringp op))))
+    (cond ((not (and (integerp id) (stringp op))) nil)
           ((string= op "ping") (answer id (list :object)))
           ((string= op "interrupt") (answer id (interrupt target)))
           ((string= op "renew") (answer id (renew target)))
-          (t (give (make-job id (coerce op 'simple-string) request))))))
+          (t (renew-background)
+             (when *abandoned* (press-abandoned))
+             (setf *running* (make-job id (coerce op 'simple-string) request))))))
 
-(defun read-for-ever ()
-  (let ((inbox (make-inbox)) (*readtable* (copy-readtable nil)) (*package* (find-package "CATENARY-REQUEST"))
-        (*read-eval* nil) (*read-base* 10) (*read-default-float-format* 'double-float) (*read-suppress* nil))
-    (loop
-      (let ((text (hear inbox)))
-        (handler-case (handle (read-from-string text))
-          (error (condition)
-            (say (list :object "event" "background"
-                               "text" (format nil "A request was not understood: ~A~%" (condition-text condition))))))))))
+(defun hear-job ()
+  "Reads one request. The job that it is, or nil when it was answered."
+  (let ((text (hear *inbox*)))
+    (handler-case (handle (read-request text))
+      (error (condition)
+        (say (list :object "event" "background"
+                           "text" (format nil "A request was not understood: ~A~%" (condition-text condition))))))))
+
+(defun look-on-for-ever ()
+  (loop
+    (watch)
+    (hand-over (loop (let ((job (hear-job))) (when job (return job)))))))
 
 ;;; The rest of the process.
 
@@ -163,6 +158,7 @@
   (sb-int:encapsulate 'sb-ext:enable-debugger 'catenary #'keep-hook)
   (set-heap)
   (pushnew 'watch-heap sb-ext:*after-gc-hooks*)
+  (push (lambda () (setf *leaving* t)) sb-ext:*exit-hooks*)
   (setf sb-ext:*invoke-debugger-hook* 'unhandled)
   (sb-sys:enable-interrupt sb-unix:sigint :ignore)
   (sb-sys:enable-interrupt sb-unix:sigpipe :ignore)
@@ -177,7 +173,8 @@
   (setf *session-package* (find-package "COMMON-LISP-USER")
         (sb-ext:symbol-global-value '*package*) *session-package*)
   (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-for-ever :name "output")))
-  (start-evaluator)
+  (setf *inbox* (make-inbox))
   (say (list :object "event" "ready"
                      "version" (format nil "SBCL ~A" (lisp-implementation-version))))
-  (read-for-ever))
+  (start-evaluator)
+  (look-on-for-ever))

@@ -14,6 +14,7 @@ const GUEST = [
   "package",
   "json",
   "wire",
+  "request",
   "streams",
   "frames",
   "guard",
@@ -21,6 +22,7 @@ const GUEST = [
   "evaluate",
   "tools",
   "job",
+  "desk",
   "main",
   "warm",
 ].map((name) => `guest-${name}.lisp`);

@@ -1,0 +1,46 @@
+// How a session is started, and when it is refused. That what is started works is shown elsewhere.
+
+import { describe, expect, it } from "vitest";
+import { LinkError } from "../../core/errors.ts";
+import { DEFAULT_LIMITS } from "../runtime.ts";
+import { jsRuntime } from "./runtime.ts";
+
+const major = Number.parseInt(process.versions.node, 10);
+
+describe("the runtime", () => {
+  it("starts our own Node with the guest, within the memory that is allowed", async () => {
+    const { command, args, env, cwd } = await jsRuntime({}).start({ ...DEFAULT_LIMITS, memoryMb: 77 });
+    expect(command).toBe(process.execPath);
+    expect(args).toContain("--max-old-space-size=77");
+    expect(args.at(-1)).toMatch(/dist\/live\/js\/guest\.js$/);
+    expect(args.join(" ")).not.toContain("--permission");
+    expect(env).toEqual({ NODE_OPTIONS: "" });
+    expect(cwd).toBeUndefined();
+  });
+
+  it("takes another Node, folder and environment", async () => {
+    const options = { command: "/opt/node", cwd: "/tmp", env: { A: "1" } };
+    expect(await jsRuntime(options).start(DEFAULT_LIMITS)).toMatchObject({
+      command: "/opt/node",
+      cwd: "/tmp",
+      env: { A: "1" },
+    });
+  });
+
+  it("writes requests as JSON", () => {
+    expect(jsRuntime({}).encode({ id: 1, op: "eval", code: "1" })).toBe('{"id":1,"op":"eval","code":"1"}');
+  });
+
+  it.runIf(major < 24)("refuses permissions where Node would refuse the inspector", async () => {
+    const refusal: unknown = await jsRuntime({ permission: true })
+      .start(DEFAULT_LIMITS)
+      .then(undefined, (error: unknown) => error);
+    expect(refusal).toBeInstanceOf(LinkError);
+    expect(refusal).toMatchObject({ kind: "spawn", message: expect.stringContaining("Node 24 or later") as string });
+  });
+
+  it("says of what is no Node that it is none", async () => {
+    const started = jsRuntime({ permission: true, command: "/bin/false" }).start(DEFAULT_LIMITS);
+    await expect(started).rejects.toThrow("/bin/false is no Node, or cannot be run");
+  });
+});

@@ -1,0 +1,65 @@
+// The consoles of docs/live.md, played in a shell: they must come out as they stand there. Those in Lisp need SBCL. The
+// page's examples in TypeScript, and its configs, are looked at with those of the other pages (see documents.test.ts).
+
+import { spawn } from "node:child_process";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { connect } from "../../src/index.ts";
+import { javascript, lisp } from "../../src/live/index.ts";
+import { CLI } from "../cli/stage.ts";
+import { codeBlocks, tableUnder } from "../house/markdown.ts";
+import { hasSbcl } from "../setup/sbcl.ts";
+
+const PAGE = readFileSync(new URL("../../docs/live.md", import.meta.url), "utf8");
+
+/** Each command of a block, with what stands below it. */
+const PLAYED = codeBlocks(PAGE)
+  .filter(({ language }) => language === "console")
+  .flatMap(({ code }) => code.split(/^\$ /m).slice(1))
+  .map((part) => {
+    const [command = "", ...output] = part.split("\n");
+    return { command, output: output.join("\n") };
+  });
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-live-page-"));
+  const shim = join(folder, "catenary");
+  writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
+  chmodSync(shim, 0o755);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("docs/live.md", () => {
+  it("has examples", () => {
+    expect(PLAYED.map(({ command }) => command.split(" ", 3)[2])).toEqual(["js", "lisp"]);
+  });
+
+  it.for(PLAYED)("$command", async ({ command, output }, { skip }) => {
+    skip(command.includes("eval lisp") && !hasSbcl(), "needs SBCL");
+    const shell = spawn("sh", ["-c", `exec 2>&1\n${command}`], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}`, FORCE_COLOR: undefined },
+    });
+    expect(await text(shell.stdout)).toBe(output);
+  });
+
+  it.each([
+    { heading: "## JavaScript", make: javascript },
+    { heading: "## Common Lisp", make: lisp },
+  ])("has a row for every tool of $heading, and for no other", async ({ heading, make }) => {
+    const rows = [...tableUnder(heading, PAGE), ...tableUnder("## Tools of both", PAGE)];
+    const written = rows.flatMap(([cell = ""]) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name = ""]) => name));
+    const server = make();
+    const client = await connect(server);
+    const offered: string[] = [];
+    for await (const { name } of client.tools()) offered.push(name);
+    await client.close();
+    await server.close();
+    expect(written.toSorted()).toEqual(offered.toSorted());
+  });
+});

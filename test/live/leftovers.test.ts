@@ -1,0 +1,121 @@
+// Nothing is left running: not when a server of live sessions is closed while they work, and not when the process that
+// it is in is killed, in which case nobody is there to end anything and each guest must see that by itself.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { javascript, lisp, type Live } from "../../src/live/index.ts";
+import { nobodyLeft } from "../cli/stage.ts";
+import { hasSbcl } from "../setup/sbcl.ts";
+import { canSee, commandLine, processes } from "../support/processes.ts";
+import { Program } from "./program.ts";
+import { Stage } from "./stage.ts";
+
+interface Language {
+  readonly name: "js" | "lisp";
+  open(): Live;
+  /** Starts a program that nobody waits for, and gives its number and that of the session's own process. */
+  readonly start: string;
+  readonly loop: string;
+  /** A loop that cannot be interrupted. */
+  readonly worse: string;
+}
+
+const LANGUAGES: readonly Language[] = [
+  {
+    name: "js",
+    open: () => javascript(),
+    start: `const child = require("node:child_process").spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+      child.unref(); process.pid + " " + child.pid`,
+    loop: "for (;;);",
+    worse: 'require("node:child_process").execSync("sleep 600")',
+  },
+  {
+    name: "lisp",
+    open: () => lisp(),
+    start: `(format nil "~a ~a" (eval (read-from-string "(sb-posix:getpid)"))
+      (sb-ext:process-pid (sb-ext:run-program "/bin/sleep" (list "600") :wait nil)))`,
+    loop: "(loop)",
+    worse: "(sb-sys:without-interrupts (loop))",
+  },
+];
+
+const programs: Program[] = [];
+afterEach(async () => {
+  for (const program of programs.splice(0)) await program.kill();
+});
+
+/** Whoever has ended and was not waited for yet does not run any more. */
+function running(pids: readonly number[]): string[] {
+  return processes()
+    .filter(({ pid, state }) => pids.includes(pid) && state !== "Z")
+    .map(({ pid }) => `${pid} ${commandLine(pid)}`);
+}
+
+function guardianOf({ run }: Program): number {
+  const children = processes().filter(({ parent }) => parent === run.process.pid);
+  const found = children.find(({ pid }) => commandLine(pid).includes("catenary-guardian"));
+  if (found === undefined) throw new Error("There is no guardian");
+  return found.pid;
+}
+
+describe.runIf(canSee).each(LANGUAGES.filter(({ name }) => name !== "lisp" || hasSbcl()))(
+  "sessions in $name",
+  ({ name, open, start, loop, worse }) => {
+    it("end with their server, with all that they have started", async () => {
+      const live = open();
+      const stage = await Stage.open(live, name);
+      const started = await Promise.all(["rests", "loops", "blocks"].map((session) => stage.evaluate(start, { session })));
+      const pids = started.flatMap(({ values }) => (values[0] ?? "").match(/\d+/g)?.map(Number) ?? []);
+      expect(running(pids)).toHaveLength(6);
+      const lost = [stage.answer(loop, { session: "loops" }), stage.answer(worse, { session: "blocks" })];
+      const settled = Promise.allSettled(lost);
+      await expect.poll(() => stage.call("list-sessions")).toMatch(/blocks: busy \(eval/);
+      await live.close();
+      expect(running(pids)).toEqual([]);
+      await settled;
+      await stage.close();
+    });
+
+    it("end with the process that they are in, however that ends", async () => {
+      const program = new Program({ [name]: { live: name } });
+      programs.push(program);
+      const clientInfo = { name: "test", version: "1" };
+      const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+      program.send(JSON.stringify({ jsonrpc: "2.0", id: 0, method: "initialize", params }));
+      await program.next();
+      program.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+      const call = (id: number, code: string, session: string): void => {
+        const asked = { name: `evaluate-${name}`, arguments: { code, session } };
+        program.send(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: asked }));
+      };
+      const [guests, theirs]: [number[], number[]] = [[], []];
+      for (const [id, session] of ["rests", "loops", "blocks"].entries()) {
+        call(id + 1, start, session);
+        const answer = await program.next();
+        const [, guest, child] = /"values":\["[^\d]*(\d+) (\d+)/.exec(answer) ?? [];
+        expect(guest, answer).toBeDefined();
+        guests.push(Number(guest));
+        theirs.push(Number(child));
+      }
+      expect(running([...guests, ...theirs])).toHaveLength(6);
+      call(4, loop, "loops");
+      call(5, worse, "blocks");
+      const list = { jsonrpc: "2.0", id: 6, method: "tools/call", params: { name: "list-sessions" } };
+      let listed = "";
+      while (!/blocks: busy \(eval/.test(listed)) {
+        program.send(JSON.stringify(list));
+        listed = await program.next();
+      }
+      const guardian = guardianOf(program);
+      // Without it, the guests find out by themselves; what they have started is its care.
+      process.kill(guardian, "SIGSTOP");
+      try {
+        await program.kill();
+        await expect.poll(() => running(guests), { timeout: 10_000 }).toEqual([]);
+      } finally {
+        process.kill(guardian, "SIGCONT");
+      }
+      await expect.poll(() => running([...theirs, guardian]), { timeout: 10_000 }).toEqual([]);
+      await nobodyLeft(program.run.mark);
+    });
+  },
+);

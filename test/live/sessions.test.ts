@@ -1,0 +1,258 @@
+// Live sessions as callers have them: by name, apart from each other, in turn, watched, stopped, reset, closed, ended
+// when they rest, with limits of their own. In JavaScript, which is always there; what sessions do is the same in all
+// languages. Hostile code is tried elsewhere, and what is left running in leftovers.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { javascript } from "../../src/live/index.ts";
+import { Stage } from "./stage.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open(javascript(), "js");
+}, 60_000);
+afterAll(() => stage?.close());
+
+const opened: Stage[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+async function open(...options: Parameters<typeof javascript>): Promise<Stage> {
+  const one = await Stage.open(javascript(...options), "js");
+  opened.push(one);
+  return one;
+}
+
+/** An evaluation that has begun: it has printed something. */
+async function begun(
+  code: string,
+  session: string,
+  signal?: AbortSignal,
+): Promise<{ readonly ended: ReturnType<Stage["evaluate"]> }> {
+  return new Promise((resolve, reject) => {
+    const ended = stage.evaluate(
+      `console.log("begun"); ${code}`,
+      { session },
+      { onProgress: () => resolve({ ended }), ...(signal && { signal }) },
+    );
+    ended.catch(reject);
+  });
+}
+
+describe("a session", () => {
+  it("is known by its name, and keeps what is its own", async () => {
+    await stage.evaluate("const mine = 1", { session: "one" });
+    await stage.evaluate("const mine = 2", { session: "two" });
+    expect((await stage.evaluate("mine", { session: "one" })).values).toEqual(["1"]);
+    expect((await stage.evaluate("mine", { session: "two" })).values).toEqual(["2"]);
+    const elsewhere = await stage.evaluate("typeof mine");
+    expect(elsewhere).toMatchObject({ session: "main", values: ["'undefined'"] });
+    const pids = await Promise.all(["one", "two", "main"].map((session) => stage.evaluate("process.pid", { session })));
+    expect(new Set([process.pid, ...pids.map(({ values }) => Number(values[0]))]).size).toBe(4);
+  });
+
+  it("has a name that can be one", async () => {
+    for (const session of ["", "a b", "x".repeat(65), "../up"])
+      await expect(stage.answer("1", { session })).rejects.toThrow("A session's name has 1 to 64");
+  });
+
+  it("runs what it is asked in the order in which it came", async () => {
+    const session = "one";
+    await stage.evaluate("const order = []; const later = (ms) => new Promise((go) => setTimeout(go, ms))", { session });
+    const asked = [30, 20, 10, 0].map((ms) =>
+      stage.evaluate(`await later(${ms}); order.push(${ms}); order.join(" ")`, { session }),
+    );
+    const values = (await Promise.all(asked)).map((evaluation) => evaluation.values[0]);
+    expect(values).toEqual(["'30'", "'30 20'", "'30 20 10'", "'30 20 10 0'"]);
+  });
+
+  it("is listed with what it does", async () => {
+    const own = await open();
+    expect(await own.call("list-sessions")).toBe("There are no sessions yet; the first evaluation begins one.");
+    const { ended } = await begun("await new Promise(() => {})", "two");
+    const waiting = stage.evaluate("2", { session: "two" });
+    await stage.evaluate("1", { session: "one" });
+    const list = await stage.call("list-sessions");
+    expect(list).toMatch(/^\d sessions:\n/);
+    expect(list).toMatch(/^ {2}one: idle, \d+ evaluations, Node\S* v?\d/im);
+    expect(list).toMatch(/^ {2}two: busy \(eval for \d+ ms\), 1 waiting, \d+ evaluations?/m);
+    await stage.call("interrupt-session", { session: "two" });
+    expect((await ended).status).toBe("interrupted");
+    expect((await waiting).values).toEqual(["2"]);
+  });
+
+  it("is interrupted by another call, and keeps what it has", async () => {
+    const { ended } = await begun("const kept = 7; for (;;);", "one");
+    expect(await stage.call("interrupt-session", { session: "one" })).toBe("Interrupted what ran in one.");
+    expect(await ended).toMatchObject({ status: "interrupted", step: "interrupt", state: "kept", stdout: "begun\n" });
+    expect((await stage.evaluate("kept", { session: "one" })).values).toEqual(["7"]);
+    expect(await stage.call("interrupt-session", { session: "one" })).toBe("Nothing runs in one.");
+    expect(await stage.call("interrupt-session", { session: "nobody" })).toBe("Nothing runs in nobody.");
+  });
+
+  it("is truly fresh when it was reset, and says nothing of what was wanted", async () => {
+    await stage.evaluate("const gone = 1; globalThis.also = 2", { session: "one" });
+    expect(await stage.call("reset-session", { session: "one" })).toBe("Session reset successfully.");
+    const fresh = await stage.evaluate("[typeof gone, typeof also]", { session: "one" });
+    expect(fresh).toMatchObject({ values: ["[ 'undefined', 'undefined' ]"], state: "kept" });
+    expect(fresh.notice).toBeUndefined();
+  });
+
+  it("answers what runs, and serves who waits, when it is reset", async () => {
+    const { ended } = await begun("for (;;);", "one");
+    const waiting = stage.evaluate("3", { session: "one" });
+    await stage.call("reset-session", { session: "one" });
+    expect(await ended).toMatchObject({ status: "lost", state: "lost", stdout: "begun\n" });
+    expect(await waiting).toMatchObject({ status: "ok", values: ["3"] });
+  });
+
+  it("is closed with all that waits for it, and begins anew under its name", async () => {
+    const { ended } = await begun("const old = 1; for (;;);", "two");
+    const waiting = stage.answer("4", { session: "two" });
+    await expect.poll(() => stage.call("list-sessions")).toMatch(/^ {2}two: busy .*, 1 waiting/m);
+    expect(await stage.call("close-session", { session: "two" })).toBe("Closed two.");
+    expect((await ended).status).toBe("lost");
+    expect(await waiting).toMatchObject({ isError: true, content: [{ text: "The session two was closed" }] });
+    expect(await stage.call("list-sessions")).not.toContain("two:");
+    expect(await stage.call("close-session", { session: "two" })).toBe("There is no session two.");
+    expect(await stage.evaluate("typeof old", { session: "two" })).toMatchObject({ values: ["'undefined'"] });
+  });
+
+  it("says once that its process was lost, and what with it", async () => {
+    const { values } = await stage.evaluate("function precious() {} const treasure = 1; process.pid", {
+      session: "one",
+    });
+    process.kill(Number(values[0]), "SIGKILL");
+    const told: (string | undefined)[] = [];
+    // Until it is seen that the process is gone, it may be asked, and is lost with the question.
+    await expect.poll(async () => told.push((await stage.evaluate("1", { session: "one" })).notice)).toBeGreaterThan(1);
+    const notices = told.filter((notice) => notice !== undefined);
+    expect(notices).toHaveLength(1);
+    expect(notices[0]).toMatch(/^The state of the session one is lost: .*SIGKILL.*; defined were: .*treasure/);
+    expect(notices[0]).toContain("precious");
+    expect(told.at(-1)).toBeUndefined();
+  });
+
+  it("says it before the text of the next answer", async () => {
+    const { values } = await stage.evaluate("const again = 1; process.pid", { session: "one" });
+    process.kill(Number(values[0]), "SIGKILL");
+    const asleep = expect.poll(() => stage.call("list-sessions"), { timeout: 10_000 });
+    await asleep.toMatch(/^ {2}one: asleep/m);
+    const { content, isError } = await stage.answer("1", { session: "one" });
+    expect(isError).toBe(false);
+    expect(content).toMatchObject([
+      { text: expect.stringMatching(/^\[Notice\] The state of the session one is lost.*again\n=> 1$/) as string },
+    ]);
+  });
+});
+
+describe("too many", () => {
+  it("are told so, and who sleeps makes room", async () => {
+    const own = await open({ sessions: 2 });
+    await own.evaluate("1", { session: "a" });
+    await own.evaluate("1", { session: "b" });
+    await expect(own.answer("1", { session: "c" })).rejects.toThrow("There are 2 sessions already");
+    await own.call("reset-session", { session: "a" });
+    expect((await own.evaluate("1", { session: "c" })).status).toBe("ok");
+  });
+});
+
+describe("a session at rest", () => {
+  it("is ended, which is said when it is next used; one that works is not", async () => {
+    const own = await open({ idle: 300 });
+    const { values } = await own.evaluate("const rested = 1; process.pid", { session: "rests" });
+    const works = own.evaluate("await new Promise((go) => setTimeout(go, 2_000)); 5", { session: "works" });
+    await expect.poll(() => own.call("list-sessions"), { timeout: 10_000 }).toContain("rests: asleep");
+    expect(() => process.kill(Number(values[0]), 0)).toThrow("ESRCH");
+    const next = await own.evaluate("typeof rested", { session: "rests" });
+    expect(next.values).toEqual(["'undefined'"]);
+    expect(next.notice).toMatch(/it was not used for 0\.3 s, so its process was ended; defined were: rested$/);
+    expect(await works).toMatchObject({ status: "ok", values: ["5"] });
+  });
+});
+
+describe("limits", () => {
+  it("are shown, and set for one session within bounds", async () => {
+    const shown = "Current limits:\n  timeout: 30 seconds\n  max-output: 100000 characters";
+    expect(await stage.call("configure-limits")).toContain(shown);
+    const set = { session: "small", timeout: 0.3, "max-output": 30, "print-length": 2 };
+    expect(await stage.call("configure-limits", set)).toMatch(/timeout: 0\.3 seconds\n.*max-output: 30 .*\n.*: 2 /);
+    expect(await stage.call("configure-limits")).toContain(shown);
+    const loud = await stage.evaluate('process.stdout.write("x".repeat(45)); [1, 2, 3]', { session: "small" });
+    expect(loud).toMatchObject({ stdout: "x".repeat(30), truncated: { stdout: 45, stderr: false } });
+    expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
+    expect(await stage.evaluate("for (;;);", { session: "small" })).toMatchObject({ status: "timeout", state: "kept" });
+    const refused = await stage.client.callTool("configure-limits", { timeout: -1 });
+    expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("from 0 to") as string }] });
+  });
+});
+
+describe("who cancels a call", () => {
+  it("stops its evaluation, and the session keeps what it has", async () => {
+    const stop = new AbortController();
+    const { ended } = await begun("const saved = 8; for (;;);", "one", stop.signal);
+    stop.abort(new Error("enough"));
+    await expect(ended).rejects.toThrow("enough");
+    expect(await stage.evaluate("saved", { session: "one" })).toMatchObject({ status: "ok", values: ["8"] });
+  });
+
+  it("never sees it run where it still waited", async () => {
+    const { ended } = await begun("globalThis.ran = 0; await new Promise(() => {})", "one");
+    const stop = new AbortController();
+    const waiting = stage.evaluate("ran = 1", { session: "one" }, { signal: stop.signal });
+    stop.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await stage.call("interrupt-session", { session: "one" });
+    await ended;
+    expect((await stage.evaluate("ran", { session: "one" })).values).toEqual(["0"]);
+  });
+});
+
+describe("what is printed", () => {
+  it("comes as progress while it runs", async () => {
+    const told: { readonly progress: number; readonly message?: string }[] = [];
+    let isOver = false;
+    const before: boolean[] = [];
+    const evaluation = stage.evaluate(
+      'for (let i = 0; i < 3; i++) { console.log("line", i); await new Promise((go) => setTimeout(go, 150)); }',
+      { session: "one" },
+      {
+        onProgress: (progress) => {
+          told.push(progress);
+          before.push(isOver);
+        },
+      },
+    );
+    expect((await evaluation).stdout).toBe("line 0\nline 1\nline 2\n");
+    isOver = true;
+    expect(told.map(({ message }) => message).join("")).toBe("line 0\nline 1\nline 2\n");
+    expect(told.length).toBeGreaterThan(1);
+    expect(before).not.toContain(true);
+    const counts = told.map(({ progress }) => progress);
+    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
+    expect(counts.at(-1)).toBe(21);
+  });
+});
+
+describe("a long evaluation", () => {
+  it("runs as a task where the caller wants one", async () => {
+    const task = await stage.client.startTool("evaluate-js", {
+      code: "await new Promise((go) => setTimeout(go, 200)); 9",
+      session: "one",
+    });
+    expect(task.id).not.toBe("");
+    expect(task.status).toBe("working");
+    const { structuredContent, isError } = await task.result();
+    expect(isError).toBe(false);
+    expect(structuredContent).toMatchObject({ status: "ok", values: ["9"] });
+  });
+
+  it("is stopped when its task is cancelled, and the session keeps what it has", async () => {
+    const { client } = stage;
+    const task = await client.startTool("evaluate-js", { code: "const far = 10; for (;;);", session: "one" });
+    await expect.poll(() => stage.call("list-sessions")).toMatch(/^ {2}one: busy \(eval/m);
+    await task.cancel();
+    expect((await stage.evaluate("far", { session: "one" })).values).toEqual(["10"]);
+    expect((await task.refresh()).status).toBe("cancelled");
+  });
+});

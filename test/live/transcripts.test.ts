@@ -1,0 +1,121 @@
+// The transcripts of the two seeds that tell of a Lisp server, spoken to a real one: `catenary serve` with a config that
+// names live Lisp, line by line. Each answer has all that the transcript shows; where a seed only sketches what a Lisp
+// would say, the table below says what stands there instead. That the transcripts are those of the seeds, and which
+// pieces of the seeds are none, is held in test/wire.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { nobodyLeft } from "../cli/stage.ts";
+import { hasSbcl } from "../setup/sbcl.ts";
+import { missing } from "../wire/containment.ts";
+import { EXCEPTIONS } from "../wire/exceptions.ts";
+import { TRANSCRIPTS, type Entry, type Transcript } from "../wire/golden.ts";
+import { Judge } from "../wire/judge.ts";
+import { Program } from "./program.ts";
+
+interface Instead {
+  /** Where the message stands in its seed; in all messages where it is left out. */
+  readonly line?: number;
+  /** A JSON pointer to what differs. */
+  readonly path: string;
+  readonly found: RegExp;
+  readonly reason: string;
+}
+
+const OTHER = "Another program, under its own name.";
+const SKETCH = "The seed sketches it; this is what SBCL says.";
+
+const INSTEAD: readonly Instead[] = [
+  { path: "/result/serverInfo/name", found: /^"catenary-lisp"$/, reason: OTHER },
+  { path: "/result/serverInfo/version", found: /^".+"$/, reason: OTHER },
+  { line: 118, path: "/result/tools/0/description", found: /Common Lisp/, reason: "It says more." },
+  { line: 118, path: "/result/tools/0/inputSchema/properties/code/description", found: /\w/, reason: "It says more." },
+  {
+    line: 180,
+    path: "/result/content/0/text",
+    found:
+      /^"\[ERROR\] DIVISION-BY-ZERO\\narithmetic error DIVISION-BY-ZERO signalled\\n.*\\n\\n\[Backtrace\]\\n0: .*\(\/ 1 0\)/,
+    reason: SKETCH,
+  },
+  {
+    line: 242,
+    path: "/result/content/0/text",
+    found: /^"\[ERROR\] [A-Z-]+\\n.*CONDITION-TYPE.*\\n\\n\[Backtrace\]\\n0: /,
+    reason: SKETCH,
+  },
+];
+
+const used = new Set<Instead>();
+
+const LISP = TRANSCRIPTS.filter(({ server }) => server === "lisp");
+
+const programs: Program[] = [];
+afterEach(async () => {
+  for (const program of programs.splice(0)) {
+    await program.kill();
+    await nobodyLeft(program.run.mark);
+  }
+});
+
+/** What an entry of the end shows and the answer lacks. */
+function differences(seed: string, { line, text }: Entry, found: unknown): string[] {
+  const shown: unknown = JSON.parse(text);
+  return missing(shown, withToolsOf(shown, found)).flatMap(({ path, ...values }) => {
+    const isKnown = EXCEPTIONS.some((one) => seed.startsWith(one.seed) && one.line === line && one.path === path);
+    const instead = INSTEAD.find((one) => (one.line ?? line) === line && one.path === path);
+    if (instead !== undefined) used.add(instead);
+    if (isKnown || instead?.found.test(JSON.stringify(values.found)) === true) return [];
+    return [`line ${line ?? "-"} ${path}: ${JSON.stringify(values)}`];
+  });
+}
+
+/** A seed shows one tool, and means that one. */
+function withToolsOf(shown: unknown, found: unknown): unknown {
+  type Listing = { readonly result?: { readonly tools?: readonly { readonly name: string }[] } };
+  const named = (shown as Listing).result?.tools?.map(({ name }) => name);
+  const { result } = found as Listing;
+  if (named === undefined || result?.tools === undefined) return found;
+  return { ...(found as object), result: { ...result, tools: result.tools.filter(({ name }) => named.includes(name)) } };
+}
+
+async function play({ seed, revision, entries }: Transcript): Promise<void> {
+  const program = new Program({ lisp: { live: "lisp" } });
+  programs.push(program);
+  const judge = new Judge(revision);
+  let answer: { readonly result?: unknown } = {};
+  for (const entry of entries) {
+    if (entry.from === "caller") {
+      judge.sent(entry.text);
+      program.send(entry.text);
+      continue;
+    }
+    if (entry.within === undefined) {
+      const line = await program.next();
+      expect(judge.received(line), line).toEqual([]);
+      answer = JSON.parse(line) as typeof answer;
+    }
+    expect(differences(seed, entry, entry.within === undefined ? answer : answer[entry.within])).toEqual([]);
+  }
+  // Whatever else it had to say would stand before this answer.
+  program.send('{"jsonrpc":"2.0","id":"the end","method":"ping"}');
+  expect(await program.next()).toBe('{"jsonrpc":"2.0","id":"the end","result":{}}');
+  expect(await program.end()).toEqual({ code: 0, unread: "" });
+  expect(program.run.err).toBe("");
+}
+
+describe.runIf(hasSbcl())("a live Lisp behind `catenary serve`", () => {
+  it("is asked all that the seeds show", () => {
+    expect(LISP.length).toBeGreaterThan(10);
+    expect(LISP.flatMap(({ entries }) => entries.filter(({ text }) => text.includes("evaluate-lisp")))).not.toEqual([]);
+  });
+
+  it.each(LISP.map((transcript) => [transcript.seed, transcript.name, transcript] as const))(
+    "seed %s, %s",
+    async (_seed, _name, transcript) => {
+      await play(transcript);
+    },
+  );
+
+  it("needs all that the table says", () => {
+    expect(INSTEAD.filter((one) => !used.has(one))).toEqual([]);
+  });
+});
