@@ -34,7 +34,7 @@ it.each([
   [[], ["the arguments must be an object"]],
 ])("%j", async (value, expected) => {
   const { issues = [] } = await input["~standard"].validate(value);
-  expect(issues.map(({ message, path = [] }) => [...path, message].join(" "))).toEqual(expected);
+  expect(issues.map(({ message, path = [] }) => [...path.map(String), message].join(" "))).toEqual(expected);
 });
 
 it("is written for guests without hyphens", () => {

@@ -108,17 +108,16 @@ export function registerCommon(server: Server, { guide, title }: Language, sessi
 const READS = { annotations: { readOnlyHint: true, openWorldHint: false } } as const;
 
 function changed(limits: Limits, args: Given): Limits {
-  const given = NAMES.filter(([name]) => args[name] !== undefined);
-  return Object.fromEntries([
-    ...Object.entries(limits),
-    ...given.map(([name, key, factor]) => {
-      const [least, most] = BOUNDS[key];
-      const value = Number(args[name]) * factor;
-      if (value < least || value > most)
-        throw new Error(`${name} must be from ${least / factor} to ${most / factor}; got ${String(args[name])}`);
-      return [key, value];
-    }),
-  ]) as unknown as Limits;
+  const next: { -readonly [Key in keyof Limits]: number } = { ...limits };
+  for (const [name, key, factor] of NAMES) {
+    if (args[name] === undefined) continue;
+    const [least, most] = BOUNDS[key];
+    const value = Number(args[name]) * factor;
+    if (value < least || value > most)
+      throw new Error(`${name} must be from ${least / factor} to ${most / factor}; got ${value / factor}`);
+    next[key] = value;
+  }
+  return next;
 }
 
 function limitsText({ timeoutMs, outputChars, printLength, printDepth, memoryMb }: Limits): string {

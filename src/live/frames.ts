@@ -2,7 +2,7 @@
 // before the text, because what an evaluation prints may hold any character. What a frame says is not known here.
 
 /** The longest frame that is taken: a value of some megabytes must fit. */
-export const MOST_FRAME_BYTES: number = 64 * 1024 * 1024;
+const MOST_FRAME_BYTES = 64 * 1024 * 1024;
 /** A length that takes more digits is no length. */
 const MOST_DIGITS = 12;
 const NEWLINE = 10;

@@ -152,7 +152,8 @@ export class Guest {
     const { id, event } = message;
     if (typeof id === "number") this.#answer(id, message);
     else if (event === "ready") {
-      this.version = String(message["version"] ?? "");
+      const { version } = message;
+      if (typeof version === "string") this.version = version;
       this.#markReady?.();
     } else if (event === "background") this.hearRaw(String(message["text"]), "stderr");
   }

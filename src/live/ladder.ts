@@ -8,7 +8,7 @@ import type { Rung } from "./runtime.ts";
 export type Step = Rung | "restart";
 
 /** How long each step may take until the next is tried. */
-const RUNG_MS = 1_000;
+const RUNG_MS = 2_000;
 
 /** Stops the request `target`, whose answer is `reply`; says which step it took. */
 export async function climb(

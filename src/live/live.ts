@@ -149,7 +149,7 @@ function run(session: Session, op: string, args: Given, context: ToolContext): P
 }
 
 function ranAnswer(ran: Ran): ToolAnswer {
-  if (ran.end === "answered") return textAnswer(ran.reply as unknown as GuestText, ran);
+  if (ran.end === "answered") return textAnswer(ran.reply, ran);
   const text = ran.end === "refused" ? String(ran.why) : stopText(ran);
   return { content: [{ type: "text", text }], isError: true };
 }

@@ -17,7 +17,7 @@ export interface SessionsOptions {
   readonly idleMs: number;
 }
 
-export const NAME: RegExp = /^[\w.:-]{1,64}$/;
+const NAME = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
 /** What a process may take beside what its limit counts: its program, its stacks, what lies outside its heap. */
 const OVERHEAD_MB = 512;

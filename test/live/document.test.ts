@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
-import { CLI } from "../cli/stage.ts";
+import { CLI, Run } from "../cli/stage.ts";
 import { codeBlocks, tableUnder } from "../house/markdown.ts";
 import { hasSbcl } from "../setup/sbcl.ts";
 
@@ -46,6 +46,17 @@ describe("docs/live.md", () => {
       env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}`, FORCE_COLOR: undefined },
     });
     expect(await text(shell.stdout)).toBe(output);
+  });
+
+  it("shows what up says", async () => {
+    const shown = codeBlocks(PAGE).find(({ code }) => code.startsWith("$ catenary up\n"))?.code ?? "";
+    const run = new Run(["up", "--http", "127.0.0.1:0"], { cwd: folder });
+    await run.says("The token is for this run");
+    run.process.kill("SIGTERM");
+    expect(await run.exited).toBe(0);
+    const [, port = ""] = /:(\d+)\/mcp$/m.exec(run.err) ?? [];
+    const said = run.err.replaceAll(`:${port}/`, ":3000/").replace(/(?<=Bearer )[\w-]+/, "z4s5...");
+    expect(said).toContain(shown.slice(shown.indexOf("\n") + 1));
   });
 
   it.each([

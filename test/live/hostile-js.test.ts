@@ -124,7 +124,11 @@ const ROWS: readonly Row[] = [
     code: "new Proxy({}, { get() { for (;;); }, ownKeys() { for (;;); } }); 1",
     ...answered("1"),
   },
-  { name: "a circular value", code: "const ring = {}; ring.ring = ring", ...answered("<ref *1> { ring: [Circular *1] }") },
+  {
+    name: "a circular value",
+    code: "const ring = {}; ring.ring = ring",
+    ...answered("<ref *1> { ring: [Circular *1] }"),
+  },
   { name: "the debugger", code: "debugger; 1", ...answered("1") },
   {
     name: "a worker in an endless loop",

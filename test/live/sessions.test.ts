@@ -23,22 +23,6 @@ async function open(...options: Parameters<typeof javascript>): Promise<Stage> {
   return one;
 }
 
-/** An evaluation that has begun: it has printed something. */
-async function begun(
-  code: string,
-  session: string,
-  signal?: AbortSignal,
-): Promise<{ readonly ended: ReturnType<Stage["evaluate"]> }> {
-  return new Promise((resolve, reject) => {
-    const ended = stage.evaluate(
-      `console.log("begun"); ${code}`,
-      { session },
-      { onProgress: () => resolve({ ended }), ...(signal && { signal }) },
-    );
-    ended.catch(reject);
-  });
-}
-
 describe("a session", () => {
   it("is known by its name, and keeps what is its own", async () => {
     await stage.evaluate("const mine = 1", { session: "one" });
@@ -58,7 +42,9 @@ describe("a session", () => {
 
   it("runs what it is asked in the order in which it came", async () => {
     const session = "one";
-    await stage.evaluate("const order = []; const later = (ms) => new Promise((go) => setTimeout(go, ms))", { session });
+    await stage.evaluate("const order = []; const later = (ms) => new Promise((go) => setTimeout(go, ms))", {
+      session,
+    });
     const asked = [30, 20, 10, 0].map((ms) =>
       stage.evaluate(`await later(${ms}); order.push(${ms}); order.join(" ")`, { session }),
     );
@@ -69,7 +55,7 @@ describe("a session", () => {
   it("is listed with what it does", async () => {
     const own = await open();
     expect(await own.call("list-sessions")).toBe("There are no sessions yet; the first evaluation begins one.");
-    const { ended } = await begun("await new Promise(() => {})", "two");
+    const { ended } = await stage.begun("await new Promise(() => {})", "two");
     const waiting = stage.evaluate("2", { session: "two" });
     await stage.evaluate("1", { session: "one" });
     const list = await stage.call("list-sessions");
@@ -82,7 +68,7 @@ describe("a session", () => {
   });
 
   it("is interrupted by another call, and keeps what it has", async () => {
-    const { ended } = await begun("const kept = 7; for (;;);", "one");
+    const { ended } = await stage.begun("const kept = 7; for (;;);", "one");
     expect(await stage.call("interrupt-session", { session: "one" })).toBe("Interrupted what ran in one.");
     expect(await ended).toMatchObject({ status: "interrupted", step: "interrupt", state: "kept", stdout: "begun\n" });
     expect((await stage.evaluate("kept", { session: "one" })).values).toEqual(["7"]);
@@ -99,7 +85,7 @@ describe("a session", () => {
   });
 
   it("answers what runs, and serves who waits, when it is reset", async () => {
-    const { ended } = await begun("for (;;);", "one");
+    const { ended } = await stage.begun("for (;;);", "one");
     const waiting = stage.evaluate("3", { session: "one" });
     await stage.call("reset-session", { session: "one" });
     expect(await ended).toMatchObject({ status: "lost", state: "lost", stdout: "begun\n" });
@@ -107,7 +93,7 @@ describe("a session", () => {
   });
 
   it("is closed with all that waits for it, and begins anew under its name", async () => {
-    const { ended } = await begun("const old = 1; for (;;);", "two");
+    const { ended } = await stage.begun("const old = 1; for (;;);", "two");
     const waiting = stage.answer("4", { session: "two" });
     await expect.poll(() => stage.call("list-sessions")).toMatch(/^ {2}two: busy .*, 1 waiting/m);
     expect(await stage.call("close-session", { session: "two" })).toBe("Closed two.");
@@ -183,76 +169,9 @@ describe("limits", () => {
     expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
     expect(await stage.evaluate("for (;;);", { session: "small" })).toMatchObject({ status: "timeout", state: "kept" });
     const refused = await stage.client.callTool("configure-limits", { timeout: -1 });
-    expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("from 0 to") as string }] });
-  });
-});
-
-describe("who cancels a call", () => {
-  it("stops its evaluation, and the session keeps what it has", async () => {
-    const stop = new AbortController();
-    const { ended } = await begun("const saved = 8; for (;;);", "one", stop.signal);
-    stop.abort(new Error("enough"));
-    await expect(ended).rejects.toThrow("enough");
-    expect(await stage.evaluate("saved", { session: "one" })).toMatchObject({ status: "ok", values: ["8"] });
-  });
-
-  it("never sees it run where it still waited", async () => {
-    const { ended } = await begun("globalThis.ran = 0; await new Promise(() => {})", "one");
-    const stop = new AbortController();
-    const waiting = stage.evaluate("ran = 1", { session: "one" }, { signal: stop.signal });
-    stop.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
-    await stage.call("interrupt-session", { session: "one" });
-    await ended;
-    expect((await stage.evaluate("ran", { session: "one" })).values).toEqual(["0"]);
-  });
-});
-
-describe("what is printed", () => {
-  it("comes as progress while it runs", async () => {
-    const told: { readonly progress: number; readonly message?: string }[] = [];
-    let isOver = false;
-    const before: boolean[] = [];
-    const evaluation = stage.evaluate(
-      'for (let i = 0; i < 3; i++) { console.log("line", i); await new Promise((go) => setTimeout(go, 150)); }',
-      { session: "one" },
-      {
-        onProgress: (progress) => {
-          told.push(progress);
-          before.push(isOver);
-        },
-      },
-    );
-    expect((await evaluation).stdout).toBe("line 0\nline 1\nline 2\n");
-    isOver = true;
-    expect(told.map(({ message }) => message).join("")).toBe("line 0\nline 1\nline 2\n");
-    expect(told.length).toBeGreaterThan(1);
-    expect(before).not.toContain(true);
-    const counts = told.map(({ progress }) => progress);
-    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
-    expect(counts.at(-1)).toBe(21);
-  });
-});
-
-describe("a long evaluation", () => {
-  it("runs as a task where the caller wants one", async () => {
-    const task = await stage.client.startTool("evaluate-js", {
-      code: "await new Promise((go) => setTimeout(go, 200)); 9",
-      session: "one",
+    expect(refused).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("from 0 to") as string }],
     });
-    expect(task.id).not.toBe("");
-    expect(task.status).toBe("working");
-    const { structuredContent, isError } = await task.result();
-    expect(isError).toBe(false);
-    expect(structuredContent).toMatchObject({ status: "ok", values: ["9"] });
-  });
-
-  it("is stopped when its task is cancelled, and the session keeps what it has", async () => {
-    const { client } = stage;
-    const task = await client.startTool("evaluate-js", { code: "const far = 10; for (;;);", session: "one" });
-    await expect.poll(() => stage.call("list-sessions")).toMatch(/^ {2}one: busy \(eval/m);
-    await task.cancel();
-    expect((await stage.evaluate("far", { session: "one" })).values).toEqual(["10"]);
-    expect((await task.refresh()).status).toBe("cancelled");
   });
 });

@@ -40,6 +40,16 @@ export class Stage {
     return this.client.callTool(this.#tool, { code, ...said }, options);
   }
 
+  /** An evaluation in JavaScript that has begun: it has printed something. */
+  async begun(code: string, session: string, signal?: AbortSignal): Promise<{ readonly ended: Promise<Evaluation> }> {
+    return new Promise((resolve, reject) => {
+      const onProgress = (): void => resolve({ ended });
+      const options = { onProgress, ...(signal && { signal }) };
+      const ended = this.evaluate(`console.log("begun"); ${code}`, { session }, options);
+      ended.catch(reject);
+    });
+  }
+
   async call(tool: string, said: Said = {}): Promise<string> {
     return textOf(await this.client.callTool(tool, said));
   }

@@ -74,7 +74,10 @@ function withToolsOf(shown: unknown, found: unknown): unknown {
   const named = (shown as Listing).result?.tools?.map(({ name }) => name);
   const { result } = found as Listing;
   if (named === undefined || result?.tools === undefined) return found;
-  return { ...(found as object), result: { ...result, tools: result.tools.filter(({ name }) => named.includes(name)) } };
+  return {
+    ...(found as object),
+    result: { ...result, tools: result.tools.filter(({ name }) => named.includes(name)) },
+  };
 }
 
 async function play({ seed, revision, entries }: Transcript): Promise<void> {

@@ -4,11 +4,12 @@
 import { rmSync } from "node:fs";
 import { installSbcl } from "./sbcl.ts";
 
-export default function setup(): () => void {
+export function setup(): void {
   if (!installSbcl())
     console.error("SBCL is not here and could not be installed (apt-get install sbcl): its tests are left out.");
-  return () => {
-    const cache = process.env["CATENARY_TEST_CACHE"];
-    if (cache !== undefined) rmSync(cache, { recursive: true, force: true });
-  };
+}
+
+export function teardown(): void {
+  const cache = process.env["CATENARY_TEST_CACHE"];
+  if (cache !== undefined) rmSync(cache, { recursive: true, force: true });
 }

@@ -1,6 +1,11 @@
 // What code becomes before it is run: its lines stay, its columns are found again, and its declarations are gone. That
 // the outcome means the same is shown on a real guest (see guest.test).
 
+import { inspect } from "node:util";
+// Here it is only another global object.
+// oxlint-disable-next-line no-restricted-imports
+import { createContext, runInContext } from "node:vm";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { writtenColumn } from "./edits.ts";
 import { rewrite, type Rewritten } from "./rewriting.ts";
@@ -84,6 +89,69 @@ describe("the rewriting", () => {
     });
     expect(made("1; const a = 2;;").hasValue).toBe(false);
     expect(made("").hasValue).toBe(false);
+  });
+});
+
+describe("what was rewritten", () => {
+  const statements = [
+    "const a = 1",
+    "let b",
+    "let c = 2, d",
+    "var e = [1, 2]",
+    "const [g, ...h] = [1, 2]",
+    "var { t = 1, u: { v } = { v: 2 } } = {}",
+    "class K { static s = 2 }",
+    "function fn(x) { return x }",
+    "(1, 2)",
+    "[1, 2].map((x) => x)",
+    "`t`",
+    "+1",
+    "if (1) { var i = 4; i } else var j = 5",
+    "for (var k = 0; k < 2; k++) k",
+    "for (var l of [1, 2]) l",
+    "switch (1) { case 1: var o = 2; o }",
+    "try { throw 1 } catch (q) { q }",
+    "{ let r = 1; r }",
+    "let y = function () { var hidden = 1 }.name; y",
+    "'text'",
+  ];
+  const code = fc
+    .array(fc.tuple(fc.constantFrom(...statements), fc.constantFrom(";", "\n", " // no\n", ";\n\n")), { maxLength: 5 })
+    .map((parts) => [...new Map(parts)].flat().join(""));
+
+  const native = (text: string): string => printed(() => runInContext(text, createContext()));
+  const printed = (run: () => unknown): string => {
+    try {
+      return inspect(run());
+    } catch (error) {
+      return String(error);
+    }
+  };
+
+  it("has the value that it had before", () => {
+    fc.assert(
+      fc.property(code, (text) => {
+        const { code: other, hasValue, declared } = made(text);
+        fc.pre(hasValue);
+        const context = createContext(Object.fromEntries(declared.map(({ name }) => [name, undefined])));
+        expect(printed(() => runInContext(other, context))).toBe(native(text));
+      }),
+    );
+  });
+
+  it("has it where something is awaited too", async () => {
+    await fc.assert(
+      fc.asyncProperty(code, async (text) => {
+        const { code: other, hasValue, declared, hoisted = "" } = made(`await 0;${text}`);
+        const expected = native(text);
+        fc.pre(hasValue && !expected.includes("Error") && text !== "");
+        const context = createContext(Object.fromEntries(declared.map(({ name }) => [name, undefined])));
+        const box = { a: async (value: unknown) => value, v: undefined };
+        runInContext(hoisted, context);
+        await (runInContext(other, context) as (given: object) => Promise<void>)(box);
+        expect(inspect(box.v)).toBe(expected);
+      }),
+    );
   });
 });
 

@@ -90,7 +90,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
   });
 
   it("survives a full stack, again and again, and in a handler", async () => {
-    await lisp.evaluate("(defun deep (n) (+ 1 (deep (1+ n)))) (defvar *b*) (defun bind (n) (let ((*b* n)) (list (bind n))))");
+    await lisp.evaluate(
+      "(defun deep (n) (+ 1 (deep (1+ n)))) (defvar *b*) (defun bind (n) (let ((*b* n)) (list (bind n))))",
+    );
     for (const code of ["(deep 0)", "(deep 0)", "(handler-case (deep 0) (storage-condition () (deep 1)))"]) {
       const answer = await lisp.evaluate(code);
       expect(answer.condition?.type, code).toBe("CONTROL-STACK-EXHAUSTED");
@@ -117,14 +119,17 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
       expect(await isKept(), code).toBe(true);
     }
     // Garbage that was promoted is none of what is alive.
-    expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([":FINE"]);
+    expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([
+      ":FINE",
+    ]);
   });
 
   it("ends a thread that fills the heap, and nobody else", async () => {
     await lisp.guest.close(0);
     lisp = await startLispGuest({ memoryMb: 128 }, runtime);
     await lisp.evaluate("(defvar *kept* 42)");
-    const code = "(sb-thread:join-thread (sb-thread:make-thread (lambda () (let ((l nil)) (loop (push 1 l))))) :default :ended)";
+    const code =
+      "(sb-thread:join-thread (sb-thread:make-thread (lambda () (let ((l nil)) (loop (push 1 l))))) :default :ended)";
     expect((await lisp.evaluate(code)).values[0]).toBe(":ENDED");
     expect(lisp.raw()).toContain("Heap nearly exhausted");
     expect(await isKept()).toBe(true);

@@ -87,13 +87,18 @@
     (ignore-errors (finish-output sb-sys:*stdout*) (finish-output sb-sys:*stderr*))
     (answer (job-id job) result problem)))
 
-(defun run-job (job)
-  "Interrupts are let in only while the user's code runs: so they never find the evaluator at something else."
-  (let ((tag (list nil)) (result nil) (problem nil) (done nil) (cap (max-output job)))
-    (setf (job-tag job) tag
+(defun open-job (id op arguments)
+  "A job with all that its answer needs, whoever gives it, and whenever."
+  (let* ((job (make-job id (coerce op 'simple-string) arguments)) (cap (max-output job)))
+    (setf (job-tag job) (list nil)
           (job-started job) (now)
           (job-out job) (make-instance 'sending-stream :job job :name "stdout" :cap cap)
           (job-err job) (make-instance 'sending-stream :job job :name "stderr" :cap cap))
+    job))
+
+(defun run-job (job)
+  "Interrupts are let in only while the user's code runs: so they never find the evaluator at something else."
+  (let ((tag (job-tag job)) (result nil) (problem nil) (done nil))
     (let* ((*job* job) (*standard-output* (job-out job)) (*error-output* (job-err job)) (*trace-output* (job-err job)))
       (sb-sys:without-interrupts
         (let ((thrown (catch tag

@@ -9,7 +9,7 @@
 (defshared *running* nil "The job that was given to it last.")
 (defshared *own-threads* nil "Those of the guest that are not evaluators.")
 (defshared *leaving* nil "EXIT was called, and the threads end one after the other.")
-(defshared *abandoned* nil "Threads of evaluators that did not give way and still live.")
+(defshared *abandoned* nil "Threads of evaluators that did not give way, with the times when they were last pressed.")
 
 (defun next-job (evaluator)
   (loop
@@ -25,7 +25,7 @@
          (own (catch tag
                 (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure))
                   (setf (job-base-restarts job) base)
-                  (unwind-protect (run-job job)
+                  (unwind-protect (unless (job-answered job) (run-job job))
                     (when *heap-tripped* (clear-heap))
                     (end-work job)))
                 nil)))
@@ -33,6 +33,7 @@
       (answer (job-id job) nil (format nil "The guest itself failed: ~A" (failure-message own))))))
 
 (defun evaluate-for-ever (evaluator)
+  (setf (evaluator-thread evaluator) sb-thread:*current-thread*)
   (let ((base (compute-restarts)))
     (unwind-protect
          (loop while (eq evaluator *evaluator*)
@@ -47,17 +48,23 @@
 (defun replace-ended (evaluator)
   "The user's code has ended the thread that it ran in: by ABORT, for one, which nothing nearer offers."
   (unless (or (not (eq evaluator *evaluator*)) (leaving-p))
-    (let ((job (running nil)))
-      (start-evaluator)
-      (when job
-        (finish job (stopped-json job (make-failure :type "ABORTED" :message "The evaluation ended its own thread."))
-                nil)))))
+    (sb-sys:without-interrupts
+      (let ((job (running nil)))
+        (when job
+          (finish job (stopped-json job (make-failure :type "ABORTED" :message "The evaluation ended its own thread."))
+                  nil)))
+      (replace-evaluator evaluator))))
 
-(defun start-evaluator ()
-  (let ((evaluator (make-evaluator)))
-    (setf *evaluator* evaluator)
-    (setf (evaluator-thread evaluator)
-          (sb-thread:make-thread #'evaluate-for-ever :arguments (list evaluator) :name "evaluator"))))
+(defun replace-evaluator (old)
+  "A new evaluator, unless somebody else was quicker."
+  (let ((new (make-evaluator)))
+    (when (sb-thread:with-mutex (*desk*)
+            (when (eq *evaluator* old)
+              ;; A job may have been read for the old one since.
+              (setf (evaluator-job new) (and old (shiftf (evaluator-job old) nil))
+                    *work* (evaluator-job new)
+                    *evaluator* new)))
+      (sb-thread:make-thread #'evaluate-for-ever :arguments (list new) :name "evaluator"))))
 
 ;;; What the one who reads answers by itself.
 
@@ -74,18 +81,24 @@
        (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-interrupted job)))))
     (list :object "busy" (if job :true :false))))
 
+(defconstant +press-microseconds+ 1000000 "Between two terminations of one thread: SBCL bears few at a time.")
+
 (defun press-abandoned ()
-  "A cleanup form may hold out against one termination; each new job brings another."
-  (setf *abandoned* (delete-if-not #'sb-thread:thread-alive-p *abandoned*))
-  (dolist (thread *abandoned*) (ignore-errors (sb-thread:terminate-thread thread))))
+  "A cleanup form may hold out against one termination; a later job brings another."
+  (setf *abandoned* (delete-if-not #'sb-thread:thread-alive-p *abandoned* :key #'car))
+  (dolist (entry *abandoned*)
+    (when (> (- (now) (cdr entry)) +press-microseconds+)
+      (setf (cdr entry) (now))
+      (ignore-errors (sb-thread:terminate-thread (car entry))))))
 
 (defun renew (target)
   (let ((job (running target)))
     (when job
-      (push (evaluator-thread *evaluator*) *abandoned*)
-      (end-work job)
-      (start-evaluator)
-      (press-abandoned)
+      (let ((old *evaluator*))
+        (when (and (not (member (evaluator-thread old) (list nil sb-thread:*current-thread*)))
+                   (replace-evaluator old))
+          (push (cons (evaluator-thread old) 0) *abandoned*)
+          (press-abandoned)))
       (finish job (stopped-json job (interrupted-failure '())) nil))
     (list :object)))
 
@@ -98,7 +111,7 @@
           ((string= op "renew") (answer id (renew target)))
           (t (renew-background)
              (when *abandoned* (press-abandoned))
-             (setf *running* (make-job id (coerce op 'simple-string) request))))))
+             (setf *running* (open-job id op request))))))
 
 (defun hear-job ()
   "Reads one request. The job that it is, or nil when it was answered."
@@ -176,5 +189,5 @@
   (setf *inbox* (make-inbox))
   (say (list :object "event" "ready"
                      "version" (format nil "SBCL ~A" (lisp-implementation-version))))
-  (start-evaluator)
+  (replace-evaluator nil)
   (look-on-for-ever))

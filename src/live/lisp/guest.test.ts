@@ -65,8 +65,8 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   });
 
   it("shows the user's frames and restarts, and none of its own", async () => {
-    await lisp.evaluate("(defun inner (x) (+ 1 (error \"at ~a\" x))) (defun outer (x) (list (inner x)))");
-    const { condition } = await lisp.evaluate("(restart-case (outer (make-list 50)) (mine () :report \"use mine\" 1))");
+    await lisp.evaluate('(defun inner (x) (+ 1 (error "at ~a" x))) (defun outer (x) (list (inner x)))');
+    const { condition } = await lisp.evaluate('(restart-case (outer (make-list 50)) (mine () :report "use mine" 1))');
     expect(condition?.restarts).toEqual([{ name: "MINE", description: "use mine" }]);
     const texts = condition?.frames.map(({ text }) => text) ?? [];
     const list = "(NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL ...)";
@@ -119,7 +119,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   });
 
   it("keeps so much of the output, and counts the rest", async () => {
-    const answer = await lisp.evaluate("(dotimes (i 300) (princ \"0123456789\"))", { maxOutput: 1000 });
+    const answer = await lisp.evaluate('(dotimes (i 300) (princ "0123456789"))', { maxOutput: 1000 });
     expect(answer).toMatchObject({ status: "ok", dropped: { stdout: 2000 } });
     expect(answer.stdout).toBe("0123456789".repeat(100));
   });
@@ -140,7 +140,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
 
   it("gives the background what has no request", async () => {
     await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (princ "from a thread"))))');
-    await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)');
+    await lisp.evaluate(
+      '(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)',
+    );
     await vi.waitFor(() => expect(lisp.raw()).toContain("from a thread"));
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
   });

@@ -45,7 +45,8 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     const runtime = lispRuntime();
     expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await named(".core")]);
     const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
-    const code = '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
+    const code =
+      '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
     expect((await lisp.evaluate(code)).values).toEqual([`(${256 * 1024 * 1024} T T)`]);
     expect(await lisp.evaluate("(require :sb-bsd-sockets) (find-package :sb-bsd-sockets)")).toMatchObject({
       status: "ok",
@@ -86,7 +87,10 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await lisp.close();
     const cores = (await kept()).filter((name) => name.endsWith(".core"));
     expect(cores.map((name) => join(folder, "lisp", name))).toContain(core);
-    expect(cores.filter((name) => /^(.)\1{31}\./.test(name))).toEqual([`${"a".repeat(32)}.core`, `${"b".repeat(32)}.core`]);
+    expect(cores.filter((name) => /^(.)\1{31}\./.test(name))).toEqual([
+      `${"a".repeat(32)}.core`,
+      `${"b".repeat(32)}.core`,
+    ]);
   }, 60_000);
 
   it("saves nothing more once it is closed", async () => {

@@ -28,9 +28,13 @@ export async function findSbcl(command = "sbcl", path: string = process.env["PAT
     if (sbcl !== undefined) return sbcl;
   }
   const where = command.includes("/") ? "is no program" : "is not on the PATH";
-  throw new LinkError("spawn", `Common Lisp sessions need SBCL, and ${command} ${where}; ${INSTALL}, or name its program`, {
-    mayHaveRun: false,
-  });
+  throw new LinkError(
+    "spawn",
+    `Common Lisp sessions need SBCL, and ${command} ${where}; ${INSTALL}, or name its program`,
+    {
+      mayHaveRun: false,
+    },
+  );
 }
 
 async function inspect(place: string): Promise<Sbcl | undefined> {
