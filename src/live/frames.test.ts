@@ -6,7 +6,10 @@ import { frame, FrameReader } from "./frames.ts";
 
 function read(bytes: Buffer, size: number): string[] {
   const taken: string[] = [];
-  const reader = new FrameReader((text) => taken.push(text));
+  const reader = new FrameReader(
+    (text) => taken.push(text),
+    () => 1_000_000,
+  );
   for (let at = 0; at < bytes.length; at += size) reader.push(bytes.subarray(at, at + size));
   return taken;
 }

@@ -1,8 +1,6 @@
 // Frames between host and guest: the number of bytes in decimal digits, a newline, and so many bytes of UTF-8. A length
 // before the text, because what an evaluation prints may hold any character. What a frame says is not known here.
 
-/** The longest frame that is taken: a value of some megabytes must fit. */
-const MOST_FRAME_BYTES = 64 * 1024 * 1024;
 /** A length that takes more digits is no length. */
 const MOST_DIGITS = 12;
 const NEWLINE = 10;
@@ -14,14 +12,17 @@ export function frame(text: string): string {
 
 export class FrameReader {
   readonly #take: (text: string) => void;
+  readonly #most: () => number;
   /** What came of the frame that is not whole yet. */
   #chunks: Buffer[] = [];
   #held = 0;
   /** Bytes of the frame that is being read; undefined while its length is. */
   #wanted: number | undefined;
 
-  constructor(take: (text: string) => void) {
+  /** Frames of more than `most` bytes, as it is then, are none. */
+  constructor(take: (text: string) => void, most: () => number) {
     this.#take = take;
+    this.#most = most;
   }
 
   /** Throws where what comes is no frame: the other side can be understood no more. */
@@ -65,7 +66,7 @@ export class FrameReader {
       if (digit < 0 || digit > 9) throw new Error("what came is no frame");
       length = length * 10 + digit;
     }
-    if (end === 0 || length > MOST_FRAME_BYTES) throw new Error(`a frame of ${length} bytes is too long`);
+    if (end === 0 || length > this.#most()) throw new Error(`a frame of ${length} bytes is too long`);
     this.#start = end + 1;
     return end + 1 + length;
   }

@@ -21,6 +21,13 @@ const START_MS = 60_000;
 /** How long it may take to end by itself when its channel is closed. */
 const FAREWELL_MS = 300;
 
+/**
+ * The longest answer that is taken: so much, and so many bytes for each character of output that is kept. Guests cut
+ * what they say themselves; a longer one was not written by them, and reading it would hold up everybody.
+ */
+const LEAST_FRAME_BYTES = 1024 * 1024;
+const FRAME_BYTES = 16;
+
 interface Asked {
   readonly hear: Hear | undefined;
   /** Whether what it printed must have been read before its answer is given. */
@@ -39,6 +46,8 @@ export class Guest {
   /** Told when the process has ended, and how. */
   onGone: (how: string) => void = () => undefined;
   version = "";
+  /** Characters of output that are kept, as whoever asks has said last. */
+  outputChars = 0;
   readonly #runtime: Runtime;
   readonly #asked = new Map<number, Asked>();
   #nextId = 1;
@@ -48,7 +57,8 @@ export class Guest {
   private constructor(runtime: Runtime, child: Child) {
     this.#runtime = runtime;
     this.child = child;
-    const reader = new FrameReader((text) => this.#take(text));
+    const most = (): number => LEAST_FRAME_BYTES + FRAME_BYTES * this.outputChars;
+    const reader = new FrameReader((text) => this.#take(text), most);
     child.channel?.on("data", (chunk: Buffer) => {
       try {
         reader.push(chunk);

@@ -207,6 +207,7 @@ export class Session {
     const background = this.#background;
     this.#background = "";
     guest.hearRaw = capture.hear;
+    guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
     params["printLevel"] = limits.printDepth;
     params["maxOutput"] = limits.outputChars;

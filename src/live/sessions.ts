@@ -19,6 +19,8 @@ export interface SessionsOptions {
 
 const NAME = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
+/** Those that are idle may grow too, by timers and threads: they are weighed at every so manieth sweep. */
+const IDLE_SWEEPS = 10;
 /** What a process may take beside what its limit counts: its program, its stacks, what lies outside its heap. */
 const OVERHEAD_MB = 512;
 
@@ -27,6 +29,7 @@ export class Sessions {
   readonly #sessions = new Map<string, Session>();
   readonly #starting = new Starts(availableParallelism() * 2);
   #sweeper: NodeJS.Timeout | undefined;
+  #sweeps = 0;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -100,9 +103,11 @@ export class Sessions {
       clearInterval(this.#sweeper);
       this.#sweeper = undefined;
     }
+    this.#sweeps += 1;
+    const isForAll = this.#sweeps % IDLE_SWEEPS === 0;
     for (const session of living) {
-      if (session.state === "busy") await this.#weigh(session);
-      else if (idleMs > 0 && now - session.usedAt > idleMs) {
+      if (session.state === "busy" || isForAll) await this.#weigh(session);
+      if (session.state !== "busy" && idleMs > 0 && now - session.usedAt > idleMs) {
         await session.end(`it was not used for ${span(idleMs)}, so its process was ended`);
       }
     }

@@ -192,6 +192,10 @@ describe("hostile JavaScript", () => {
   it.each(ROWS)("$name", async (row) => {
     await ground.play(row);
   });
+
+  it("in four sessions at once", async () => {
+    await ground.playTogether("for (;;);", 4);
+  });
 });
 
 describe("a name that was declared", () => {

@@ -24,4 +24,8 @@ describe.runIf(hasSbcl())("hostile Lisp", () => {
   it.each(LISP_ROWS)("$name", async (row) => {
     await ground.play(row);
   });
+
+  it("in eight sessions at once", async () => {
+    await ground.playTogether("(loop)", 8);
+  });
 });

@@ -77,12 +77,6 @@ export const LISP_ROWS: readonly Row[] = [
   },
   { name: "a sleep that lets nothing in", code: "(sb-sys:without-interrupts (sleep 4))", ...RENEWED, last: true },
   {
-    name: "a loop that lets no collection begin",
-    code: "(sb-sys:without-gcing (loop))",
-    ...RENEWED,
-    last: true,
-  },
-  {
     name: "a collection that cannot begin",
     first: "(sb-sys:without-gcing (loop))",
     code: "(gc)",

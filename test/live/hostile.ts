@@ -8,7 +8,7 @@ import type { Stage } from "./stage.ts";
 
 export interface Row {
   readonly name: string;
-  /** Evaluated before it, under the same limit; how that ends is another row's matter. */
+  /** Evaluated before it, under the same limit; the state is kept. */
   readonly first?: string;
   readonly code: string;
   /** Seconds; 0.3. */
@@ -69,6 +69,20 @@ export class Ground {
     expect(await this.#stage.call("close-session", { session })).toBe(`Closed ${session}.`);
   }
 
+  /** The same loop in so many sessions at once; each is stopped and keeps what it has. */
+  async playTogether(loop: string, count: number): Promise<void> {
+    const stage = this.#stage;
+    const sessions = Array.from({ length: count }, (_, index) => `together-${index}`);
+    const each = <T>(act: (session: string, index: number) => Promise<T>): Promise<T[]> =>
+      Promise.all(sessions.map(act));
+    await each((session, index) => stage.evaluate(this.#words.define(index), { session, timeout: PATIENCE }));
+    const loops = each((session) => stage.evaluate(loop, { session, timeout: TIMEOUT }));
+    await this.#meanwhile(`${count} loops at once`, loops);
+    for (const ended of await loops) expect(ended).toMatchObject({ status: "timeout", step: "interrupt" });
+    const kept = await each((session) => stage.evaluate(this.#words.recall, { session, timeout: PATIENCE }));
+    expect(kept.map(({ values }) => values)).toEqual(sessions.map((_, index) => [String(index)]));
+  }
+
   /** For people: how long the neighbour waited. */
   report(language: string): string {
     const sorted = this.#waits.toSorted((a, b) => a.ms - b.ms);
@@ -87,7 +101,7 @@ export class Ground {
     const defined = await stage.evaluate(this.#words.define(number), { session, timeout: PATIENCE });
     expect(defined).toMatchObject({ status: "ok", state: "kept" });
     const said = { session, timeout: row.timeout ?? TIMEOUT };
-    if (row.first !== undefined) await stage.evaluate(row.first, said);
+    if (row.first !== undefined) expect(await stage.evaluate(row.first, said)).toMatchObject({ state: "kept" });
     const evaluation = stage.evaluate(row.code, said);
     await this.#meanwhile(row.name, evaluation);
     const ended = await evaluation;

@@ -39,15 +39,18 @@ function end(): void {
 }
 
 const channel = new Socket({ fd: 3, readable: true, writable: true });
-const reader = new FrameReader((text) => {
-  const request = JSON.parse(text) as GuestRequest;
-  try {
-    take(request);
-  } catch (error) {
-    running = undefined;
-    write({ id: request.id, error: String(error) });
-  }
-});
+const reader = new FrameReader(
+  (text) => {
+    const request = JSON.parse(text) as GuestRequest;
+    try {
+      take(request);
+    } catch (error) {
+      running = undefined;
+      write({ id: request.id, error: String(error) });
+    }
+  },
+  () => Infinity,
+);
 channel.on("data", (chunk: Buffer) => {
   try {
     reader.push(chunk);

@@ -9,13 +9,24 @@ const { isNativeError } = types;
 /** Causes that are told of with an error, and errors of an aggregate. */
 const MOST_CAUSES = 5;
 
+/** Characters of an error's type, of its message with all causes, and of its stack. */
+const MOST_TYPE = 200;
+const MOST_MESSAGE = 20_000;
+const MOST_STACK = 50_000;
+
 export function printed(value: unknown, { printLength, printLevel, maxOutput }: Printing): string {
-  return inspect(value, {
+  const text = inspect(value, {
     depth: printLevel,
     maxArrayLength: printLength,
     maxStringLength: maxOutput,
     colors: false,
   });
+  return cut(text, maxOutput);
+}
+
+/** The first so many characters, and how many there were. */
+export function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most)}... [cut at ${most.toLocaleString("en")} characters]`;
 }
 
 /** In one short line. */
@@ -28,15 +39,23 @@ export function preview(value: unknown): string {
 export function describe(error: unknown): Thrown {
   try {
     if (!isNativeError(error) && !(error instanceof Error)) {
-      return { type: typeName(error), message: inspect(error, { depth: 2 }), stack: "" };
+      const message = cut(inspect(error, { depth: 2, maxStringLength: MOST_MESSAGE }), MOST_MESSAGE);
+      return { type: cut(typeName(error), MOST_TYPE), message, stack: "" };
     }
     const stack: unknown = error.stack;
     const said: unknown = error.message;
-    const message = withCauses(error, String(said), 0);
-    return { type: typeName(error), message, stack: typeof stack === "string" ? stack : "" };
+    const message = cut(withCauses(error, cut(String(said), MOST_MESSAGE), 0), MOST_MESSAGE);
+    return { type: cut(typeName(error), MOST_TYPE), message, stack: typeof stack === "string" ? stackOf(stack) : "" };
   } catch {
     return { type: "Error", message: "Something was thrown that cannot be printed", stack: "" };
   }
+}
+
+/** The message stands at the head of a stack, and may be longer than all the rest. */
+function stackOf(stack: string): string {
+  if (stack.length <= MOST_STACK) return stack;
+  const frames = stack.lastIndexOf("\n    at ", stack.indexOf("\n    at ") + MOST_STACK);
+  return frames === -1 ? stack.slice(0, MOST_STACK) : stack.slice(-MOST_STACK);
 }
 
 /** Of its constructor, or what there is in the place of one. */

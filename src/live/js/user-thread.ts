@@ -10,6 +10,7 @@ import { Globals } from "./globals.ts";
 import { source, variables } from "./inspection.ts";
 import type { Job, ToController, ToMain } from "./messages.ts";
 import { printAtOnce } from "./output.ts";
+import { cut } from "./printing.ts";
 import { measured } from "./profiling.ts";
 
 const resources = process.getActiveResourcesInfo.bind(process);
@@ -22,6 +23,8 @@ const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) =>
 const HEALING = new Error("healed");
 /** Frames of Node and of ours are left out of what is told, so more are taken. */
 const STACK_FRAMES = 25;
+/** Characters of an error that nobody caught. */
+const MOST_TOLD = 10_000;
 
 export class UserThread {
   readonly #port: MessagePort;
@@ -104,7 +107,7 @@ export class UserThread {
 
 function text(error: unknown): string {
   try {
-    return inspect(error);
+    return cut(inspect(error, { maxStringLength: MOST_TOLD }), MOST_TOLD);
   } catch {
     return "something that cannot be printed";
   }

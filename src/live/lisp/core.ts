@@ -59,6 +59,13 @@ export class CoreCache {
     }
   }
 
+  async hasCompiled(): Promise<boolean> {
+    return stat(this.fasl).then(
+      () => true,
+      () => false,
+    );
+  }
+
   /** Saves a core; rejects with what SBCL said when it could not. */
   async save(): Promise<void> {
     const draft = join(this.#folder, `${this.#key}.${randomUUID()}.tmp`);

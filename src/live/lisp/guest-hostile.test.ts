@@ -75,6 +75,23 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     expect(await isKept()).toBe(true);
   });
 
+  it("answers each of many once, whenever an interrupt or a ping comes", async () => {
+    const codes = ["1", "(sleep 0.0005)", "(sleep 0.001)", "(sleep 0.002)", '(error "x")', "(abort)", "(princ 1)"];
+    for (let round = 0; round < 140; round += 1) {
+      const { id, answer } = lisp.ask("eval", { code: codes[round % codes.length] });
+      // Later in each turn: before it runs, while it does, and when it is over.
+      for (let turn = 0; turn < Math.floor(round / codes.length); turn += 1) await new Promise(setImmediate);
+      const [said, pong, { status }] = await Promise.all([
+        lisp.guest.tell("interrupt", { target: id }),
+        lisp.guest.tell("ping", {}),
+        answer,
+      ]);
+      expect([said, pong]).toEqual([{ busy: expect.any(Boolean) }, {}]);
+      expect(status).toMatch(/^(ok|error|interrupted)$/);
+    }
+    expect(await isKept()).toBe(true);
+  });
+
   it.each([
     "(unwind-protect (loop) (loop))",
     "(unwind-protect (loop) (unwind-protect (loop) (unwind-protect (loop) (loop))))",

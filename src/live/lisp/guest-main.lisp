@@ -167,6 +167,8 @@
 
 (defun set-process ()
   (let ((format (later "*DEFAULT-EXTERNAL-FORMAT*" "SB-EXT"))) (when format (set format :utf-8)))
+  ;; A core was saved by a process that may have had another home.
+  (let ((compute (later "COMPUTE-USER-CACHE" "UIOP"))) (when compute (ignore-errors (funcall compute))))
   (sb-int:encapsulate 'sb-ext:disable-debugger 'catenary #'keep-hook)
   (sb-int:encapsulate 'sb-ext:enable-debugger 'catenary #'keep-hook)
   (set-heap)

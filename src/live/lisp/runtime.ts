@@ -2,6 +2,7 @@
 // the compiled guest, else from its sources; and the core that is saved in the background once a guest is ready. What
 // goes on inside the guest is in the .lisp files; what a session is, in the files above.
 
+import { within } from "../../core/within.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import { CoreCache } from "./core.ts";
 import { encodeRequest } from "./encoding.ts";
@@ -29,6 +30,9 @@ interface Home {
   readonly cache: CoreCache;
 }
 
+/** As long as a guest may take until it is ready. */
+const COMPILE_MS = 60_000;
+
 export function lispRuntime(options: LispRuntimeOptions = {}): LispRuntime {
   return new SbclRuntime(options);
 }
@@ -41,6 +45,9 @@ class SbclRuntime implements LispRuntime {
   #home: Promise<Home> | undefined;
   #saving: Promise<Error | undefined> | undefined;
   #isClosed = false;
+  /** Resolves when the first guest that had to compile has done so, or has failed. */
+  #compiling: Promise<void> | undefined;
+  #compiled: () => void = () => undefined;
 
   constructor(options: LispRuntimeOptions) {
     this.#options = options;
@@ -53,16 +60,19 @@ class SbclRuntime implements LispRuntime {
     const runtime = runtimeOptions(limits.memoryMb);
     if (await cache.hasCore()) return { command: sbcl.command, args: ["--core", cache.core, ...runtime], ...place };
     await cache.prepare();
+    await this.#turn(cache);
     const args = [...runtime, ...startOptions(sources.start, cache.words("guest"))];
     return { command: sbcl.command, args, ...place };
   }
 
   settled(): void {
+    this.#compiled();
     if (this.#isClosed || this.#saving !== undefined) return;
     this.#saving = this.#save();
   }
 
   async failed(command: GuestCommand): Promise<boolean> {
+    this.#compiled();
     const { cache } = await this.#find();
     const isFromCore = command.args[0] === "--core";
     // What does not begin from a core has nothing else to begin from.
@@ -78,9 +88,17 @@ class SbclRuntime implements LispRuntime {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#compiled();
     const home = await this.#home?.catch(() => undefined);
     await home?.cache.close();
     await this.#saving;
+  }
+
+  /** Where several begin together and nothing is compiled yet, one does it, and the others load what it leaves. */
+  async #turn(cache: CoreCache): Promise<void> {
+    if (await cache.hasCompiled()) return;
+    if (this.#compiling === undefined) this.#compiling = new Promise((resolve) => (this.#compiled = resolve));
+    else await within(COMPILE_MS, this.#compiling);
   }
 
   #find(): Promise<Home> {
