@@ -102,7 +102,7 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
   handler.called = () => undefined;
   handler.status = () => ({
     state: isClosed ? "closed" : "running",
-    target: "in this process",
+    target: isLive(target) ? "live sessions" : "in this process",
     sessions: isClosed ? 0 : 1,
     pids: [],
     restarts: 0,

@@ -14,6 +14,9 @@ export interface Checked {
   readonly inputSchema: JsonSchema;
 }
 
+/** Characters of a text: what is longer would hold up everybody while it is written for the guest. */
+const MOST_TEXT = 5_000_000;
+
 const KINDS: Readonly<Record<Argument["type"], { readonly name: string; readonly is: (value: unknown) => boolean }>> = {
   string: { name: "a string", is: (value) => typeof value === "string" },
   integer: { name: "a whole number", is: (value) => Number.isSafeInteger(value) },
@@ -38,11 +41,12 @@ export function checked(args: Arguments): Checked {
   };
 }
 
-function schemaOf({ type, description, choices, default: preset }: Argument): JsonSchema {
+function schemaOf({ type, description, choices, least, default: preset }: Argument): JsonSchema {
   return {
     ...(type === "strings" ? { type: "array", items: { type: "string" } } : { type }),
     description,
     ...(choices === undefined ? undefined : { enum: choices }),
+    ...(least === undefined ? undefined : { minimum: least }),
     ...(preset === undefined ? undefined : { default: preset }),
   };
 }
@@ -60,10 +64,13 @@ function validated(args: Arguments, required: readonly string[], value: unknown)
   return issues.length === 0 ? { value } : { issues };
 }
 
-function problemOf({ type, choices }: Argument, value: unknown): string | undefined {
+function problemOf({ type, choices, least }: Argument, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const { name, is } = KINDS[type];
   if (!is(value)) return `must be ${name}`;
+  if (least !== undefined && (value as number) < least) return `must be ${least} or more`;
+  if (typeof value === "string" && value.length > MOST_TEXT)
+    return `is longer than ${MOST_TEXT.toLocaleString("en")} characters; put it into a file, and load that`;
   return choices === undefined || choices.includes(value as string)
     ? undefined
     : `must be one of ${choices.join(", ")}`;

@@ -72,7 +72,11 @@ export function registerCommon(server: Server, { guide, title }: Language, sessi
       annotations: { destructiveHint: true },
     },
     async (args: Given, context: ToolContext) => {
-      await sessions.find(ownerOf(context), nameOf(args))?.end(undefined);
+      const name = nameOf(args);
+      const session = sessions.find(ownerOf(context), name);
+      // The one that everybody has is fresh until it is used.
+      if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
+      await session?.end(undefined);
       return "Session reset successfully.";
     },
   );

@@ -142,7 +142,8 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
   if (evaluation.background !== undefined) parts.push(`[background] ${trimmed(evaluation.background)}`);
   if (evaluation.stdout !== "") parts.push(printed(evaluation.stdout, evaluation.truncated.stdout));
   if (evaluation.stderr !== "") parts.push(`[stderr] ${printed(evaluation.stderr, evaluation.truncated.stderr)}`);
-  for (const { type, message } of warnings) parts.push(`[Warning] ${type}: ${message}`);
+  // One for each use of a name in an expansion: saying it once is enough.
+  for (const line of new Set(warnings.map(({ type, message }) => `[Warning] ${type}: ${message}`))) parts.push(line);
   if (status === "ok")
     parts.push(values.length === 0 ? "; No values" : values.map((value) => `=> ${value}`).join("\n"));
   if (status === "ok" && withTiming) parts.push(`\n${timingText(timing)}`);

@@ -27,6 +27,8 @@ const FAREWELL_MS = 300;
  */
 const LEAST_FRAME_BYTES = 1024 * 1024;
 const FRAME_BYTES = 16;
+/** Messages that are an answer to nothing, of one process. */
+const MOST_STRANGERS = 1_000;
 
 interface Asked {
   readonly hear: Hear | undefined;
@@ -52,6 +54,7 @@ export class Guest {
   readonly #asked = new Map<number, Asked>();
   #nextId = 1;
   #gone: string | undefined;
+  #strangers = 0;
   #markReady: (() => void) | undefined;
 
   private constructor(runtime: Runtime, child: Child) {
@@ -140,6 +143,14 @@ export class Guest {
     return this.#send(op, params, undefined, false).reply;
   }
 
+  /** Whether what it prints is left in the pipe: it waits then, as soon as that is full. */
+  silence(isSilent: boolean): void {
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      if (isSilent) stream.pause();
+      else stream.resume();
+    }
+  }
+
   /** Ends the process, at once with a budget of 0; resolves when nobody of its family is left. */
   async close(budgetMs?: number): Promise<void> {
     await this.child.close(budgetMs).catch(() => undefined);
@@ -166,11 +177,21 @@ export class Guest {
       if (typeof version === "string") this.version = version;
       this.#markReady?.();
     } else if (event === "background") this.hearRaw(String(message["text"]), "stderr");
+    else this.#stranger();
+  }
+
+  /** Guests say nothing else: it was written by what they run, and somebody has to read all of it. */
+  #stranger(): void {
+    this.#strangers += 1;
+    if (this.#strangers > MOST_STRANGERS) throw new Error("it says too much that means nothing");
   }
 
   #answer(id: number, { output, stream, result, error }: Reply): void {
     const asked = this.#asked.get(id);
-    if (asked === undefined) return;
+    if (asked === undefined) {
+      this.#stranger();
+      return;
+    }
     if (typeof output === "string") {
       asked.hear?.(output, stream === "stderr" ? "stderr" : "stdout");
       return;

@@ -35,7 +35,11 @@ const MOST_SESSIONS = 32;
 const IDLE_MS = 30 * 60_000;
 
 const TIMEOUT: Arguments = {
-  timeout: { type: "number", description: "Seconds that it may take, in the place of the session's limit; 0: no end" },
+  timeout: {
+    type: "number",
+    least: 0,
+    description: "Seconds that it may take, in the place of the session's limit; 0: no end",
+  },
 };
 
 export function liveServer(language: Language, options: LiveOptions): Live {
@@ -143,7 +147,7 @@ function run(session: Session, op: string, args: Given, context: ToolContext): P
   const { timeout } = args;
   return session.run(op, params(args), {
     context,
-    timeoutMs: typeof timeout === "number" ? Math.max(timeout, 0) * 1000 : undefined,
+    timeoutMs: typeof timeout === "number" ? timeout * 1000 : undefined,
     tell: (text, total) => context.progress(total, undefined, text),
   });
 }

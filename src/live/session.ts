@@ -29,6 +29,8 @@ export interface Wish {
 
 /** Of what is printed while nothing runs, the last so many characters are kept. */
 const MOST_BACKGROUND = 4_000;
+/** Of such, so many characters are read until the next evaluation; then the process waits. */
+const MOST_UNASKED = 1_000_000;
 
 /** How a run ended, and what it printed. */
 export interface Ran {
@@ -81,9 +83,11 @@ export class Session {
   readonly #waiting: (() => void)[] = [];
   readonly #deadline = new Deadline(() => void this.#running?.stop("timeout"));
   #guest: Guest | undefined;
+  #starting: Promise<Guest> | undefined;
   #running: Running | undefined;
-  /** What was printed while nothing ran. */
+  /** What was printed while nothing ran, and how much that was. */
   #background = "";
+  #unasked = 0;
   #isTaken = false;
   #isClosed = false;
 
@@ -160,23 +164,35 @@ export class Session {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#deadline.close();
-    await this.end(undefined);
     for (const next of this.#waiting.splice(0)) next();
+    await this.end(undefined);
+    // One that is about to be ready ends itself.
+    await this.#starting?.catch(() => undefined);
   }
 
-  async #start(): Promise<Guest> {
-    if (this.#isClosed) throw new LinkError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
-    const guest = await this.#options.mayStart(() => Guest.start(this.#options.runtime, this.limits));
-    if (this.#isClosed) {
-      await guest.close();
-      throw new LinkError("closed", `The session ${this.name} was closed while it started`, { mayHaveRun: false });
-    }
+  #start(): Promise<Guest> {
+    const starting = this.#begin().finally(() => (this.#starting = undefined));
+    this.#starting = starting;
+    return starting;
+  }
+
+  async #begin(): Promise<Guest> {
+    const guest = await this.#options.mayStart(() => {
+      this.#checkOpen();
+      return Guest.start(this.#options.runtime, this.limits);
+    });
+    if (this.#isClosed) await guest.close();
+    this.#checkOpen();
     guest.onGone = (how) => {
       if (this.#guest !== guest) return;
       this.#guest = undefined;
       if (this.#running === undefined) this.#losses.happened(`its process ended by itself (${how})`);
     };
     return (this.#guest = guest);
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new LinkError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
   }
 
   /** In the order in which they came. */
@@ -206,6 +222,8 @@ export class Session {
     const notice = this.#losses.take();
     const background = this.#background;
     this.#background = "";
+    if (this.#unasked > MOST_UNASKED) guest.silence(false);
+    this.#unasked = 0;
     guest.hearRaw = capture.hear;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
@@ -256,8 +274,11 @@ export class Session {
     await guest.close(0);
   }
 
+  /** Nobody asked for it: who prints without end waits until the next evaluation. */
   readonly #hearBackground = (text: string): void => {
     this.#background = (this.#background + text).slice(-MOST_BACKGROUND);
+    this.#unasked += text.length;
+    if (this.#unasked > MOST_UNASKED) this.#guest?.silence(true);
   };
 
   #note(said: Reply): void {

@@ -11,7 +11,7 @@ import { Session } from "./session.ts";
 export interface SessionsOptions {
   readonly runtime: Runtime;
   readonly limits: Limits;
-  /** Sessions of one person, and of all; 32. */
+  /** Sessions that may have a process at once. */
   readonly most: number;
   /** Milliseconds of rest after which a session is ended; 0: never. */
   readonly idleMs: number;
@@ -23,6 +23,8 @@ const SWEEP_MS = 500;
 const IDLE_SWEEPS = 10;
 /** What a process may take beside what its limit counts: its program, its stacks, what lies outside its heap. */
 const OVERHEAD_MB = 512;
+/** Names of sessions without a process that are remembered, with what is to be said of them. */
+const MOST_ASLEEP = 1_000;
 
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -42,13 +44,16 @@ export class Sessions {
     const key = JSON.stringify([owner, name]);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
-    this.#makeRoom();
+    this.#forgetOldest();
     const { runtime, limits } = this.#options;
     const session = new Session({
       name,
       runtime,
       limits,
-      mayStart: (start) => this.#starting.run(start),
+      mayStart: (start) => {
+        this.#admit(owner, name);
+        return this.#starting.run(start);
+      },
       onBusy: () => this.#watch(),
     });
     this.#sessions.set(key, session);
@@ -79,16 +84,21 @@ export class Sessions {
     await Promise.all(all.map((session) => session.close()));
   }
 
-  /** One that has no process costs nothing but its name: it goes first. */
-  #makeRoom(): void {
-    if (this.#sessions.size < this.#options.most) return;
-    for (const [key, session] of this.#sessions) {
-      if (session.state !== "asleep") continue;
-      this.#sessions.delete(key);
-      return;
-    }
-    const message = `There are ${this.#options.most} sessions already; close one with close-session`;
-    throw McpError.of("rate_limited", message, { most: this.#options.most });
+  /** Throws where too many processes are there already. Who asks is told of its own alone. */
+  #admit(owner: string, name: string): void {
+    const living = [...this.#sessions.values()].filter(({ state }) => state !== "asleep").length;
+    // The one that asks is counted: it is busy.
+    if (living <= this.#options.most) return;
+    const own = this.list(owner).filter((session) => session.name !== name && session.state !== "asleep");
+    const which = own.map((session) => session.name).join(", ");
+    const advice = which === "" ? "try again later" : `close one of yours with close-session: ${which}`;
+    throw new Error(`All ${this.#options.most} sessions that may have a process at once have one; ${advice}`);
+  }
+
+  /** One that has no process costs nothing but its name, so there may be many; the oldest such are forgotten. */
+  #forgetOldest(): void {
+    if (this.#sessions.size < this.#options.most + MOST_ASLEEP) return;
+    for (const [key, session] of this.#sessions) if (session.state === "asleep") return void this.#sessions.delete(key);
   }
 
   #watch(): void {

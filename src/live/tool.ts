@@ -9,6 +9,8 @@ export interface Argument {
   readonly description: string;
   readonly required?: true;
   readonly choices?: readonly string[];
+  /** The least that a number may be. */
+  readonly least?: number;
   readonly default?: string | number | boolean;
 }
 

@@ -43,6 +43,8 @@ export interface Child {
   /** The channel, where it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
+  /** It is read all the time; who pauses it makes the child wait. */
+  readonly stderr: Readable;
   /** At fd 3; undefined where it was not asked for. */
   readonly channel: Duplex | undefined;
   /** The end of the process that was started; others of its family may live a moment longer. */
@@ -87,13 +89,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   }
 }
 
-function adopt(
-  spawned: ChildProcess,
-  pid: number,
-  mark: string,
-  options: ChildOptions,
-  allGone: () => void,
-): Child {
+function adopt(spawned: ChildProcess, pid: number, mark: string, options: ChildOptions, allGone: () => void): Child {
   const channel = spawned.stdio[3] as Duplex | null | undefined;
   const { stdout, stderr } = spawned as ChildProcessWithoutNullStreams;
   const stdin = channel ?? (spawned as ChildProcessWithoutNullStreams).stdin;
@@ -131,6 +127,7 @@ function adopt(
     mark,
     stdin,
     stdout,
+    stderr,
     channel: channel ?? undefined,
     exited,
     finished,

@@ -69,12 +69,7 @@ export const LISP_ROWS: readonly Row[] = [
   },
   { name: "a loop in its own clean-up", code: "(unwind-protect (loop) (loop))", ...RENEWED },
   { name: "a loop that catches tags", code: "(loop (catch :interrupt (catch nil (catch t (loop)))))", ...STOPPED },
-  {
-    name: "a loop that lets nothing in",
-    code: "(sb-sys:without-interrupts (loop))",
-    ...RENEWED,
-    last: true,
-  },
+  { name: "a loop that lets nothing in", code: "(sb-sys:without-interrupts (loop))", ...RENEWED, last: true },
   { name: "a sleep that lets nothing in", code: "(sb-sys:without-interrupts (sleep 4))", ...RENEWED, last: true },
   {
     name: "a collection that cannot begin",

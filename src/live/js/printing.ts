@@ -13,6 +13,8 @@ const MOST_CAUSES = 5;
 const MOST_TYPE = 200;
 const MOST_MESSAGE = 20_000;
 const MOST_STACK = 50_000;
+/** For quotes, and for what Node says of a text that it has cut. */
+const SPARE = 100;
 
 export function printed(value: unknown, { printLength, printLevel, maxOutput }: Printing): string {
   const text = inspect(value, {
@@ -21,7 +23,8 @@ export function printed(value: unknown, { printLength, printLevel, maxOutput }: 
     maxStringLength: maxOutput,
     colors: false,
   });
-  return cut(text, maxOutput);
+  // Node has cut a long text itself, and says so behind it.
+  return cut(text, typeof value === "string" ? maxOutput + SPARE : maxOutput);
 }
 
 /** The first so many characters, and how many there were. */

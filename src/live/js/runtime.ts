@@ -76,7 +76,7 @@ function guest(): string {
 async function fenced(options: JavaScriptGuestOptions): Promise<string[]> {
   const major = await majorOf(options.command ?? process.execPath);
   if (major < FIRST_PERMITTING) {
-    const message = `The option "permission" of a JavaScript session needs Node ${FIRST_PERMITTING} or later, and this is Node ${major}: run a later one (option "command"), or leave the option out`;
+    const message = `The option "permission" of a JavaScript session needs Node ${FIRST_PERMITTING} or later, and this is Node ${major}: run a later one ("command", and "program" in a config), or leave the option out`;
     throw new LinkError("spawn", message, { mayHaveRun: false });
   }
   const { read, write = [], childProcess, net } = typeof options.permission === "object" ? options.permission : {};

@@ -27,7 +27,7 @@ function keyword(name: string): string {
 
 function form(value: unknown): string {
   if (value === true) return "t";
-  if (typeof value === "string") return `"${value.replace(/["\\]/g, "\\$&")}"`;
+  if (typeof value === "string") return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
   if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(form).join(" ")})`;
   return "nil";

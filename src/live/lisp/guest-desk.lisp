@@ -1,6 +1,6 @@
-;;;; Who reads the wire. The evaluator does while it is idle, so that a small job is read, done and answered by one thread
-;;;; that waits for no other. While it works, the main thread looks on; and when it has worked for a moment, the main
-;;;; thread reads in its place, so that an interrupt always gets in. The next job then brings the reading back.
+;;;; Who reads the wire. The evaluator does while it is idle, so that a small job is read, done and answered by one
+;;;; thread that waits for no other. While it works, the main thread looks on; and when it has worked for a moment, the
+;;;; main thread reads in its place, so that an interrupt always gets in. The next job then brings the reading back.
 
 (in-package "CATENARY-GUEST")
 
@@ -33,10 +33,11 @@
     (when (eq *work* job) (setf *work* nil))))
 
 (defun turn (evaluator)
-  "For an idle evaluator: the job that was read for it, or :READ."
+  "For an idle evaluator: the job that was read for it, or :READ, or nil when another has taken its place."
   (sb-thread:with-mutex (*desk*)
     (loop
-      (cond ((evaluator-job evaluator) (return (shiftf (evaluator-job evaluator) nil)))
+      (cond ((not (eq evaluator *evaluator*)) (return nil))
+            ((evaluator-job evaluator) (return (shiftf (evaluator-job evaluator) nil)))
             ((not *main-reads*) (return :read))
             (t (sb-thread:condition-wait (evaluator-queue evaluator) *desk*))))))
 

@@ -37,7 +37,9 @@
       (when type
         (when (and (eq (car form) 'defstruct) (consp name)) (setf name (car name)))
         (list type
-              (string-downcase (if (symbolp name) (symbol-name name) (let ((*print-pretty* nil)) (princ-to-string name))))
+              (string-downcase (if (symbolp name)
+                                   (symbol-name name)
+                                   (let ((*print-pretty* nil)) (princ-to-string name))))
               name)))))
 
 (defun note-definition (form)

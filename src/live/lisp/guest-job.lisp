@@ -54,7 +54,8 @@
   (if (listp before) (timing before after) (list :object "realMs" (milliseconds before after))))
 
 (defun evaluate-job (job)
-  (let ((package (named-package (argument job :package))) (texts nil) (failure nil) (before (read-clock job)) (after nil))
+  (let ((package (named-package (argument job :package))) (texts nil) (failure nil)
+        (before (read-clock job)) (after nil))
     (if (null package)
         (values nil (no-package (argument job :package)))
         (let ((*package* package))

@@ -1,6 +1,6 @@
 ;;;; The threads of a guest: an evaluator takes one job at a time; the main one looks on, and answers at once what must
-;;;; never wait; one sends output that has waited. A new evaluator takes over when the old one does not give way. MAIN is
-;;;; where a guest begins, from a saved core or after its files were loaded.
+;;;; never wait; one sends output that has waited. A new evaluator takes over when the old one does not give way. MAIN
+;;;; is where a guest begins, from a saved core or after its files were loaded.
 
 (in-package "CATENARY-GUEST")
 
@@ -12,16 +12,16 @@
 (defshared *abandoned* nil "Threads of evaluators that did not give way, with the times when they were last pressed.")
 
 (defun next-job (evaluator)
+  "Nil when it is to end."
   (loop
     (let* ((turn (turn evaluator))
            (job (if (eq turn :read) (hear-job) turn)))
-      (when job
-        (when (eq turn :read) (begin-work job))
-        (return job)))))
+      (when (and job (eq turn :read)) (begin-work job))
+      (when (or job (null turn)) (return job)))))
 
-(defun take-and-run (evaluator base)
-  "One job. A failure outside of the user's code is the guest's own, and is answered as such."
-  (let* ((job (next-job evaluator)) (tag (list nil))
+(defun do-job (job base)
+  "A failure outside of the user's code is the guest's own, and is answered as such."
+  (let* ((tag (list nil))
          (own (catch tag
                 (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure))
                   (setf (job-base-restarts job) base)
@@ -36,8 +36,9 @@
   (setf (evaluator-thread evaluator) sb-thread:*current-thread*)
   (let ((base (compute-restarts)))
     (unwind-protect
-         (loop while (eq evaluator *evaluator*)
-               do (take-and-run evaluator base))
+         (loop for job = (next-job evaluator)
+               while job
+               do (do-job job base))
       (replace-ended evaluator))))
 
 (defun leaving-p ()
@@ -63,7 +64,9 @@
               ;; A job may have been read for the old one since.
               (setf (evaluator-job new) (and old (shiftf (evaluator-job old) nil))
                     *work* (evaluator-job new)
-                    *evaluator* new)))
+                    *evaluator* new)
+              (when old (sb-thread:condition-broadcast (evaluator-queue old)))
+              t))
       (sb-thread:make-thread #'evaluate-for-ever :arguments (list new) :name "evaluator"))))
 
 ;;; What the one who reads answers by itself.
@@ -76,12 +79,13 @@
 (defun interrupt (target)
   (let ((job (running target)))
     (when job
-      (setf (job-cancelled job) t)
+      (setf (job-cancelled job) (now))
       (ignore-errors
        (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-interrupted job)))))
     (list :object "busy" (if job :true :false))))
 
-(defconstant +press-microseconds+ 1000000 "Between two terminations of one thread: SBCL bears few at a time.")
+;; Terminated while it is still being thrown out, a thread may take the whole process with it.
+(defconstant +press-microseconds+ 500000 "From an interrupt or a termination of a thread to the next termination.")
 
 (defun press-abandoned ()
   "A cleanup form may hold out against one termination; a later job brings another."
@@ -97,7 +101,7 @@
       (let ((old *evaluator*))
         (when (and (not (member (evaluator-thread old) (list nil sb-thread:*current-thread*)))
                    (replace-evaluator old))
-          (push (cons (evaluator-thread old) 0) *abandoned*)
+          (push (cons (evaluator-thread old) (or (job-cancelled job) 0)) *abandoned*)
           (press-abandoned)))
       (finish job (stopped-json job (interrupted-failure '())) nil))
     (list :object)))

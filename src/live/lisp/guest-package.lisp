@@ -38,7 +38,7 @@
   (arguments nil :type list)
   (tag nil)
   (started 0 :type integer)
-  ;; It was to be interrupted before it had begun.
+  ;; When an interrupt was sent: it may have come before the job had begun.
   (cancelled nil)
   (out nil)
   (err nil)

@@ -1,5 +1,5 @@
-// The server of seeds 000 and 001, without a Lisp: it answers the seeds' inputs with the seeds' outputs, and says
-// so of any other input. Live images come later; then a real one stands here.
+// The server of seeds 000 and 001, without a Lisp: it answers the seeds' inputs with the seeds' outputs, byte for byte,
+// and says so of any other input. A real Lisp is asked the same in test/live.
 
 import { createServer } from "catenary";
 
