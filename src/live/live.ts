@@ -125,6 +125,7 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
     },
     async (args: Given, context: ToolContext): Promise<ToolAnswer> => {
       const session = sessionOf(sessions, args, context);
+      if (tool.atOnce === true && session.state === "starting") return textAnswer(STARTING);
       if (tool.atOnce === true && session.state === "busy") {
         const said = await session.aside(tool.name, params(args));
         if (said !== undefined) return textAnswer(said);
@@ -133,6 +134,8 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
     },
   );
 }
+
+const STARTING: GuestText = { text: "The session's process is starting." };
 
 /** The arguments that are the guest's own. */
 function params(args: Given): Filled {

@@ -5,6 +5,8 @@ import type { Definition } from "./runtime.ts";
 /** Names that are remembered, and of these, those that are named. */
 const MOST_NAMES = 1_000;
 const MOST_NAMED = 20;
+/** Characters of a name. */
+const MOST_CHARS = 200;
 
 export class Losses {
   readonly #session: string;
@@ -16,7 +18,11 @@ export class Losses {
   }
 
   defined(definitions: readonly Definition[]): void {
-    for (const { name } of definitions) if (this.#names.size < MOST_NAMES) this.#names.add(name);
+    for (const one of definitions as readonly (Partial<Definition> | null)[]) {
+      const name: unknown = one?.name;
+      // What runs in a guest may speak in its name.
+      if (typeof name === "string" && this.#names.size < MOST_NAMES) this.#names.add(name.slice(0, MOST_CHARS));
+    }
   }
 
   /** Something ended while nobody looked: the next to come is told. */

@@ -89,6 +89,8 @@ export class Session {
   #background = "";
   #unasked = 0;
   #isTaken = false;
+  /** Whether what waits for its process is not to be run any more. */
+  #isUnwanted = false;
   #isClosed = false;
 
   constructor(options: SessionOptions) {
@@ -98,7 +100,8 @@ export class Session {
     this.#losses = new Losses(options.name);
   }
 
-  get state(): "asleep" | "idle" | "busy" {
+  get state(): "asleep" | "idle" | "starting" | "busy" {
+    if (this.#starting !== undefined) return "starting";
     if (this.#isTaken) return "busy";
     return this.#guest === undefined ? "asleep" : "idle";
   }
@@ -128,8 +131,10 @@ export class Session {
       const guest = this.#guest ?? (await this.#start());
       // Who has gone while it started must not be run for.
       if (isStopped(wish.context)) throw wish.context.signal.reason;
+      if (this.#isUnwanted) return this.#unbegun(wish);
       return await this.#runIn(guest, op, params, wish);
     } finally {
+      this.#isUnwanted = false;
       this.usedAt = performance.now();
       const next = this.#waiting.shift();
       // It stays taken for the next in line: whoever comes between must not pass by.
@@ -146,6 +151,10 @@ export class Session {
   /** Stops what runs; false where nothing does. */
   async interrupt(): Promise<boolean> {
     const running = this.#running;
+    if (running === undefined && this.#starting !== undefined) {
+      this.#isUnwanted = true;
+      return true;
+    }
     await running?.stop("stopped");
     return running !== undefined;
   }
@@ -154,6 +163,7 @@ export class Session {
   async end(notice: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
     this.#guest = undefined;
+    if (this.#starting !== undefined) this.#isUnwanted = true;
     if (notice === undefined) this.#losses.forget();
     if (guest === undefined) return;
     if (notice !== undefined) this.#losses.happened(notice);
@@ -189,6 +199,13 @@ export class Session {
       if (this.#running === undefined) this.#losses.happened(`its process ended by itself (${how})`);
     };
     return (this.#guest = guest);
+  }
+
+  /** It was stopped before its process was there. */
+  #unbegun({ timeoutMs = this.limits.timeoutMs }: Wish): Ran {
+    const capture = new Capture(0);
+    const common = { why: undefined, notice: undefined, background: "", timeoutMs, capture };
+    return { ...common, end: "stopped", reply: {}, step: "interrupt", state: "kept" };
   }
 
   #checkOpen(): void {
@@ -255,7 +272,7 @@ export class Session {
       return ran(end, said, "restart", this.#losses.lost("its memory was damaged, so its process was ended"));
     } catch (error) {
       if (!(error instanceof GuestGone)) return ran("refused", {}, undefined, (error as Error).message);
-      const how = cause === undefined ? `its process ended (${error.message})` : "";
+      const how = cause === undefined ? this.#ending(error.message, capture) : "";
       const why = this.#losses.take() ?? this.#losses.lost(how);
       await this.#give(guest);
       return ran(cause ?? "lost", {}, "restart", why);
@@ -266,6 +283,15 @@ export class Session {
       guest.hearRaw = this.#hearBackground;
       this.#running = undefined;
     }
+  }
+
+  /** Why the process ended: who runs out of memory says so on its way out, in many words. */
+  #ending(how: string, capture: Capture): string {
+    const isFull = /heap out of memory|Heap exhausted/.test(capture.of("stderr").text);
+    const { memoryMb } = this.limits;
+    return isFull
+      ? `its memory was full (it may take ${memoryMb} MB; configure-limits sets that for the time after a reset)`
+      : `its process ended (${how})`;
   }
 
   /** The process is of no use any more. */

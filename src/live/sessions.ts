@@ -4,7 +4,6 @@
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { unref } from "../core/unref.ts";
-import { McpError } from "../protocol/errors.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
@@ -39,8 +38,7 @@ export class Sessions {
 
   /** The session of this name; made where there is none. */
   get(owner: string, name: string): Session {
-    if (!NAME.test(name))
-      throw McpError.of("invalid_params", "A session's name has 1 to 64 letters, digits, _, -, : or .", { name });
+    if (!NAME.test(name)) throw new Error("The name of a session has 1 to 64 letters, digits, and _ - : .");
     const key = JSON.stringify([owner, name]);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
@@ -117,7 +115,7 @@ export class Sessions {
     const isForAll = this.#sweeps % IDLE_SWEEPS === 0;
     for (const session of living) {
       if (session.state === "busy" || isForAll) await this.#weigh(session);
-      if (session.state !== "busy" && idleMs > 0 && now - session.usedAt > idleMs) {
+      if (session.state === "idle" && idleMs > 0 && now - session.usedAt > idleMs) {
         await session.end(`it was not used for ${span(idleMs)}, so its process was ended`);
       }
     }

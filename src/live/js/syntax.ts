@@ -42,8 +42,17 @@ export function parse(source: string): Parsed {
   if (!(plain instanceof SyntaxFault)) return { ...plain, isTypeScript: false };
   const typed = attemptTyped(source);
   if (!(typed instanceof SyntaxFault)) return { ...typed, isTypeScript: true };
-  // Whoever came further has understood more of it.
-  throw typed.at > plain.at ? typed : plain;
+  throw looksTyped(source, plain.at) ? typed : plain;
+}
+
+/** Whether what JavaScript stumbles over may be TypeScript. Otherwise only JavaScript says what is wrong. */
+function looksTyped(source: string, at: number): boolean {
+  const words = "abstract|as|declare|enum|implements|interface|module|namespace|private|protected|public|readonly|type";
+  if (/^[\w$]*\s*[:?!<]/.test(source.slice(at))) return true;
+  return (
+    new RegExp(`\\b(?:${words}|satisfies)\\s*$`).test(source.slice(0, at)) ||
+    new RegExp(`^(?:${words})\\b`).test(source.slice(at))
+  );
 }
 
 type Attempt = Omit<Parsed, "isTypeScript"> | SyntaxFault;

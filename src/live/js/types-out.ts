@@ -35,7 +35,18 @@ function stripped(source: string): string | undefined {
   }
 }
 
+/** Sucrase leaves them out without a word. */
+const NAMESPACE = /(?:^|[;{}])[ \t]*(?:export\s+)?(?:namespace|module)\s+[A-Za-z_$][\w$.]*\s*\{/m;
+
 function transformed(source: string): string | TypeFault {
+  const namespace = NAMESPACE.exec(source);
+  if (namespace !== null) {
+    const before = source
+      .slice(0, namespace.index + namespace[0].search(/(?:export\s+)?(?:namespace|module)\s/))
+      .split("\n");
+    const what = "Namespaces of TypeScript cannot be evaluated here; use an object or a module";
+    return { what, line: before.length, column: (before.at(-1) ?? "").length + 1 };
+  }
   const { transform } = require("sucrase") as typeof import("sucrase");
   try {
     const options = { transforms: ["typescript" as const], disableESTransforms: true, preserveDynamicImport: true };
