@@ -8,7 +8,7 @@ import type { Meta, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
 import { McpError, REFUSED } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
-import type { Check } from "./issues.ts";
+import type { Check, Checked } from "./issues.ts";
 import { messageOf } from "./thrown.ts";
 
 interface Fields {
@@ -44,19 +44,22 @@ export function toolResult(tool: string, value: unknown): Fields {
   return isResult(value) ? asResult(tool, value) : structured(tool, value);
 }
 
-/** For a tool that declares its output. */
-export async function declaredResult(tool: string, value: unknown, check: Check): Promise<Fields> {
+/** For a tool that declares its output. A promise only where the check takes its time. */
+export function declaredResult(tool: string, value: unknown, check: Check): Fields | Promise<Fields> {
   if (value instanceof Error) return failure(messageOf(value));
   const whole = isResult(value) && ("structuredContent" in value || value["isError"] === true) ? value : undefined;
   if (whole?.["isError"] === true) return asResult(tool, whole);
-  const checked = await check(whole === undefined ? value : whole["structuredContent"]);
-  if (checked.issues !== undefined) {
-    const lines = checked.issues.map((issue) => `\n- ${issue}`).join("");
-    return failure(`The output of the tool ${tool} does not fit its schema:${lines}`);
-  }
-  return whole === undefined
-    ? structured(tool, checked.value)
-    : asResult(tool, { ...whole, structuredContent: checked.value });
+  const finish = (checked: Checked): Fields => {
+    if (checked.issues !== undefined) {
+      const lines = checked.issues.map((issue) => `\n- ${issue}`).join("");
+      return failure(`The output of the tool ${tool} does not fit its schema:${lines}`);
+    }
+    if (whole === undefined) return structured(tool, checked.value);
+    const isSame = checked.value === whole["structuredContent"];
+    return asResult(tool, isSame ? whole : { ...whole, structuredContent: checked.value });
+  };
+  const pending = check(whole === undefined ? value : whole["structuredContent"]);
+  return pending instanceof Promise ? pending.then(finish) : finish(pending);
 }
 
 function structured(tool: string, value: unknown): Fields {

@@ -7,7 +7,7 @@ import type { Meta, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
-import { type Supporting, TASK_SUPPORT, TASK_WANTED, type TaskSupport, type Wanting } from "../protocol/tasks.ts";
+import { hasTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type TaskSupport, type Wanting } from "../protocol/tasks.ts";
 import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
@@ -193,7 +193,9 @@ export class Tools {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
       if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
-      if (tool.task !== undefined) return await this.#callTask(tool, tool.task, checked.value, request, context, had);
+      // Who knows no tasks gets none: nothing of them is made for such a call.
+      const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
+      if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, had);
       const value = await tool.run(checked.value, new CallContext(context, request, this.#frame, had));
       if (value instanceof InputRequired) return await this.#rounds.result(value, request, context);
       const result = this.#made(tool, value);
@@ -241,9 +243,9 @@ export class Tools {
 
   #made({ name, output }: Tool, value: unknown): Result | Promise<Result> {
     const complete = (fields: ReturnType<typeof toolResult>): Result => this.#frame.complete(fields, fields._meta);
-    return output === undefined
-      ? complete(toolResult(name, value))
-      : declaredResult(name, value, output).then(complete);
+    if (output === undefined) return complete(toolResult(name, value));
+    const made = declaredResult(name, value, output);
+    return made instanceof Promise ? made.then(complete) : complete(made);
   }
 }
 
