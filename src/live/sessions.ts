@@ -38,8 +38,7 @@ export class Sessions {
 
   /** The session of this name; made where there is none. */
   get(owner: string, name: string): Session {
-    if (!NAME.test(name)) throw new Error("The name of a session has 1 to 64 letters, digits, and _ - : .");
-    const key = JSON.stringify([owner, name]);
+    const key = keyOf(owner, name);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
     this.#forgetOldest();
@@ -59,7 +58,7 @@ export class Sessions {
   }
 
   find(owner: string, name: string): Session | undefined {
-    return this.#sessions.get(JSON.stringify([owner, name]));
+    return this.#sessions.get(keyOf(owner, name));
   }
 
   list(owner: string): readonly Session[] {
@@ -67,7 +66,7 @@ export class Sessions {
   }
 
   async remove(owner: string, name: string): Promise<boolean> {
-    const key = JSON.stringify([owner, name]);
+    const key = keyOf(owner, name);
     const session = this.#sessions.get(key);
     this.#sessions.delete(key);
     await session?.close();
@@ -136,8 +135,14 @@ function span(ms: number): string {
   return ms < 120_000 ? `${ms / 1000} s` : `${Math.round(ms / 60_000)} minutes`;
 }
 
-function ownerOf(key: string): unknown {
-  return (JSON.parse(key) as unknown[])[0];
+/** Names have no newline, so what stands before the last one is the owner. */
+function keyOf(owner: string, name: string): string {
+  if (!NAME.test(name)) throw new Error("The name of a session has 1 to 64 letters, digits, and _ - : .");
+  return `${owner}\n${name}`;
+}
+
+function ownerOf(key: string): string {
+  return key.slice(0, key.lastIndexOf("\n"));
 }
 
 /** So many at once: a hundred that start together would all be late. */
