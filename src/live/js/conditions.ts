@@ -5,6 +5,7 @@ import type { Condition, Frame } from "../runtime.ts";
 import { writtenColumn, type Anchors } from "./edits.ts";
 import type { Thrown } from "./messages.ts";
 import type { SyntaxFault } from "./syntax.ts";
+import { columnWithTypes, type TypeGaps } from "./type-gaps.ts";
 
 const MOST_FRAMES = 20;
 const MOST_FRAME_CHARS = 300;
@@ -21,17 +22,17 @@ export class Conditions {
   /** The folder of the guest's own files, as stacks have it. */
   readonly #own: string;
   /** Where the columns of a piece of code were moved. */
-  readonly #anchors = new Map<string, Anchors>();
+  readonly #moves = new Map<string, { readonly anchors: Anchors; readonly gaps: TypeGaps }>();
 
   constructor(own: string) {
     this.#own = own;
   }
 
-  moved(name: string, anchors: Anchors): void {
-    if (anchors.size === 0) return;
-    this.#anchors.set(name, anchors);
-    const [oldest] = this.#anchors.size > MOST_CELLS ? this.#anchors.keys() : [];
-    if (oldest !== undefined) this.#anchors.delete(oldest);
+  moved(name: string, anchors: Anchors, gaps: TypeGaps): void {
+    if (anchors.size === 0 && gaps.size === 0) return;
+    this.#moves.set(name, { anchors, gaps });
+    const [oldest] = this.#moves.size > MOST_CELLS ? this.#moves.keys() : [];
+    if (oldest !== undefined) this.#moves.delete(oldest);
   }
 
   isOwn(url: string): boolean {
@@ -49,10 +50,13 @@ export class Conditions {
     return users.slice(0, MOST_FRAMES).map((text, number) => ({ number, text: shortened(this.placed(text)) }));
   }
 
-  /** The same text with the columns that were written. */
+  /** The same text with the columns that were written; without one where it cannot be known. */
   placed(text: string): string {
     return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
-      return `${name}:${line}:${writtenColumn(this.#anchors.get(name), Number(line), Number(column))}`;
+      const { anchors, gaps } = this.#moves.get(name) ?? {};
+      const bare = writtenColumn(anchors, Number(line), Number(column));
+      const written = columnWithTypes(gaps, Number(line), bare);
+      return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
     });
   }
 

@@ -13,6 +13,7 @@ import type { Cell, Done, Job, ToController, ToMain } from "./messages.ts";
 import { reportOf, syntaxReport, type Report } from "./reports.ts";
 import { rewrite } from "./rewriting.ts";
 import { parse, SyntaxFault } from "./syntax.ts";
+import { typeGaps } from "./type-gaps.ts";
 
 interface Running {
   readonly request: GuestRequest;
@@ -117,8 +118,9 @@ function begin(request: GuestRequest): void {
 
 /** Throws a SyntaxFault. */
 function cellOf(code: string, name: string): Cell {
-  const { anchors, ...rewritten } = rewrite(parse(code));
-  conditions.moved(name, anchors);
+  const parsed = parse(code);
+  const { anchors, ...rewritten } = rewrite(parsed);
+  conditions.moved(name, anchors, typeGaps(code, parsed.source));
   return { ...rewritten, name, importsTypeScript: /\.m?ts["'`]/.test(code) };
 }
 
@@ -126,6 +128,7 @@ interface Ended {
   readonly value?: string;
   readonly condition?: Condition;
   readonly isInterrupted?: boolean;
+  readonly gone?: readonly string[];
   readonly realMs: number;
   readonly runMs?: number;
   readonly found?: unknown;
@@ -145,11 +148,13 @@ function finish(request: GuestRequest, ended: Ended): void {
 function evaluation({ condition, isInterrupted, ...ended }: Ended, cell: Cell | undefined, value?: string): object {
   const { realMs, runMs } = ended;
   const timing = { realMs, ...(runMs === undefined ? undefined : { runMs }) };
+  // Of what failed, those that it came to.
+  const there = (cell?.declared ?? []).filter(({ name }) => ended.gone?.includes(name) !== true);
+  const defined = there.map(({ type, name }) => ({ type, name }));
   if (condition !== undefined) {
     const status = isInterrupted === true ? "interrupted" : "error";
-    return { ...HEALTHY_EVALUATION, status, condition, timing } satisfies GuestEvaluation;
+    return { ...HEALTHY_EVALUATION, status, condition, defined, timing } satisfies GuestEvaluation;
   }
-  const defined = (cell?.declared ?? []).map(({ type, name }) => ({ type, name }));
   return { ...HEALTHY_EVALUATION, status: "ok", values: value === undefined ? [] : [value], defined, timing };
 }
 
@@ -221,6 +226,8 @@ function done(message: Done): void {
   if (running?.request.id !== message.id) return;
   const { request } = running;
   const { thrown, ...ended } = message;
+  // Nothing of what cannot be compiled is there.
+  if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {
     finish(request, { ...ended, ...(thrown && { condition: conditions.of(thrown) }) });
   } catch (error) {

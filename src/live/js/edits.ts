@@ -1,10 +1,12 @@
 // Changes to a text that leave every line where it is, and the way back: from a column of what was made to the column
 // that was written. What is changed, and why, is for the rewriting.
 
-/** On its line: behind `column`, everything stands so many characters further to the right than it was written. */
+/** On its line: what stands in `column` was written in `written`, and so is what follows, as far from it as there. */
 interface Anchor {
   readonly column: number;
-  readonly shift: number;
+  readonly written: number;
+  /** Here begins what nobody has written: all of it stands for this one place. */
+  readonly isMade: boolean;
 }
 
 export type Anchors = ReadonlyMap<number, readonly Anchor[]>;
@@ -62,16 +64,24 @@ export class Edits {
     for (const { start, end, text } of edits) {
       const kept = this.#source.slice(from, start);
       parts.push(kept, text);
-      made = after(after(made, kept), text);
-      written = after(after(written, kept), this.#source.slice(start, end));
+      made = after(made, kept);
+      written = after(written, kept);
+      // What takes no more room than was there keeps its columns.
+      if (text.length > end - start) set(anchors, made, written, true);
+      made = after(made, text);
+      written = after(written, this.#source.slice(start, end));
+      set(anchors, made, written, false);
       from = end;
-      const anchor = { column: made.column, shift: made.column - written.column };
-      const known = anchors.get(made.line);
-      if (known === undefined) anchors.set(made.line, [anchor]);
-      else known.push(anchor);
     }
     return { text: parts.join("") + this.#source.slice(from), anchors };
   }
+}
+
+function set(anchors: Map<number, Anchor[]>, { line, column }: Place, written: Place, isMade: boolean): void {
+  const anchor = { column, written: written.column, isMade };
+  const known = anchors.get(line);
+  if (known === undefined) anchors.set(line, [anchor]);
+  else known.push(anchor);
 }
 
 export interface Place {
@@ -93,5 +103,12 @@ function after({ line, column }: Place, text: string): Place {
 /** The column that was written. */
 export function writtenColumn(anchors: Anchors | undefined, line: number, column: number): number {
   const last = anchors?.get(line)?.findLast((anchor) => anchor.column <= column);
-  return Math.max(1, column - (last?.shift ?? 0));
+  if (last === undefined) return column;
+  return last.isMade ? last.written : last.written + column - last.column;
+}
+
+/** The column to which what was written in this one has come. */
+export function madeColumn(anchors: Anchors, line: number, column: number): number {
+  const last = anchors.get(line)?.findLast(({ isMade, written }) => !isMade && written <= column);
+  return last === undefined ? column : last.column + column - last.written;
 }

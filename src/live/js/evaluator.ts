@@ -43,7 +43,7 @@ export class Evaluator {
   execute(cell: Cell, turn: Run, printing: Printing, done: (outcome: Outcome) => void): void {
     const startedAt = now();
     const usedBefore = cpu();
-    const end = (what: Pick<Done, "value" | "thrown">): void => {
+    const end = (what: Pick<Done, "value" | "thrown" | "gone">): void => {
       if (turn.isOver) return;
       const used = cpu(usedBefore);
       done({ ...what, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
@@ -58,10 +58,10 @@ export class Evaluator {
     let made: string[] = [];
     const fail = (error: unknown, isUncompiled = false): void => {
       if (turn.isOver) return;
-      this.#globals.forget(made);
+      const gone = this.#globals.forget(made);
       this.#globals.last.error = error;
       const thrown = describe(error);
-      end({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown });
+      end({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown, gone });
     };
     let scripts: Script[];
     try {

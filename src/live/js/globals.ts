@@ -54,15 +54,18 @@ export class Globals {
     return made;
   }
 
-  /** The code has failed: what it had not come to yet is not there. */
-  forget(made: readonly string[]): void {
+  /** The code has failed: what it had not come to yet is not there. Returns the names of it. */
+  forget(made: readonly string[]): string[] {
+    const gone: string[] = [];
     for (let at = 0; at < made.length; at += 1) {
       const name = made[at] as string;
       const known = getOwnPropertyDescriptor(globalThis, name);
       if (known?.configurable === true && known.value === undefined && deleteProperty(globalThis, name)) {
         this.#declared.delete(name);
+        gone[gone.length] = name;
       }
     }
+    return gone;
   }
 
   whereIs(name: string): { readonly cell: string; readonly line: number } | undefined {

@@ -57,6 +57,16 @@ describe("an evaluation", () => {
     },
   );
 
+  it("that failed tells the names that it came to", async () => {
+    const code = "let before = 1; function lost() {} class Early {}; null.x; let late = 2; class Late {}";
+    const { status, defined } = await guest.evaluate(code);
+    expect({ status, names: defined.map(({ name }) => name) }).toEqual({
+      status: "error",
+      names: ["before", "lost", "Early"],
+    });
+    expect(await guest.evaluate("const twice = 1; return")).toMatchObject({ status: "error", defined: [] });
+  });
+
   it("keeps the last value and the last error by name, until the names are taken", async () => {
     await guest.value("6 * 7");
     expect(await guest.value("_ + 1")).toBe("43");
@@ -158,6 +168,16 @@ describe("an error", () => {
     expect(condition).toMatchObject({ type: "TypeError", message: "deep", restarts: [] });
     const frames = condition?.frames.map(({ number, text }) => `${number} ${text.replace(/<eval \d+>/, "<eval>")}`);
     expect(frames).toEqual(["0 inner (<eval>:2:9)", "1 Outer.run (<eval>:4:23)", "2 <eval>:2:24"]);
+  });
+
+  it.each([
+    ["const t: Array<string> = []; (t as any).foo.bar", "<eval>:1:45"],
+    ["const t: string = null!.a; const u: number = 1;", "<eval>:1"],
+    ['import nowhere from "nowhere-at-all"', "<eval>:1:1"],
+    ["await 1; function f() { null.x } f()", "f (<eval>:1:30)"],
+  ])("in %j has no wrong column", async (code, place) => {
+    const { condition } = await guest.evaluate(code);
+    expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))[0]).toBe(place);
   });
 
   it("has the frames of what was awaited", async () => {

@@ -54,6 +54,8 @@ export interface Done {
   /** Printed; undefined where there is none. */
   readonly value?: string;
   readonly thrown?: Thrown;
+  /** Names that it declares, and had not come to when it failed. */
+  readonly gone?: readonly string[];
   readonly realMs: number;
   readonly runMs: number;
   /** What a tool found. */

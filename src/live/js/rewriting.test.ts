@@ -50,7 +50,7 @@ describe("the rewriting", () => {
 
   it("runs the functions first where something is awaited", () => {
     const { hoisted, code } = made("f();\nawait 1; async function f() {\n}\n");
-    expect(hoisted).toBe("    \n         async function f() {\n}");
+    expect(hoisted).toBe("    \n                async function f() {\n}");
     expect(code).not.toContain("function f");
   });
 

@@ -11,7 +11,7 @@ import type {
   Program,
   VariableDeclaration,
 } from "acorn";
-import { blank, Edits, type Anchors } from "./edits.ts";
+import { blank, Edits, madeColumn, place, type Anchors } from "./edits.ts";
 import { importNames, importText } from "./importing.ts";
 import { children, isFunction, type Parsed } from "./syntax.ts";
 
@@ -76,15 +76,19 @@ class Rewriting {
       return { ...about, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
     }
     const code = `(async(${this.#box})=>{${open}\n${text}\n${close}})`;
-    const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#onlyHoisted() } : undefined;
+    const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#onlyHoisted(anchors) } : undefined;
     return { ...about, ...hoisted, code, lineOffset: -1 };
   }
 
-  #onlyHoisted(): string {
+  /** In the columns of the rest, so that one way leads back from both. */
+  #onlyHoisted(anchors: Anchors): string {
     let text = "";
     let from = 0;
     for (const { start, end } of this.#hoisted) {
-      text += blank(this.#source.slice(from, start)) + this.#source.slice(start, end);
+      text += blank(this.#source.slice(from, start));
+      const { line, column } = place(this.#source, start);
+      const missing = madeColumn(anchors, line, column) - 1 - (text.length - text.lastIndexOf("\n") - 1);
+      text += " ".repeat(Math.max(0, missing)) + this.#source.slice(start, end);
       from = end;
     }
     return text;
