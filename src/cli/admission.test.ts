@@ -42,6 +42,20 @@ describe("who is let in", () => {
     expect(await lets(made[0]?.http.auth, second)).toBe(false);
   });
 
+  it("hears where a token that was made is found", async () => {
+    const { auth } = (await admission(live, { isUnasked: false })).http;
+    if (auth === undefined || auth === false) throw new Error("Nobody is asked");
+    const endpoint = "http://127.0.0.1/mcp";
+    await expect(auth.authenticate({ headers: {}, endpoint })).rejects.toMatchObject({
+      status: 401,
+      message: "A token is needed to call this; it was printed when the server was started",
+    });
+    await expect(auth.authenticate({ headers: { authorization: "Bearer wrong" }, endpoint })).rejects.toMatchObject({
+      status: 401,
+      message: "The token is not known here; it was printed when the server was started",
+    });
+  });
+
   it("is everybody where a person wants it so, but not against the config", async () => {
     expect(await admission(live, { isUnasked: true })).toEqual({ http: { auth: false }, told: { isOpen: true } });
     await expect(admission(live, { token: "s3cret", path: "catenary.json", isUnasked: true })).rejects.toThrow(

@@ -2,7 +2,7 @@
 // which is made here if the config has none; otherwise everybody. What a person is told of it is in announcement.ts.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Authenticator } from "../core/authenticator.ts";
+import { type Authenticator, AuthRefusal } from "../core/authenticator.ts";
 import type { Handler } from "../core/handler.ts";
 import { isLive } from "../core/live.ts";
 import type { HttpOptions } from "../http-options.ts";
@@ -38,7 +38,18 @@ export async function admission(handler: Handler, { token, path, isUnasked }: Wi
   if (!isLive(handler)) return { http: {}, told: {} };
   if (isUnasked) return { http: { auth: false }, told: { isOpen: true } };
   const made = randomBytes(TOKEN_BYTES).toString("base64url");
-  return { http: { auth: await tokenBearer(made) }, told: { token: made } };
+  return { http: { auth: told(await tokenBearer(made)) }, told: { token: made } };
+}
+
+/** Whoever is refused hears where the token is found: many programs show nothing else than this. */
+function told(auth: Authenticator): Authenticator {
+  return {
+    authenticate: (credentials) =>
+      auth.authenticate(credentials).catch((error: unknown) => {
+        if (!(error instanceof AuthRefusal) || error.status !== 401) throw error;
+        throw new AuthRefusal(401, `${error.message}; it was printed when the server was started`, error.challenge);
+      }),
+  };
 }
 
 /** Lets in whoever brings this token, and nobody else. */

@@ -100,13 +100,24 @@ function clientOf(values: TargetValues): { readonly id: string; readonly secret?
   return { id, secret };
 }
 
+/** What an end says of which we cannot find out who gives tokens for it. */
+const NOWHERE = /^(\S+) says nowhere how to get a token, and the default way fails: /;
+const PRINTED = "what catenary serves prints it when it is started";
+
 /** An error for want of a proof, with what the person can do about it. */
 export function withAdvice(error: unknown, { isPerson, hasToken }: { isPerson: boolean; hasToken: boolean }): unknown {
   if (!(error instanceof LinkError) || error.kind !== "unauthorized") return error;
+  const told = (message: string): LinkError => new LinkError("unauthorized", message, { cause: error });
+  const [start, end] = NOWHERE.exec(error.message) ?? [];
+  if (start !== undefined) {
+    const first = `${end} wants a token: give it in ${TOKEN_VARIABLE} (${PRINTED})`;
+    // Where nobody could have signed in, that nobody has is no news.
+    return told(isPerson ? `${first}\nNor could you sign in: ${error.message.slice(start.length)}` : first);
+  }
   const advice = hasToken
-    ? "bring another token, or leave it out and sign in, in a terminal"
+    ? `bring another token (${PRINTED}), or, where one can sign in, leave it out and do so in a terminal`
     : isPerson
       ? `give a token in ${TOKEN_VARIABLE}, or a client by --client-id`
       : `sign in by running it in a terminal, without --no-login, or give a token in ${TOKEN_VARIABLE}`;
-  return new LinkError("unauthorized", `${error.message}\nWhat you can do: ${advice}`, { cause: error });
+  return told(`${error.message}\nWhat you can do: ${advice}`);
 }

@@ -52,10 +52,15 @@ export function isLanguage(name: string): name is LanguageName {
   return LANGUAGE_NAMES.some((known) => known === name);
 }
 
+/** The one that this is a name of, however it is spelt; undefined: none. */
+export function languageOf(name: string): LanguageName | undefined {
+  const small = name.toLowerCase();
+  return isLanguage(small) ? small : ELSEWHERE.get(small);
+}
+
 /** The one that was probably meant; undefined: none is near. */
 export function nearLanguage(name: string): LanguageName | undefined {
-  const known = ELSEWHERE.get(name.toLowerCase());
-  return known ?? nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : SLIP).find(isLanguage);
+  return languageOf(name) ?? nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : SLIP).find(isLanguage);
 }
 
 /** The server of a language's sessions; the live room is loaded by it. */

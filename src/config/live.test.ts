@@ -9,9 +9,13 @@ import type { Handler } from "../core/handler.ts";
 import { isLive, LIVE } from "../core/live.ts";
 import { loadedBy } from "../../test/house/rules.ts";
 import { readSources } from "../../test/house/source.ts";
+import { FIRST_PERMITTING as SESSIONS_FIRST } from "../live/js/runtime.ts";
+import { REVISIONS } from "../protocol/revisions/index.ts";
 import { gatewayOf } from "./gateway.ts";
+import { FIRST_PERMITTING } from "./kinds/live.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
+const LATEST = REVISIONS[0]?.name;
 const made: { readonly language: string; readonly options: unknown }[] = [];
 const closed = vi.fn();
 
@@ -105,6 +109,23 @@ describe("a live end", () => {
       const { files } = loadedBy(`src/${entry}.ts`, sources);
       expect([...files].filter((file) => file.startsWith("src/live/"))).toEqual([]);
     }
+  });
+
+  it("is warned of what means nothing to it, and of what this Node does not have", async () => {
+    const wires = { share: "shared", revision: LATEST, startTimeout: 1_000, restart: { most: 2 } };
+    const servers = {
+      js: { live: "js", permission: true, ...wires },
+      free: { live: "js", permission: false },
+      other: { live: "js", permission: true, program: process.execPath },
+    };
+    const { problems } = await examineConfig(written(servers));
+    const [ours = ""] = process.versions.node.split(".");
+    const fence = `mcpServers.js.permission needs Node 24 or later, and this is Node ${ours}`;
+    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
+      ...(Number(ours) < 24 ? [`warning: ${fence}`] : []),
+      ...Object.keys(wires).map((key) => `warning: mcpServers.js.${key} is passed over`),
+    ]);
+    expect(FIRST_PERMITTING).toBe(SESSIONS_FIRST);
   });
 
   it("is looked at for the program that it takes", async () => {

@@ -72,7 +72,10 @@ export function numberThat(fits: (given: number) => boolean, wanted: string): Re
     if (value.kind === "number")
       return fits(Number(value.plain)) ? Number(value.plain) : spot.error(` must be ${wanted}`);
     if (value.kind !== "text") return wrongKind(spot, wanted);
-    if (!value.text.includes("${")) return wrongKind(spot, wanted, "write it without quotes");
+    if (!value.text.includes("${")) {
+      // What is no number in quotes is none without them.
+      return wrongKind(spot, wanted, /\d/.test(value.text) ? "write it without quotes" : undefined);
+    }
     const read = spot.reading.variables.expand(value);
     if (read === undefined || read.isOpen) return undefined;
     const given = read.text.trim() === "" ? Number.NaN : Number(read.text);

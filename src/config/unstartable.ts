@@ -1,5 +1,5 @@
-// The programs of a config that cannot be started, as far as one can see, for whoever checks a config: what is not on the
-// PATH here and now may be there when it is used, so these are warnings. Nothing is started.
+// What of a config cannot be started on this machine, as far as one can see, for whoever checks a config: what is not on
+// the PATH here and now may be there when it is used, so these are warnings. Nothing is started.
 
 import { startProblem } from "../process/start-problem.ts";
 import { concealing } from "./concealed-end.ts";
@@ -8,7 +8,7 @@ import type { Problem } from "./problems.ts";
 
 export async function unstartable(ends: readonly EndEntry[]): Promise<Problem[]> {
   const problems = await Promise.all(ends.map(problemOf));
-  return problems.filter((problem) => problem !== undefined);
+  return [...ends.map(({ unfit }) => unfit), ...problems].filter((problem) => problem !== undefined);
 }
 
 async function problemOf({ starts, hidden }: EndEntry): Promise<Problem | undefined> {

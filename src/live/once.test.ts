@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { evaluateOnce } from "./once.ts";
-import type { Runtime } from "./runtime.ts";
+import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** Answers `eval`: code is run as it is, with `done` to answer; an interrupt is answered for it. */
 const GUEST = `
@@ -74,6 +74,22 @@ describe("one evaluation", () => {
     stage.abort.abort(new Error("too late"));
     await expect(running).rejects.toThrow("too late");
     expect(stage.heard).toEqual([]);
+  });
+
+  it("whose code ends its process says so, and speaks of no session", async () => {
+    const stage = new Stage();
+    const { status, notice } = await stage.run("process.exit(3)");
+    expect({ status, notice }).toEqual({ status: "lost", notice: "The code ended its process (exit code 3)" });
+  });
+
+  it("tells what is started for it", async () => {
+    const { runtime, abort } = new Stage();
+    const started: string[] = [];
+    const onStart = ({ command }: GuestCommand): unknown => started.push(command);
+    expect(await evaluateOnce(runtime, "done('ok')", { signal: abort.signal, onStart })).toMatchObject({
+      status: "ok",
+    });
+    expect(started).toEqual([process.execPath]);
   });
 
   it("that is refused says why", async () => {

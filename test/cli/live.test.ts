@@ -148,13 +148,26 @@ describe("eval", () => {
     expect(await evaluate(["js", "-"], code)).toMatchObject({ code: 0, out: "6\n", err: "" });
     const file = join(folder, "code.ts");
     writeFileSync(file, code);
-    expect(await evaluate(["javascript", "--file", file])).toMatchObject({ code: 0, out: "6\n", err: "" });
+    expect(await evaluate(["TS", "--file", file])).toMatchObject({ code: 0, out: "6\n", err: "" });
   });
 
   it("ends with 5 where the code fails, and says where", async () => {
     const said = await evaluate(["js", 'console.log("before");\nfunction f() { null.x }\nf()']);
     expect(said).toMatchObject({ code: 5, out: "before\n" });
     expect(said.err).toMatch(/^TypeError: Cannot read properties of null.*\n {2}\d: .*f/);
+  });
+
+  it("names the file in which the code stands", async () => {
+    const file = join(folder, "wrong.ts");
+    writeFileSync(file, "let a = 1;\nnull.x");
+    const said = await evaluate(["js", "--file", file]);
+    expect(said).toMatchObject({ code: 5, out: "" });
+    expect(said.err).toContain(`\n  0: ${file}:2:6\n`);
+  });
+
+  it("says that the code ended its process", async () => {
+    const err = "catenary: The code ended its process (exit code 3)\n";
+    expect(await evaluate(["js", "process.exit(3)"])).toMatchObject({ code: 5, out: "", err });
   });
 
   it("gives programs all of it in one document", async () => {
@@ -201,11 +214,19 @@ describe("eval", () => {
     expect(await evaluate(["lisp", '(format t "hi") (floor 17 5)'])).toMatchObject({
       code: 0,
       out: "hi\n3\n2\n",
-      err: "",
+      err: expect.stringMatching(/^(?:catenary: Common Lisp is being prepared.*\n)?$/) as string,
     });
     const failed = await evaluate(["lisp", '(warn "careful") (/ 1 0)']);
     expect(failed).toMatchObject({ code: 5, out: "" });
-    expect(failed.err).toMatch(/^Warning: SIMPLE-WARNING: careful\nDIVISION-BY-ZERO: arithmetic error/);
+    expect(failed.err).toMatch(
+      /^(?:catenary: Common Lisp is being .*\n)?Warning: SIMPLE-WARNING: careful\nDIVISION-BY-ZERO: arithmetic error/,
+    );
+  });
+
+  it.runIf(hasSbcl())("says why nothing comes where Common Lisp is prepared for the first time", async () => {
+    const one = run(["eval", "lisp", "1"], { env: { CATENARY_CACHE: join(folder, "cache") } });
+    await one.says("catenary: Common Lisp is being prepared; the first time on a machine it takes some seconds\n");
+    expect(one.out).toBe("");
   });
 
   it("says what to install where there is no SBCL", async () => {

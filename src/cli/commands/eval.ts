@@ -3,15 +3,17 @@
 
 import { readFile } from "node:fs/promises";
 import { text as textOfStream } from "node:stream/consumers";
-import { isLanguage, LANGUAGE_NAMES, nearLanguage, type LanguageName } from "../../config/languages.ts";
+import { LANGUAGE_NAMES, languageOf, nearLanguage, type LanguageName } from "../../config/languages.ts";
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
 import { within } from "../../core/within.ts";
+import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import { EvaluationReport } from "../evaluation-report.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
 import { reporting } from "../failure.ts";
 import { parseFlags } from "../flags.ts";
+import { isTerminal } from "../harmless.ts";
 import { Interruption } from "../interruption.ts";
 import type { Command } from "../main.ts";
 import { say } from "../output.ts";
@@ -44,17 +46,25 @@ const NEEDS = { file: "the path of a file", timeout: "a number of seconds" };
 
 /** Characters of output that are kept for the document; what is printed as it comes is not held up by it. */
 const MOST_OUTPUT = 10_000_000;
+/** So long nobody wonders. */
+const CALM_MS = 1_000;
 /** For what makes the next start quicker: it is done once, when the answer has been told. */
 const SAVE_MS = 5_000;
 
 interface Wanted {
   readonly language: LanguageName;
   readonly code: string;
+  readonly file?: string;
   readonly timeoutMs?: number;
   readonly json: boolean;
 }
 
 async function read(args: readonly string[]): Promise<Wanted> {
+  // No option begins like a number: it is code.
+  const dash = args.findIndex((word) => /^-[\d.(]/.test(word));
+  if (dash > 0 && !args.slice(0, dash).includes("--") && !/^--(?:file|timeout)$/.test(args[dash - 1] ?? "")) {
+    throw new UsageError(`${args[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
+  }
   const { positionals, values } = parseFlags("eval", args, FLAGS, NEEDS);
   const [name, code, ...more] = positionals;
   if (name === undefined) throw new UsageError(`eval needs a LANGUAGE: ${LANGUAGE_NAMES.join(", ")}\n\n${USAGE}`);
@@ -70,6 +80,7 @@ async function read(args: readonly string[]): Promise<Wanted> {
   return {
     language,
     code: await codeOf(code, file),
+    ...(file === undefined ? undefined : { file }),
     ...(seconds === undefined ? undefined : { timeoutMs: seconds * 1_000 }),
     json: values.json === true,
   };
@@ -79,7 +90,8 @@ async function read(args: readonly string[]): Promise<Wanted> {
 const MOST_SECONDS = 2_147_483;
 
 function languageNamed(name: string): LanguageName {
-  if (isLanguage(name)) return name;
+  const language = languageOf(name);
+  if (language !== undefined) return language;
   const near = nearLanguage(name);
   const hint = near === undefined ? `there are ${LANGUAGE_NAMES.join(", ")}` : `did you mean ${near}?`;
   throw new UsageError(`There is no language ${name}; ${hint}`);
@@ -96,7 +108,7 @@ async function codeOf(code: string | undefined, file: string | undefined): Promi
 }
 
 async function run(args: readonly string[]): Promise<number> {
-  const { language, code, json, ...wanted } = await read(args);
+  const { language, code, file, json, ...wanted } = await read(args);
   // Late: a mistake on the line needs none of it.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
     import("../../live/once.ts"),
@@ -111,26 +123,70 @@ async function run(args: readonly string[]): Promise<number> {
   const leave = (): void => gone.abort();
   process.stdout.on("error", leave);
   const signal = AbortSignal.any([interruption.signal, gone.signal]);
+  const preparing = new Wait("Common Lisp is being prepared; the first time on a machine it takes some seconds");
   try {
-    const evaluation = await evaluateOnce(runtime, code, {
+    const evaluated = await evaluateOnce(runtime, code, {
       signal,
       limits: { outputChars: MOST_OUTPUT, timeoutMs },
-      ...(json ? undefined : { hear: report.hear }),
+      hear: (text, stream) => {
+        preparing.end();
+        if (!json) report.hear(text, stream);
+      },
+      onStart: ({ args: words }) => {
+        if (language === "lisp" && !words.includes("--core")) preparing.begin();
+      },
     });
+    preparing.end();
+    const evaluation = file === undefined ? evaluated : placedIn(file, evaluated);
     if (json) printJson(evaluation);
     else report.tell(evaluation, timeoutMs);
     const isRight = evaluation.status === "ok" || gone.signal.aborted;
     const exit = interruption.signal.aborted ? EXIT.interrupted : isRight ? EXIT.ok : EXIT.toolFailed;
-    if (!signal.aborted) await within(SAVE_MS, Promise.race([runtime.saved?.(), aborted(signal)]));
+    if (!signal.aborted) await saved(runtime, signal);
     return exit;
   } catch (error) {
     if (interruption.signal.aborted) throw new LinkError("cancelled", "Interrupted", { cause: error });
     throw error;
   } finally {
+    preparing.end();
     await runtime.close?.();
     interruption.end();
     process.stdout.off("error", leave);
   }
+}
+
+/** On a terminal somebody waits for the prompt. */
+async function saved(runtime: Saving, signal: AbortSignal): Promise<void> {
+  const saving = new Wait("Common Lisp is being kept as it is now, so that it is there at once the next time");
+  if (isTerminal(process.stderr)) saving.begin();
+  await within(SAVE_MS, Promise.race([runtime.saved?.(), aborted(signal)]));
+  saving.end();
+}
+
+/** A word for whoever waits, said once it takes long. */
+class Wait {
+  readonly #text: string;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  begin(): void {
+    this.#timer ??= setTimeout(() => say(`catenary: ${this.#text}`), CALM_MS);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The only code that there is stands in this file. */
+function placedIn(file: string, { condition, ...evaluation }: Evaluation): Evaluation {
+  if (condition === undefined) return evaluation;
+  const placed = (text: string): string => text.replaceAll("<eval 1>:", `${file}:`);
+  const frames = condition.frames.map((one) => ({ ...one, text: placed(one.text) }));
+  return { ...evaluation, condition: { ...condition, message: placed(condition.message), frames } };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

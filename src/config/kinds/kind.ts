@@ -3,7 +3,7 @@
 
 import type { EndOptions, EndTarget } from "../../chain/end.ts";
 import type { Command } from "../../client/command.ts";
-import type { Position } from "../problems.ts";
+import type { Position, Problem } from "../problems.ts";
 import type { Fields, Read } from "../shape.ts";
 import type { Spot } from "../spot.ts";
 
@@ -26,6 +26,8 @@ export interface Found {
   readonly about: Readonly<Record<string, unknown>>;
   /** The program that it takes, and where that is named; absent where an input must be asked for first. */
   readonly starts?: Starts;
+  /** Why it will be of no use on this machine, as far as that is known; for whoever checks a config. */
+  readonly unfit?: Problem;
   /** Fails with a sentence that says what is missing. */
   reach(): Promise<Reach>;
 }

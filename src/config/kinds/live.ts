@@ -19,8 +19,9 @@ import {
   type Read,
   type Reader,
 } from "../shape.ts";
+import type { Spot } from "../spot.ts";
 import { environment, program } from "./command.ts";
-import { kindOf, type Kind } from "./kind.ts";
+import { kindOf, type Found, type Kind } from "./kind.ts";
 
 const language = oneOf(LANGUAGE_NAMES, (given) => {
   const near = nearLanguage(given);
@@ -73,6 +74,12 @@ const FIELDS = {
   permission,
 } as const satisfies Fields;
 
+/** What a link to another program may be told: sessions are started and ended otherwise. */
+const OF_WIRES = ["share", "revision", "startTimeout", "restart"];
+
+/** The first Node that has what `permission` wants; the session itself refuses an older one. */
+export const FIRST_PERMITTING = 24;
+
 const ADVICE = {
   lisp: 'install it, by apt-get install sbcl or brew install sbcl, or give its path as "program"',
   js: 'give the path of a node as "program", or leave it out',
@@ -86,11 +93,13 @@ export const live: Kind = kindOf(FIELDS, {
   found({ live: name, ...read }, spot) {
     if (name === undefined) return undefined;
     const isLisp = name === "lisp";
+    tellOfWires(spot);
     const fence = spot.named("permission");
     if (isLisp && fence !== undefined) {
       const { problems } = spot.reading;
       problems.warn(fence.nameOffset, `${fence.way} is passed over`, "only JavaScript sessions have it");
     }
+    const isFenced = !isLisp && read.permission !== undefined && read.permission !== false;
     const settings = { ...read, cwd: read.cwd ?? spot.reading.folder };
     const file = read.program ?? (isLisp ? "sbcl" : undefined);
     const at = spot.named("program") ?? spot.named("live") ?? spot;
@@ -101,6 +110,7 @@ export const live: Kind = kindOf(FIELDS, {
     return {
       kind: "live",
       about: { live: name, ...settings },
+      ...(isFenced && read.program === undefined && withoutFence(spot)),
       ...(file !== undefined &&
         !isOpen && {
           starts: {
@@ -113,3 +123,22 @@ export const live: Kind = kindOf(FIELDS, {
     };
   },
 });
+
+function tellOfWires(spot: Spot): void {
+  for (const key of OF_WIRES) {
+    const named = spot.named(key);
+    const hint = "it is for servers that are reached by a wire, and means nothing to live sessions";
+    if (named !== undefined) spot.reading.problems.warn(named.nameOffset, `${named.way} is passed over`, hint);
+  }
+}
+
+/** What no evaluation will get past, as far as one can see here and now. */
+function withoutFence(spot: Spot): Pick<Found, "unfit"> {
+  const fence = spot.named("permission");
+  const [ours = ""] = process.versions.node.split(".");
+  if (fence === undefined || Number(ours) >= FIRST_PERMITTING) return {};
+  const needs = `${fence.way} needs Node ${FIRST_PERMITTING} or later, and this is Node ${ours}`;
+  const hint = 'name a later Node by "program", or leave it out: nothing could be evaluated';
+  const position = spot.reading.problems.position(fence.nameOffset);
+  return { unfit: { ...position, severity: "warning", message: needs, hint } };
+}

@@ -173,11 +173,22 @@ describe("an error", () => {
   it.each([
     ["const t: Array<string> = []; (t as any).foo.bar", "<eval>:1:45"],
     ["const t: string = null!.a; const u: number = 1;", "<eval>:1"],
-    ['import nowhere from "nowhere-at-all"', "<eval>:1:1"],
+    ['import { nope } from "node:fs"', "<eval>:1:1"],
     ["await 1; function f() { null.x } f()", "f (<eval>:1:30)"],
   ])("in %j has no wrong column", async (code, place) => {
     const { condition } = await guest.evaluate(code);
     expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))[0]).toBe(place);
+  });
+
+  it.each([
+    ['import a from "nowhere-at-all"', "install it there (npm install nowhere-at-all), or give the session another"],
+    ['require("nowhere-at-all")', "Cannot find package 'nowhere-at-all' from "],
+    ['require("./nowhere.js")', "Cannot find module './nowhere.js'"],
+    ["import.meta.url", "what is evaluated is none; import() a file"],
+  ])("of a module in %j says what helps", async (code, words) => {
+    const { condition } = await guest.evaluate(code);
+    expect(condition?.message).toContain(words);
+    expect(condition?.message).not.toContain("session.js");
   });
 
   it("has the frames of what was awaited", async () => {

@@ -47,11 +47,27 @@ export function describe(error: unknown): Thrown {
     }
     const stack: unknown = error.stack;
     const said: unknown = error.message;
-    const message = cut(withCauses(error, cut(String(said), MOST_MESSAGE), 0), MOST_MESSAGE);
+    const message = cut(withCauses(error, advised(cut(String(said), MOST_MESSAGE)), 0), MOST_MESSAGE);
     return { type: cut(typeName(error), MOST_TYPE), message, stack: typeof stack === "string" ? stackOf(stack) : "" };
   } catch {
     return { type: "Error", message: "Something was thrown that cannot be printed", stack: "" };
   }
+}
+
+/** What Node says of modules speaks of files that nobody here has; and not of what helps. */
+function advised(message: string): string {
+  const [, wanted, from] =
+    /^Cannot find package '([^']+)' imported from (\S+)$/.exec(message) ??
+    /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (\S+\/)session\.js$/.exec(message) ??
+    [];
+  if (wanted !== undefined && from !== undefined) {
+    const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
+    return `Cannot find package '${wanted}' from ${from}: ${how}`;
+  }
+  if (message === "Cannot use 'import.meta' outside a module") {
+    return `${message}: what is evaluated is none; import() a file that is one, or use process.cwd()`;
+  }
+  return message.replace(/\nRequire stack:\n- \S+\/session\.js$/, "");
 }
 
 /** The message stands at the head of a stack, and may be longer than all the rest. */

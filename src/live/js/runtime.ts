@@ -32,7 +32,7 @@ export interface JavaScriptGuestOptions {
 }
 
 /** The first Node whose permission model lets the inspector in, without which nothing could be interrupted. */
-const FIRST_PERMITTING = 24;
+export const FIRST_PERMITTING: number = 24;
 /** The first that can refuse the network. */
 const FIRST_NET = 25;
 const VERSION_MS = 10_000;

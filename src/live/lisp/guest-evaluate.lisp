@@ -48,12 +48,20 @@
       (push definition *definitions*)
       (when *job* (push definition (job-defined *job*))))))
 
+(defun next-form (stream spot end)
+  "The next form of STREAM, or END; SPOT is kept up."
+  (setf (spot-start spot) (file-position stream) (spot-end spot) nil (spot-form spot) nil)
+  (incf (spot-number spot))
+  (let ((form (let ((*read-eval* nil) (*code-stream* stream)) (read stream nil end))))
+    (setf (spot-form spot) form (spot-end spot) (file-position stream))
+    form))
+
 (defmacro do-forms ((form code) &body body)
   "BODY for each form of CODE, each read in the package that those before it left."
-  (let ((stream (gensym)) (end (gensym)))
-    `(let ((,stream (make-string-input-stream ,code)) (,end ',end))
+  (let ((stream (gensym)) (end (gensym)) (text (gensym)))
+    `(let* ((,text ,code) (,stream (make-string-input-stream ,text)) (,end ',end) (*spot* (make-spot ,text)))
        (loop
-         (let ((,form (let ((*read-eval* nil) (*code-stream* ,stream)) (read ,stream nil ,end))))
+         (let ((,form (next-form ,stream *spot* ,end)))
            (when (eq ,form ,end) (return))
            ,@body)))))
 

@@ -9,8 +9,7 @@
 (defconstant +argument-chars+ 120 "Characters of one argument in a frame.")
 (defconstant +message-chars+ 10000 "Characters of a condition's report.")
 (defconstant +walk+ 400 "Frames looked at to find those.")
-
-(defvar *code-stream* nil "What the user's code is being read from, while it is read.")
+(defconstant +fold+ 4 "Frames in a row of the same function that are all told.")
 
 (defstruct failure
   "Why an evaluation did not end by itself. KIND is :ERROR, :HEAP or :INTERRUPTED."
@@ -76,44 +75,89 @@
   "The frames of SBCL's own EVAL and READ, which stand under the user's."
   (or (eq name 'eval) (home-p name '("SB-IMPL" "SB-INT")) (and *code-stream* (eq name 'read))))
 
+(defun plain-name (name)
+  "The function of COMMON-LISP that SBCL's own TWO-ARG-* and its kin stand for, or nil."
+  (when (and (home-p name '("SB-KERNEL")) (symbolp name) (eql (mismatch "TWO-ARG-" (symbol-name name)) 8))
+    (let ((plain (find-symbol (subseq (symbol-name name) 8) "COMMON-LISP")))
+      (and plain (fboundp plain) (not (macro-function plain)) plain))))
+
 (defun frame-text (frame how)
   (multiple-value-bind (name arguments)
       (let ((call (later "FRAME-CALL" "SB-DEBUG")))
         (if (and call (not (eq how :names)))
             (funcall call frame)
             (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
-    (format nil "(~A~{ ~A~})" (print-argument name nil)
+    (format nil "(~A~{ ~A~})" (print-argument (or (plain-name name) name) nil)
             (if (listp arguments) (mapcar (lambda (each) (print-argument each (eq how :calm))) arguments) '()))))
+
+(defun some-home-p (name test)
+  "Whether a symbol in NAME, such as (FLET X :IN Y), has a home whose name passes TEST."
+  (typecase name
+    (cons (or (some-home-p (car name) test) (some-home-p (cdr name) test)))
+    (symbol (and name (symbol-package name) (funcall test (package-name (symbol-package name)))))))
+
+(defun loader-p (name)
+  "The frames of loading and compiling, which may stand between the user's."
+  (or (and (symbolp (last-symbol name))
+           (member (symbol-name (last-symbol name)) '("SIMPLE-EVAL-IN-LEXENV" "%SIMPLE-EVAL" "EVAL-TLF"
+                                                      "LOAD-AS-SOURCE" "%WITH-COMPILATION-UNIT"
+                                                      "CALL-WITH-LOADER-PACKAGE-NAMES")
+                   :test #'string=)
+           (some-home-p (last-symbol name) (lambda (home) (eql (mismatch "SB-" home) 3))))
+      (some-home-p name (lambda (home)
+                          (or (string= home "SB-FASL") (string= home "SB-C")
+                              (eql (mismatch "ASDF/" home) 5) (eql (mismatch "UIOP/" home) 5))))))
+
+(defun inner-p (name) (home-p name '("SB-KERNEL" "SB-INT" "SB-IMPL" "SB-VM")))
+
+(defun without-inner (frames)
+  "FRAMES, of which each begins with its name, without the first if they are SBCL's own way to do what is told below."
+  (let ((plain (plain-name (first (first frames)))) (rest (member-if-not #'inner-p frames :key #'first)))
+    (cond (plain (cons (first frames) (member plain (rest frames) :key #'first :test-not #'eq)))
+          ((and rest (not (equal (first (first rest)) '(lambda ())))) rest)
+          (t frames))))
+
+(defun folded (frames all)
+  "FRAMES, with a long row of the same function as two of them: name, frame, and how many more there were. ALL: there
+are none below these."
+  (loop while frames
+        append (let* ((name (first (first frames)))
+                      (end (or (position name frames :key #'first :test-not #'equal) (length frames))))
+                 (prog1 (if (> end +fold+)
+                            (list (first frames)
+                                  (append (second frames)
+                                          (list (format nil "~D~:[ or more~; more~]" (- end 2)
+                                                        (or all (nthcdr end frames))))))
+                            (subseq frames 0 end))
+                   (setf frames (nthcdr end frames))))))
 
 (defun user-frames (&optional (how :full))
   "Texts of the frames from where it happened down to the user's form. HOW is :FULL, :CALM or :NAMES."
   (with-plain-printing ()
-    (let ((*print-pretty* nil) (leading t) (deep nil) (names '()) (texts '()) (ended nil) (frame (sb-di:top-frame)))
+    (let ((*print-pretty* nil) (leading t) (deep nil) (frames '()) (ended nil) (frame (sb-di:top-frame)))
       (loop repeat +walk+
-            while (and frame (< (length texts) (+ +frames+ 4)))
+            while frame
             do (let ((name (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
                  (when (eq name 'user-boundary) (setf ended t) (return))
                  (unless (or (guest-name-p name) (and leading (machinery-p name deep)))
                    (setf leading nil)
-                   (push name names)
-                   (push (frame-text frame how) texts))
+                   (push (list name frame) frames))
                  (when (eq name 'sb-kernel:internal-error) (setf deep t)))
                (setf frame (sb-di:frame-down frame)))
-      (when ended (loop while (and names (under-p (first names))) do (pop names) (pop texts)))
-      (let ((texts (nreverse texts))) (subseq texts 0 (min +frames+ (length texts)))))))
-
-(defun without-stream (text)
-  "The stream that the code is read from is none of the user's, and its address is different every time."
-  (let* ((name (and *code-stream* (let ((*print-pretty* nil)) (prin1-to-string *code-stream*))))
-         (at (and name (search name text))))
-    (if at
-        (concatenate 'string (subseq text 0 at) "#<STRING-INPUT-STREAM>" (subseq text (+ at (length name))))
-        text)))
+      (when ended (loop while (and frames (under-p (first (first frames)))) do (pop frames)))
+      (loop for (nil frame more)
+              in (folded (without-inner (delete-if #'loader-p (nreverse frames) :key #'first)) (or ended (null frame)))
+            repeat +frames+
+            collect (format nil "~A~@[ [~A of the same]~]" (frame-text frame how) more)))))
 
 (defun condition-text (condition)
   (with-plain-printing ()
     (let ((*print-pretty* t) (*print-escape* nil))
-      (handler-case (without-stream (print-bounded +message-chars+ (lambda (stream) (princ condition stream))))
+      (handler-case
+          (cond ((not (reading-p condition))
+                 (values (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))))
+                ((and (typep condition 'end-of-file) *spot*) (unclosed-text (spot-code *spot*)))
+                (t (without-stream (print-bounded +message-chars+ (lambda (stream) (princ condition stream))))))
         (error () (format nil "A ~A whose own report failed." (symbol-title (type-of condition))))))))
 
 (defun restart-list (condition job)
@@ -126,10 +170,20 @@
                             (handler-case (values (print-bounded 500 (lambda (stream) (princ restart stream))))
                               (error () "")))))))
 
+(defun way-on (condition restarts)
+  "How CONTINUE is taken, where it leads on: not one that tries the same again, breaks a lock or passes over a fault."
+  (let ((continue (cdr (assoc "CONTINUE" restarts :test #'equal))))
+    (when (and continue (typep condition 'error) (not (reading-p condition))
+               (notany (lambda (word) (eql (search word continue) 0)) '("Retry" "Ignore")))
+      (format nil "To take its restart CONTINUE (~A): (handler-bind ((error #'continue)) (eval '...))"
+              (string-right-trim "." continue)))))
+
 (defun failure-of (condition)
-  (let ((storage (typep condition 'storage-condition)))
+  (let* ((storage (typep condition 'storage-condition)) (restarts (restart-list condition *job*)))
     (make-failure :type (symbol-title (type-of condition))
-                  :message (condition-text condition)
-                  :restarts (restart-list condition *job*)
-                  :frames (user-frames (if storage :names :full))
+                  :message (format nil "~A~@[~%~A~]~@[~%~A~]" (condition-text condition)
+                                   (and (not storage) (way-on condition restarts))
+                                   (ignore-errors (with-plain-printing () (spot-text))))
+                  :restarts restarts
+                  :frames (if (reading-p condition) '() (user-frames (if storage :names :full)))
                   :damaged (typep condition 'sb-sys:memory-fault-error))))

@@ -7,11 +7,28 @@
 
 (defconstant +warnings+ 100 "Warnings that are told of one evaluation.")
 
+(defun redefinition-p (condition)
+  "To define again is what a session is for."
+  (let ((type (later "REDEFINITION-WARNING" "SB-KERNEL"))) (and type (typep condition type))))
+
+(defun missing-function (condition)
+  "The name in a list, where CONDITION says that a function is not defined: it may be, before the call ends."
+  (when (typep condition '(and style-warning simple-condition))
+    (let ((arguments (simple-condition-format-arguments condition)))
+      (and (eq (first arguments) :function) (null (cddr arguments)) (rest arguments)))))
+
 (defun note-warning (condition)
-  (when *job*
+  (when (and *job* (not (redefinition-p condition)))
     (when (<= (incf (job-warned *job*)) +warnings+)
-      (push (cons (symbol-title (type-of condition)) (condition-text condition)) (job-warnings *job*))))
+      (push (list* (symbol-title (type-of condition)) (condition-text condition) (missing-function condition))
+            (job-warnings *job*))))
   (when (find-restart 'muffle-warning condition) (muffle-warning condition)))
+
+(defun told-warnings (job)
+  "Type and message of each, in order, without those that have become untrue."
+  (loop for (type message . missing) in (reverse (job-warnings job))
+        unless (and missing (ignore-errors (fboundp (first missing))))
+          collect (list type message)))
 
 (declaim (notinline user-boundary))
 (defun user-boundary (thunk)

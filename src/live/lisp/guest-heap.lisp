@@ -39,7 +39,8 @@
 (defun stop-for-heap (job)
   (when (and (eq *job* job) (heap-full-p))
     (setf *heap-tripped* t)
-    (throw-out job (make-failure :kind :heap :type "HEAP-EXHAUSTED-ERROR" :message (heap-message)
+    (throw-out job (make-failure :kind :heap :type "HEAP-EXHAUSTED-ERROR"
+                                 :message (format nil "~A~@[~%~A~]" (heap-message) (ignore-errors (spot-text)))
                                  :frames (handler-case (user-frames :calm) (error () '()))))))
 
 (defun stop-thread-for-heap ()

@@ -28,7 +28,7 @@
 
 (defun warnings-json (job)
   (let ((more (- (job-warned job) (length (job-warnings job)))))
-    (nconc (loop for (type . message) in (reverse (job-warnings job))
+    (nconc (loop for (type message) in (told-warnings job)
                  collect (list :object "type" type "message" message))
            (when (plusp more)
              (list (list :object "type" "WARNING" "message" (format nil "~:D more were not kept." more)))))))

@@ -27,7 +27,7 @@ session. Treat it as a workbench: try a small piece, look at it, go on.
 | apropos-search | names that contain a text | when you half remember a name |
 | who-calls, who-references | where a function or a variable is used | before you change it |
 | class-info, find-methods | slots, superclasses, methods | when you work with CLOS |
-| list-definitions | what this session defined and loaded | when you come back to a session |
+| list-definitions | what top-level forms, evaluated or of load-file, defined; which systems were loaded | when you come back to a session |
 | describe-last-error, get-backtrace | the last error, with restarts and frames | after [ERROR] |
 | load-file, load-system, quickload | code from disk, ASDF, Quicklisp | to bring in a project |
 | list-local-systems, describe-system, system-dependencies, find-system-file, quicklisp-search | what there is to load | before loading |
@@ -58,13 +58,17 @@ session. Treat it as a workbench: try a small piece, look at it, go on.
 - Do not read from the terminal: there is none, and \`(read-line)\` fails at once.
 - Do not use \`#.\`: it is refused. Evaluate the form, then use its value.
 - Do not call \`(sb-ext:exit)\`: it ends the session and all its state.
-- Do not turn off interrupts for long: such code can only be stopped by ending the session.
+- Do not turn off interrupts for long: such code is not stopped at once. Its evaluator is replaced and the state kept,
+  or, where that fails, the session is ended.
 - Do not redefine symbols of COMMON-LISP; make a package of your own and shadow them.
 - This is no sandbox: the code may do whatever the user of this machine may do.
 
 ## Error recovery
 
 - \`[ERROR] TYPE\` with a message and a \`[Backtrace]\`: mend the code and evaluate it again; all definitions are kept.
+- Of several forms, the message names the one that failed; those before it have run, so send only the rest again.
+- A \`defstruct\` or \`defconstant\` that is changed is an error with a restart CONTINUE. Take it so:
+  \`(handler-bind ((error #'continue)) (eval '(defstruct foo a b)))\`. Restarts are listed by \`describe-last-error\`.
 - \`[TIMEOUT]\`: the evaluation was stopped. The answer says whether the state was kept. Give \`timeout\` (seconds) for a
   call that needs more, or raise it with \`configure-limits\`.
 - Stack or heap exhaustion is an error as any other; drop what you no longer need, then go on.

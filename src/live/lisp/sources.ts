@@ -16,6 +16,7 @@ const GUEST = [
   "wire",
   "request",
   "streams",
+  "place",
   "frames",
   "guard",
   "heap",

@@ -1,6 +1,6 @@
 ;;;; list-definitions: what the session's evaluations defined and what systems it loaded, by kind. The evaluator notes
-;;;; the definitions (guest-evaluate.lisp), the loading tools note systems here. What was undone since is left out, and
-;;;; what was defined again is told once.
+;;;; the definitions (guest-evaluate.lisp), load-file those of its file, the loading tools note systems here. What was
+;;;; undone since is left out, and what was defined again is told once.
 
 (in-package "CATENARY-GUEST")
 

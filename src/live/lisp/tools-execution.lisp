@@ -28,7 +28,7 @@
   (text (stream)
     (format stream "~A~:[~%~;~]" out (or (string= out "") (char= (char out (1- (length out))) #\Newline)))
     (unless (string= err "") (format stream "[stderr] ~A~%" (string-right-trim '(#\Newline) err)))
-    (loop for (type . message) in (reverse (and *job* (job-warnings *job*)))
+    (loop for (type message) in (and *job* (told-warnings *job*))
           do (format stream "[Warning] ~A: ~A~%" type message))))
 
 (defun in-milliseconds (units) (round units (/ internal-time-units-per-second 1000)))

@@ -24,10 +24,26 @@
            (load output))
       (when (probe-file fasl) (delete-file fasl)))))
 
+(defun note-file (file)
+  "Notes what the top-level forms of FILE define. It was loaded, so reading it again makes no new names."
+  (labels ((note (form)
+             (follow-in-package form)
+             (if (and (consp form) (member (first form) '(progn eval-when)))
+                 (mapc #'note (rest form))
+                 (note-definition form))))
+    ;; What cannot be read this way was made by a reader of the file's own: it is not noted.
+    (ignore-errors
+     (let ((*package* *package*) (*readtable* (tolerant-readtable)))
+       (with-open-file (stream file :external-format :utf-8)
+         (loop for form = (read stream nil stream)
+               until (eq form stream)
+               do (note form)))))))
+
 (deftool "load-file" (path compile package)
   (let ((*package* (package-named package)) (*readtable* *readtable*) (file (file-named path)))
     (loading (failure warnings output) (if compile (load-compiled file) (load file))
       (when failure (refuse-load "Error loading file" failure warnings output))
+      (note-file file)
       (text (out)
         (format out "Loaded: ~A~%~:[~;  (compiled before loading)~%~]  in package: ~A~%" (native-path file) compile
                 (package-name *package*))

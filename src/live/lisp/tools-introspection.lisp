@@ -34,7 +34,7 @@
         for source = (first (ignore-errors (sb-introspect:find-definition-sources-by-name symbol type)))
         for path = (and source (sb-introspect:definition-source-pathname source))
         when path
-          return (format nil "~A~@[:~A~]" (native-path path)
+          return (format nil "~A~@[ (character ~D)~]" (native-path path)
                          (sb-introspect:definition-source-character-offset source))))
 
 (defun arglist-of (function)
@@ -53,7 +53,8 @@
         (when (fboundp symbol) (format out "  Arglist: ~A~%" (arglist-of symbol)))
         (when (boundp symbol) (format out "  Value: ~A~%" (brief (symbol-value symbol))))
         (when documentation (format out "  Documentation:~%~A~%" (indented documentation)))
-        (when source (format out "  Source: ~A~%" source))))))
+        (cond (source (format out "  Source: ~A~%" source))
+              ((find symbol *definitions* :key #'third) (format out "  Source: defined in this session~%")))))))
 
 (defun hidden-packages (package-name)
   "The guest's own; and keywords, which name nothing, unless they were asked for."

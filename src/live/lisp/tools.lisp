@@ -164,20 +164,23 @@
                (pushnew (one-line (message-of warning)) warnings :test #'string=))))
       (multiple-value-bind (output noise results)
           (captured-output (lambda () (guarded (:warnings nil) (handler-bind ((warning #'note)) (funcall function)))))
-        (declare (ignore noise))
-        (let ((failure (and (second results) (without-loader (second results)))))
+        (let ((failure (and (second results) (without-loader (second results) noise))))
           (when failure (setf *last-failure* failure))
           (values failure (nreverse warnings) output))))))
 
-(defun without-loader (failure)
-  "FAILURE with the frames above the first that is of LOAD, whose are no user's."
+(defun loaded-form (noise)
+  "Where in a source file the form begins that failed, from what LOAD has printed; nil where it has not."
+  (let* ((words "While evaluating the form starting at ") (at (search words noise)))
+    (and at (subseq noise (+ at (length words)) (position #\Newline noise :start at)))))
+
+(defun without-loader (failure noise)
+  "FAILURE with the frames above the first that is of LOAD: those below it are the tool's. NOISE was printed meanwhile."
   (let ((copy (copy-failure failure)))
-    (flet ((loader-p (frame)
-             (let ((head (subseq frame 0 (min 60 (length frame)))))
-               (some (lambda (name) (search name head))
-                     '("SB-FASL::" "LOAD-AS-SOURCE" "SIMPLE-EVAL-IN-LEXENV" "EVAL-TLF" "TOP-LEVEL-FORM" "(ASDF/"
-                       "(UIOP/")))))
-      (setf (failure-frames copy) (loop for frame in (failure-frames copy) until (loader-p frame) collect frame)))
+    (flet ((load-p (frame)
+             (some (lambda (name) (search name frame :end2 (min 60 (length frame)))) '("(LOAD " "TOP-LEVEL-FORM"))))
+      (setf (failure-frames copy) (loop for frame in (failure-frames copy) until (load-p frame) collect frame)))
+    (setf (failure-message copy)
+          (format nil "~A~@[~%In the form that begins at ~A.~]" (failure-message copy) (loaded-form noise)))
     copy))
 
 (defun write-load-report (out warnings output)

@@ -120,8 +120,10 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     name: "list-definitions",
     title: "List definitions",
     description:
-      "List what was defined in this session, by kind: functions and macros with their argument lists, variables " +
-      "with their values, classes, structures, methods, and the systems that were loaded.",
+      "List what evaluations and load-file have defined by top-level forms in this session, by kind: functions and " +
+      "macros with their argument lists, variables with their values, classes, structures, methods; and the names of " +
+      "the systems that load-system and quickload have loaded. What (load ...) or a macro of your own defined is not " +
+      "listed.",
     arguments: {
       type: {
         type: "string",
