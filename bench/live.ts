@@ -24,7 +24,15 @@ const MOST_START_MS = 340;
 const CORE_MS = 15_000;
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
-const BARE = ["sbcl", "--noinform", "--no-sysinit", "--no-userinit", "--disable-debugger", "--load", path("bare-lisp.lisp")];
+const BARE = [
+  "sbcl",
+  "--noinform",
+  "--no-sysinit",
+  "--no-userinit",
+  "--disable-debugger",
+  "--load",
+  path("bare-lisp.lisp"),
+];
 const OURS = [process.execPath, path("catenary-lisp.js")];
 
 const INITIALIZE =

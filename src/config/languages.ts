@@ -48,7 +48,7 @@ const ELSEWHERE: ReadonlyMap<string, LanguageName> = new Map([
 /** Letters that may be wrong in a name. */
 const SLIP = 2;
 
-export function isLanguage(name: string): name is LanguageName {
+function isLanguage(name: string): name is LanguageName {
   return LANGUAGE_NAMES.some((known) => known === name);
 }
 

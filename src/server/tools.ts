@@ -7,7 +7,14 @@ import type { Meta, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
-import { hasTasks, type Supporting, TASK_SUPPORT, TASK_WANTED, type TaskSupport, type Wanting } from "../protocol/tasks.ts";
+import {
+  hasTasks,
+  type Supporting,
+  TASK_SUPPORT,
+  TASK_WANTED,
+  type TaskSupport,
+  type Wanting,
+} from "../protocol/tasks.ts";
 import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";

@@ -193,9 +193,8 @@ async function stopRun(stopping: Running): Promise<void> {
   const stopped = await main.stop(request.id, () => running !== stopping);
   // It may have answered in time; and what cannot be stopped is left to the host, which can end the process.
   if (stopped === undefined || running !== stopping) return;
-  const frames = conditions.frames(stopped.frames);
   const message = stopped.wasIdle ? `It waited${waitedFor(stopped.resources)}, and was abandoned` : "It was stopped";
-  const condition = { type: "Interrupted", message, restarts: [], frames };
+  const condition = { type: "Interrupted", message, restarts: [], frames: conditions.frames(stopped.frames) };
   finish(request, { condition, isInterrupted: true, realMs: performance.now() - since });
 }
 
@@ -224,8 +223,8 @@ async function stack(id: number): Promise<void> {
 function done(message: Done): void {
   // Of what was abandoned, nobody wants to know any more.
   if (running?.request.id !== message.id) return;
-  const { request } = running;
   const { thrown, ...ended } = message;
+  const { request } = running;
   // Nothing of what cannot be compiled is there.
   if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {

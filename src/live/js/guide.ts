@@ -26,8 +26,9 @@ JSON.parse(text).name
 
 ## Errors
 An error is answered with its type, its message, its causes and your own frames. \`<eval 3>:2:7\` is line 2, column 7 of
-the third piece of code of this session. \`last-error\` shows it again. What fails outside of an evaluation (a timer, a
-promise that nobody awaits) does not end the session; it is told with the next answer.
+the third piece of code of this session; the column is left out where types that were taken out have moved it.
+\`last-error\` shows it again. What fails outside of an evaluation (a timer, a promise that nobody awaits) does not end
+the session; it is told with the next answer.
 
 ## Long work
 - An evaluation has a time limit (30 s, or \`timeout\`). When it is over, or the call is cancelled, the code is stopped
