@@ -153,7 +153,7 @@ function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<st
   return Object.fromEntries(
     [...ends].flatMap(([name, end]): [string, EndStatus][] => {
       const told = end.status?.();
-      if (told === undefined) return [[name, inProcess(isClosed)]];
+      if (told === undefined) return [[name, inProcess(end, isClosed)]];
       if (isStatus(told)) return [[name, told]];
       // A chain of its own: the names of its ends mean something only together with its own, unless it has but one.
       const inner = Object.entries(told);
@@ -166,8 +166,9 @@ function isStatus(told: EndStatus | Record<string, EndStatus>): told is EndStatu
   return typeof told["state"] === "string";
 }
 
-function inProcess(isClosed: boolean): EndStatus {
-  return { state: isClosed ? "closed" : "running", target: "in this process", sessions: 0, pids: [], restarts: 0 };
+function inProcess(end: Held, isClosed: boolean): EndStatus {
+  const target = isLive(end) ? "live sessions" : "in this process";
+  return { state: isClosed ? "closed" : "running", target, sessions: 0, pids: [], restarts: 0 };
 }
 
 function closed(): LinkError {

@@ -207,7 +207,8 @@ export class Guest {
   }
 
   private hearStderr(text: string): void {
-    this.#raw(text, "stderr");
+    const { noise } = this.#runtime;
+    this.#raw(noise === undefined ? text : text.replaceAll(noise, ""), "stderr");
   }
 
   #raw(text: string, stream: OutputStream): void {

@@ -45,6 +45,8 @@ export interface Runtime {
   readonly ladder: readonly Rung[];
   /** Rejects with a LinkError that says what to install where it cannot be had. */
   start(limits: Limits): Promise<GuestCommand>;
+  /** What its runtime says on stderr of itself, and nobody needs to know; with a g. */
+  readonly noise?: RegExp;
   /** The payload of a frame. */
   encode(request: GuestRequest): string;
   /** A guest ended before it was ready. True: it was not the fault of the language, and another start is worth it. */

@@ -311,7 +311,7 @@ describe("an end that wants to know who we are", () => {
     const said = await catenary(["tools", url, "--json"], "", { env: env() });
     expect(said.code).toBe(3);
     expect(JSON.parse(said.out)).toMatchObject({ error: { kind: "auth", reason: "unauthorized" } });
-    expect(said.err).toContain("running it in a terminal");
+    expect(said.err).toContain("wants a token");
     expect(said.err).not.toContain("`");
     expect(said.err).toContain("CATENARY_TOKEN");
   });

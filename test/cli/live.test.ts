@@ -65,7 +65,7 @@ describe("without a config", () => {
   it("up is a JavaScript session, with an entry that works as it is pasted", async () => {
     const one = run(["up", "--http", ":0"], { cwd: empty });
     await one.says("The token is for this run");
-    expect(one.err).toMatch(/^Serving a live JavaScript session at http:\S+\n {2}js +in this process +/);
+    expect(one.err).toMatch(/^Serving a live JavaScript session at http:\S+\n {2}js +live sessions +/);
     const entry = /^A client's entry: (.*)$/m.exec(one.err)?.[1] ?? "";
     const { js } = (
       JSON.parse(entry) as { mcpServers: Record<string, { url: string; headers: Record<string, string> }> }

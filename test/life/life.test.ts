@@ -157,7 +157,6 @@ describe("the command", () => {
   it("answers mistakes with one line and the right exit code", async () => {
     const mistakes: [string[], number, string][] = [
       [["nonsense"], 1, "no command nonsense"],
-      [["serve"], 2, "There is no catenary.json here"],
       [["serve", "a.js", "b.js"], 1, "one CONFIG or MODULE"],
       [["serve", "--wrong", "x"], 1, "--wrong"],
       [["serve", "no/such/module.js"], 2, "no/such/module.js"],

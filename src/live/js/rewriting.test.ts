@@ -139,6 +139,11 @@ describe("what was rewritten", () => {
     );
   });
 
+  it("does not run on over a function that was hoisted", () => {
+    const { code: other } = made("await 0;+1 // no\nfunction fn() {}\n`t`");
+    expect(other).toMatch(/\n; +\n/);
+  });
+
   it("has it where something is awaited too", async () => {
     await fc.assert(
       fc.asyncProperty(code, async (text) => {

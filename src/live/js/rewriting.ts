@@ -102,7 +102,7 @@ class Rewriting {
       case "ExportNamedDeclaration": {
         const { declaration, source } = node as Node & { declaration?: Node | null; source?: Node | null };
         if (source) return this.#import(node);
-        if (!declaration) return this.#edits.blank(node.start, node.end);
+        if (!declaration) return this.#takeOut(node);
         this.#edits.blank(node.start, declaration.start);
         return this.#top(declaration);
       }
@@ -140,7 +140,12 @@ class Rewriting {
     this.#declare(node.id.name, "function", node);
     if (!this.#isAsync) return;
     this.#hoisted.push(node);
-    this.#edits.blank(node.start, node.end);
+    this.#takeOut(node);
+  }
+
+  /** What stood before a statement that is gone must not run on into what stands behind it. */
+  #takeOut({ start, end }: Node): void {
+    this.#edits.replace(start, end, ";");
   }
 
   #class(node: ClassDeclaration): void {

@@ -40,6 +40,9 @@ export function lispRuntime(options: LispRuntimeOptions = {}): LispRuntime {
 class SbclRuntime implements LispRuntime {
   readonly language = "lisp";
   readonly ladder = ["interrupt", "renew"] as const;
+  /** Of an exhausted stack the condition tells; these come with it, and some of them an evaluation later. */
+  readonly noise: RegExp =
+    /^(?:INFO: )?Control stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;
   readonly #options: LispRuntimeOptions;
   #home: Promise<Home> | undefined;
