@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { Capture } from "./capture.ts";
 import { evaluationOf, evaluationText, stopText } from "./evaluation.ts";
 import type { GuestEvaluation } from "./runtime.ts";
-import type { Ran } from "./session.ts";
+import type { Ran } from "./ran.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };
 const OK: GuestEvaluation = { status: "ok", values: [], warnings: [], timing: TIMING, defined: [] };

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../protocol/model/index.ts";
 import type { Captured } from "./capture.ts";
 import type { Step } from "./ladder.ts";
 import type { Condition, GuestEvaluation, Timing } from "./runtime.ts";
-import type { Ran } from "./session.ts";
+import type { Ran } from "./ran.ts";
 
 export interface Evaluation {
   readonly session: string;

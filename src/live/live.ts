@@ -11,7 +11,8 @@ import { evaluationOf, evaluationText, EVALUATION_SCHEMA, stopText } from "./eva
 import type { Filled } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestText, type Limits } from "./runtime.ts";
 import { SESSION, sessionOf } from "./session-argument.ts";
-import type { Ran, Session } from "./session.ts";
+import type { Ran } from "./ran.ts";
+import type { Session } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 import type { Arguments, GuestTool, Language } from "./tool.ts";
 

@@ -4,52 +4,15 @@
 
 import { LinkError } from "../core/errors.ts";
 import { isStopped, onStop } from "../core/stop.ts";
-import type { Context } from "../core/context.ts";
-import { McpError } from "../protocol/errors.ts";
+import { Background } from "./background.ts";
 import { Capture } from "./capture.ts";
 import { Deadline } from "./deadline.ts";
-import { Guest, GuestGone, type Filled, type Hear, type Reply } from "./guest.ts";
+import { Guest, GuestGone, type Filled, type Reply } from "./guest.ts";
 import { climb, type Step } from "./ladder.ts";
 import { Losses } from "./losses.ts";
+import { Queue } from "./queue.ts";
+import type { Ran, Wish } from "./ran.ts";
 import type { Definition, Limits, Runtime } from "./runtime.ts";
-
-/** Evaluations that may wait. */
-const MOST_WAITING = 100;
-
-export interface Wish {
-  /** Whose signal stops it. */
-  readonly context: Pick<Context, "signal">;
-  /** In the place of the session's own limit; 0: none. */
-  readonly timeoutMs?: number | undefined;
-  /** Told of what is printed, and of how many characters there have been. */
-  readonly tell?: ((text: string, total: number) => void) | undefined;
-  /** Told of all that is printed, at once and as it is. */
-  readonly hear?: Hear | undefined;
-}
-
-/** Of what is printed while nothing runs, the last so many characters are kept. */
-const MOST_BACKGROUND = 4_000;
-/** Of such, so many characters are read until the next evaluation; then the process waits. */
-const MOST_UNASKED = 1_000_000;
-
-/** How a run ended, and what it printed. */
-export interface Ran {
-  /** "stopped": somebody else has interrupted it. */
-  readonly end: "answered" | "refused" | "timeout" | "stopped" | "lost";
-  /** What the guest said; empty where it said nothing. */
-  readonly reply: Reply;
-  /** By which step it was stopped. */
-  readonly step: Step | undefined;
-  readonly state: "kept" | "lost";
-  /** Why it was refused, or lost. */
-  readonly why: string | undefined;
-  /** What was lost before it began. */
-  readonly notice: string | undefined;
-  /** What was printed between the run before and this one. */
-  readonly background: string;
-  readonly timeoutMs: number;
-  readonly capture: Capture;
-}
 
 /** Why it was stopped: its time was up, or somebody wanted it. */
 type Cause = "timeout" | "stopped";
@@ -80,15 +43,12 @@ export class Session {
   evaluations = 0;
   readonly #options: SessionOptions;
   readonly #losses: Losses;
-  readonly #waiting: (() => void)[] = [];
+  readonly #queue: Queue;
+  readonly #background = new Background();
   readonly #deadline = new Deadline(() => void this.#running?.stop("timeout"));
   #guest: Guest | undefined;
   #starting: Promise<Guest> | undefined;
   #running: Running | undefined;
-  /** What was printed while nothing ran, and how much that was. */
-  #background = "";
-  #unasked = 0;
-  #isTaken = false;
   /** Whether what waits for its process is not to be run any more. */
   #isUnwanted = false;
   #isClosed = false;
@@ -98,11 +58,12 @@ export class Session {
     this.name = options.name;
     this.limits = options.limits;
     this.#losses = new Losses(options.name);
+    this.#queue = new Queue(options.name);
   }
 
   get state(): "asleep" | "idle" | "starting" | "busy" {
     if (this.#starting !== undefined) return "starting";
-    if (this.#isTaken) return "busy";
+    if (this.#queue.isTaken) return "busy";
     return this.#guest === undefined ? "asleep" : "idle";
   }
 
@@ -115,7 +76,7 @@ export class Session {
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#queue.length;
   }
 
   get runningFor(): { readonly op: string; readonly ms: number } | undefined {
@@ -124,8 +85,8 @@ export class Session {
 
   /** Asks the evaluator, in turn. Rejects only where nothing was begun. */
   async run(op: string, params: Filled, wish: Wish): Promise<Ran> {
-    if (this.#isTaken) await this.#turn(wish.context);
-    this.#isTaken = true;
+    const turn = this.#queue.take(wish.context);
+    if (turn !== undefined) await turn;
     this.#options.onBusy();
     try {
       const guest = this.#guest ?? (await this.#start());
@@ -136,10 +97,7 @@ export class Session {
     } finally {
       this.#isUnwanted = false;
       this.usedAt = performance.now();
-      const next = this.#waiting.shift();
-      // It stays taken for the next in line: whoever comes between must not pass by.
-      if (next === undefined) this.#isTaken = false;
-      else next();
+      this.#queue.give();
     }
   }
 
@@ -174,7 +132,7 @@ export class Session {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#deadline.close();
-    for (const next of this.#waiting.splice(0)) next();
+    this.#queue.open();
     await this.end(undefined);
     // One that is about to be ready ends itself.
     await this.#starting?.catch(() => undefined);
@@ -212,35 +170,12 @@ export class Session {
     if (this.#isClosed) throw new LinkError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
   }
 
-  /** In the order in which they came. */
-  async #turn(context: Wish["context"]): Promise<void> {
-    if (this.#waiting.length >= MOST_WAITING) {
-      const message = `The session ${this.name} is busy, and ${MOST_WAITING} wait for it; interrupt it, or use another`;
-      throw McpError.of("rate_limited", message, { session: this.name });
-    }
-    await new Promise<void>((resolve, reject) => {
-      const next = (): void => {
-        forget();
-        resolve();
-      };
-      const forget = onStop(context, () => {
-        const at = this.#waiting.indexOf(next);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        reject(context.signal.reason as Error);
-      });
-      this.#waiting.push(next);
-    });
-  }
-
   async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {
     const { limits } = this;
     const timeoutMs = wish.timeoutMs ?? limits.timeoutMs;
     const capture = new Capture(limits.outputChars, wish.tell, wish.hear);
     const notice = this.#losses.take();
-    const background = this.#background;
-    this.#background = "";
-    if (this.#unasked > MOST_UNASKED) guest.silence(false);
-    this.#unasked = 0;
+    const background = this.#background.take(guest);
     guest.hearRaw = capture.hear;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
@@ -280,7 +215,7 @@ export class Session {
       this.#deadline.clear();
       forget();
       capture.close();
-      guest.hearRaw = this.#hearBackground;
+      this.#background.listen(guest);
       this.#running = undefined;
     }
   }
@@ -299,13 +234,6 @@ export class Session {
     if (this.#guest === guest) this.#guest = undefined;
     await guest.close(0);
   }
-
-  /** Nobody asked for it: who prints without end waits until the next evaluation. */
-  readonly #hearBackground = (text: string): void => {
-    this.#background = (this.#background + text).slice(-MOST_BACKGROUND);
-    this.#unasked += text.length;
-    if (this.#unasked > MOST_UNASKED) this.#guest?.silence(true);
-  };
 
   #note(said: Reply): void {
     this.evaluations += 1;

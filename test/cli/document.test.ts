@@ -1,36 +1,26 @@
 // The examples of docs/cli.md: every block of a console is played in a shell, and must come out as it stands there. They
 // are played in a folder that has our examples, and the files that the page shows by name.
 
-import { spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXIT } from "../../src/cli/exit-codes.ts";
 import { codeBlocks, tableUnder } from "../house/markdown.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { CLI, Run } from "./stage.ts";
+import { consoles, play, putCommand } from "./console.ts";
+import { Run } from "./stage.ts";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const PAGE = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
 
-/** Each command of a block, with what stands below it. */
-const PLAYED = codeBlocks(PAGE)
-  .filter(({ language }) => language === "console")
-  .flatMap(({ code }) => code.split(/^\$ /m).slice(1))
-  .map((part) => {
-    const [command = "", ...output] = part.split("\n");
-    return { command, output: output.join("\n") };
-  });
+const PLAYED = consoles(PAGE);
 
 let folder = "";
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-page-"));
-  const shim = join(folder, "catenary");
-  writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
-  chmodSync(shim, 0o755);
+  putCommand(folder);
   symlinkSync(join(ROOT, "examples"), join(folder, "examples"));
   for (const { mark, code } of codeBlocks(PAGE)) if (mark.includes(".")) writeFileSync(join(folder, mark), code);
 });
@@ -44,12 +34,7 @@ describe("docs/cli.md", () => {
   });
 
   it.each(PLAYED)("$command", async ({ command, output }) => {
-    const shell = spawn("sh", ["-c", `exec 2>&1\n${command}`], {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "inherit"],
-      env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}`, FORCE_COLOR: undefined },
-    });
-    expect(await text(shell.stdout)).toBe(output);
+    expect(await play(`exec 2>&1\n${command}`, folder)).toBe(output);
   });
 
   it.skipIf(!HAS_TERMINAL)("shows a question as a terminal does", async () => {

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { catenary, CLI, DESK_COMMAND, marking, nobodyLeft, Run, type RunOptions } from "./stage.ts";
+import { catenary, CLI, DESK_COMMAND, marking, nobodyLeft, type Run, runner } from "./stage.ts";
 
 const TOKEN = "correct-horse-battery";
 const [NODE, ...DESK_ARGS] = DESK_COMMAND;
@@ -36,20 +36,7 @@ function config(name: string, value: object): string {
   return file;
 }
 
-const started: Run[] = [];
-afterEach(async () => {
-  for (const run of started.splice(0)) {
-    run.process.kill("SIGKILL");
-    await run.exited;
-    await nobodyLeft(run.mark);
-  }
-});
-
-function run(args: readonly string[], options: RunOptions = {}): Run {
-  const one = new Run(args, options);
-  started.push(one);
-  return one;
-}
+const run = runner();
 
 async function ready(one: Run): Promise<{ url: string; ends: Record<string, { state: string; target: string }> }> {
   const isOver = (): boolean => one.out.includes("\n") || one.process.exitCode !== null;

@@ -7,9 +7,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasSbcl } from "../setup/sbcl.ts";
-import { catenary, CLI, marking, nobodyLeft, Run, type RunOptions } from "./stage.ts";
+import { catenary, CLI, marking, nobodyLeft, type Run, runner, type RunOptions } from "./stage.ts";
 
 /** As if it evaluated something; it needs no process. */
 const MARKED = `
@@ -32,20 +32,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const started: Run[] = [];
-afterEach(async () => {
-  for (const run of started.splice(0)) {
-    run.process.kill("SIGKILL");
-    await run.exited;
-    await nobodyLeft(run.mark);
-  }
-});
-
-function run(args: readonly string[], options: RunOptions = {}): Run {
-  const one = new Run(args, options);
-  started.push(one);
-  return one;
-}
+const run = runner();
 
 /** The one line on stdout. */
 async function ready(one: Run): Promise<{ url: string; token?: string }> {

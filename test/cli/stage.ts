@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { expect } from "vitest";
+import { afterEach, expect } from "vitest";
 
 export const CLI: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const DESK = fileURLToPath(new URL("desk.js", import.meta.url));
@@ -108,4 +108,21 @@ export async function nobodyLeft(mark: string): Promise<void> {
 export function marking(): { readonly mark: string; readonly env: NodeJS.ProcessEnv } {
   const mark = randomUUID();
   return { mark, env: { [MARK]: mark } };
+}
+
+/** Starts runs for the tests of one file; after each test none of them is left, nor anybody that they have started. */
+export function runner(): (args: readonly string[], options?: RunOptions) => Run {
+  const started: Run[] = [];
+  afterEach(async () => {
+    for (const run of started.splice(0)) {
+      run.process.kill("SIGKILL");
+      await run.exited;
+      await nobodyLeft(run.mark);
+    }
+  });
+  return (args, options = {}) => {
+    const one = new Run(args, options);
+    started.push(one);
+    return one;
+  };
 }

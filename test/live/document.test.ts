@@ -1,35 +1,25 @@
 // The consoles of docs/live.md, played in a shell: they must come out as they stand there. Those in Lisp need SBCL. The
 // page's examples in TypeScript, and its configs, are looked at with those of the other pages (see documents.test.ts).
 
-import { spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
-import { text } from "node:stream/consumers";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
-import { CLI, Run } from "../cli/stage.ts";
+import { consoles, play, putCommand } from "../cli/console.ts";
+import { Run } from "../cli/stage.ts";
 import { codeBlocks, tableUnder } from "../house/markdown.ts";
 import { hasSbcl } from "../setup/sbcl.ts";
 
 const PAGE = readFileSync(new URL("../../docs/live.md", import.meta.url), "utf8");
 
-/** Each command of a block, with what stands below it. */
-const PLAYED = codeBlocks(PAGE)
-  .filter(({ language }) => language === "console")
-  .flatMap(({ code }) => code.split(/^\$ /m).slice(1))
-  .map((part) => {
-    const [command = "", ...output] = part.split("\n");
-    return { command, output: output.join("\n") };
-  });
+const PLAYED = consoles(PAGE);
 
 let folder = "";
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-live-page-"));
-  const shim = join(folder, "catenary");
-  writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
-  chmodSync(shim, 0o755);
+  putCommand(folder);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -41,12 +31,7 @@ describe("docs/live.md", () => {
   it.for(PLAYED)("$command", async ({ command, output }, { skip }) => {
     skip(command.includes("eval lisp") && !hasSbcl(), "needs SBCL");
     // On stderr a first session in Lisp says that it takes longer.
-    const shell = spawn("sh", ["-c", command], {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "ignore"],
-      env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}`, FORCE_COLOR: undefined },
-    });
-    expect(await text(shell.stdout)).toBe(output);
+    expect(await play(command, folder)).toBe(output);
   });
 
   it("shows what up says", async () => {
