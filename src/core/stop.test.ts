@@ -1,23 +1,18 @@
 // A context's end, told with and without its signal.
 
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { isStopped, onStop, Stop, STOP, type Stoppable } from "./stop.ts";
 
 function lent(stop: Stop): { context: Stoppable; looked: () => number } {
-  let looks = 0;
-  const context: Stoppable = {
+  const looks = vi.spyOn(stop, "signal", "get");
+  const context = stop.lend({
     [STOP]: stop,
     revision: "",
     caller: { capabilities: {} },
-    get signal() {
-      looks += 1;
-      return stop.signal;
-    },
     notify: () => undefined,
     ask: () => Promise.reject(new Error("nobody")),
-  };
-  stop.lend(context);
-  return { context, looked: () => looks };
+  });
+  return { context, looked: () => looks.mock.calls.length };
 }
 
 it("tells whoever watches, once, and makes no signal for that", () => {

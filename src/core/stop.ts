@@ -10,6 +10,18 @@ export const STOP: unique symbol = Symbol("catenary.stop");
 /** A context whose signal is made on demand, or one of a class that stands in front of such a one. */
 export type Stoppable = Context & { readonly [STOP]?: Stop; behind?(): Context };
 
+/** One that has no signal yet. */
+export type Lent = Omit<Stoppable, "signal"> & { readonly [STOP]: Stop };
+
+// One getter for all contexts: objects that each have a getter of their own are slow ones.
+const SIGNAL = {
+  get(this: Lent): AbortSignal {
+    return this[STOP].signal;
+  },
+  enumerable: true,
+  configurable: true,
+};
+
 /** Aborted once, for one reason. */
 export class Stop {
   aborted = false;
@@ -35,10 +47,10 @@ export class Stop {
     this.#acts = undefined;
   }
 
-  /** The context whose signal is this stop's. */
-  lend(context: Stoppable): Context {
-    this.#borrower = context;
-    return context;
+  /** The context whose signal is this stop's, with that signal. */
+  lend(context: Lent): Context {
+    this.#borrower = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
+    return this.#borrower;
   }
 
   /** The call is answered: what its caller sent need not be kept for as long as this is. */

@@ -115,9 +115,6 @@ export class Rounds {
       [STOP]: stop,
       revision: call.revision,
       caller: call.caller,
-      get signal() {
-        return stop.signal;
-      },
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
       notify: (notification) => run.notify(notification),
       ask: (question, options) => forgettable(ask(question, options)),

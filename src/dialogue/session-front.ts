@@ -8,7 +8,7 @@ import type { Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 import { forgettable } from "../core/promises.ts";
-import { STOP, type Stoppable } from "../core/stop.ts";
+import { type Lent, STOP } from "../core/stop.ts";
 import type { ErrorBody, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../jsonrpc/message.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../protocol/errors.ts";
@@ -241,13 +241,10 @@ export class SessionFront {
     const progress = progressUnder(params._meta?.["progressToken"]);
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
     const { stop } = flight;
-    const context: Stoppable = {
+    const context: Lent = {
       [STOP]: stop,
       revision: this.#revision.name,
       caller: this.#callerOf(inbound),
-      get signal() {
-        return stop.signal;
-      },
       logLevel: this.#level,
       notify: (notification) => {
         if (flight.done || flight.cancelled) return;

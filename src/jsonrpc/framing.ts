@@ -127,13 +127,11 @@ export class LineReader {
   #deliver(line: Buffer): void {
     const first = !this.#begun;
     this.#begun = true;
-    if (!isUtf8(line)) {
-      this.#fault(parseError("Invalid UTF-8"), line);
-      return;
-    }
     const bom = first && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
-    const text = line.toString("utf8", bom, line.at(-1) === RETURN ? line.length - 1 : line.length);
-    if (text.trim() !== "") this.#options.onLine(text);
+    const text = line.toString("utf8", bom, line[line.length - 1] === RETURN ? line.length - 1 : line.length);
+    // What is no UTF-8 has become this character: only a text that has it needs a second look.
+    if (text.includes("\ufffd") && !isUtf8(line)) this.#fault(parseError("Invalid UTF-8"), line);
+    else if (text.trim() !== "") this.#options.onLine(text);
   }
 }
 

@@ -4,6 +4,7 @@
 import { LIVE } from "../core/live.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolContext } from "../server/call-context.ts";
+import { MadeResult } from "../server/made-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { camel, checked, type Given } from "./arguments.ts";
 import { registerCommon } from "./common-tools.ts";
@@ -76,7 +77,7 @@ export function liveServer(language: Language, options: LiveOptions): Live {
 
 function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {
   const { input, inputSchema } = checked({ ...tool.arguments, ...TIMEOUT, ...SESSION });
-  const evaluate = async (args: Given, context: ToolContext): Promise<ToolAnswer> => {
+  const evaluate = async (args: Given, context: ToolContext): Promise<ToolAnswer | MadeResult> => {
     const begun = performance.now();
     const session = sessionOf(sessions, args, context);
     const ran = await run(session, "eval", args, context);
@@ -84,7 +85,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
     const evaluation = evaluationOf(session.name, ran, performance.now() - begun);
     const text = evaluationText(evaluation, { withTiming: args["capture-time"] === true, timeoutMs: ran.timeoutMs });
     const isError = evaluation.status !== "ok";
-    return { content: [{ type: "text", text }], structuredContent: evaluation, isError };
+    return new MadeResult(text, evaluation, isError);
   };
   server.tool(
     tool.name,

@@ -5,6 +5,7 @@ import type { Meta, Result } from "../core/handler.ts";
 import type { CacheScope, Icon, Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/meta.ts";
 import { page, type PageItem } from "../protocol/pages.ts";
+import type { MadeResult } from "./made-result.ts";
 import type { TaskLimits } from "./task-options.ts";
 
 /**
@@ -87,6 +88,10 @@ export class Frame {
       return { content: fields.content, isError: fields.isError, resultType: "complete", _meta: this.meta };
     }
     return { ...fields, resultType: "complete", _meta: this.metaWith(meta) };
+  }
+
+  made({ content, structuredContent, isError }: MadeResult): Result {
+    return { content, structuredContent, isError, resultType: "complete", _meta: this.meta };
   }
 
   cacheable(fields: object, hint: CacheHint = this.#cache, meta?: unknown): Result {

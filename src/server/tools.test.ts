@@ -9,6 +9,7 @@ import { desk } from "../../test/support/desk.ts";
 import { McpError, REFUSED, type Refusable } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
+import { MadeResult } from "./made-result.ts";
 import { createServer, type Server } from "./server.ts";
 
 const info = { name: "test", version: "1" };
@@ -55,6 +56,18 @@ describe("calling a tool", () => {
     expect(data).toEqual({ kind: "invalid_params", toolName: name, details: expect.stringMatching(/^text/) });
     expect(await refused({ text: "hi" })).toBeUndefined();
     expect(JSON.stringify(await call(server, name, { text: 1 }))).not.toContain("details");
+  });
+
+  it("does not look again at a result that somebody vouches for", async () => {
+    const structuredContent = { age: -1 };
+    const vouching = createServer(info).tool(
+      "made",
+      { output: person },
+      () => new MadeResult("old", structuredContent, true) as never,
+    );
+    const result = await call(vouching, "made");
+    expect(result).toEqual({ ...said("old", true), structuredContent: { age: -1 } });
+    expect(result["structuredContent"]).toBe(structuredContent);
   });
 
   it("names all faults of the arguments in the error", async () => {

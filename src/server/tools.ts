@@ -19,6 +19,7 @@ import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
+import { MadeResult } from "./made-result.ts";
 import { checkRegistration } from "./registration.ts";
 import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 import { demandScopes } from "./scopes.ts";
@@ -249,6 +250,7 @@ export class Tools {
   }
 
   #made({ name, output }: Tool, value: unknown): Result | Promise<Result> {
+    if (value instanceof MadeResult) return this.#frame.made(value);
     const complete = (fields: ReturnType<typeof toolResult>): Result => this.#frame.complete(fields, fields._meta);
     if (output === undefined) return complete(toolResult(name, value));
     const made = declaredResult(name, value, output);

@@ -126,12 +126,12 @@ class StdioTransport implements Transport {
   #line(text: string): void {
     if (this.#ended) return;
     const decoded = decode(text, this.#limits);
-    const back = { gone: this.#gone.signal, reply: this.send };
+    const { signal: gone } = this.#gone;
     if (decoded.kind === "message") {
-      this.#receive?.({ kind: "message", message: decoded.message, ...back });
+      this.#receive?.({ kind: "message", message: decoded.message, gone, reply: this.send });
     } else if (decoded.kind === "batch") {
       const batch = decoded.items.filter((item) => !("fault" in item) || item.answerable);
-      if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...back });
+      if (batch.length > 0) this.#receive?.({ kind: "batch", batch, gone, reply: this.send });
     } else if (decoded.answerable) {
       this.#fault(decoded.fault);
     }

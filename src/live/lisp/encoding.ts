@@ -4,13 +4,13 @@
 import type { GuestRequest } from "../runtime.ts";
 
 export function encodeRequest(request: GuestRequest): string {
-  const parts: string[] = [];
-  for (const [name, value] of Object.entries(request)) {
+  let text = "";
+  for (const name of Object.keys(request)) {
     // An absent key and nil are the same to the guest.
-    const text = form(value);
-    if (text !== "nil") parts.push(`:${keyword(name)} ${text}`);
+    const value = form(request[name]);
+    if (value !== "nil") text += `${text === "" ? "(" : " "}:${keyword(name)} ${value}`;
   }
-  return `(${parts.join(" ")})`;
+  return `${text})`;
 }
 
 /** Names that have been written before; there are as many as tools have arguments. */
