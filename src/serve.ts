@@ -5,7 +5,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
-import { within } from "./core/within.ts";
+import { within } from "./core/promises.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
 import { checkHttpOptions, checkNames, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
 import type { Limits } from "./jsonrpc/codec.ts";

@@ -4,11 +4,11 @@
 
 import type { Handler, Link, Middleware } from "../core/handler.ts";
 import type { Implementation } from "../protocol/model/index.ts";
+import { checkNames } from "../core/nearest.ts";
 import { META } from "../protocol/model/meta.ts";
 import { end, type EndTarget } from "./end.ts";
 import { gatewayOf, type Gateway, type Held } from "./gateway.ts";
 import { checkLink, kind, placesOf } from "./link-places.ts";
-import { checkNames } from "./option-names.ts";
 
 export interface GatewayOptions {
   /** Whether things are called `end.name` only where two ends have the same name for one, or always. */

@@ -6,10 +6,10 @@ import type { ConnectOptions, Target } from "../client/connect.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
 import { isLive, LIVE } from "../core/live.ts";
+import { checkNames } from "../core/nearest.ts";
 import type { Transport } from "../transport/transport.ts";
 import type { Reached } from "./end-making.ts";
 import type { EndStatus } from "./end-status.ts";
-import { checkNames } from "./option-names.ts";
 import type { RestartOptions } from "./restarts.ts";
 
 /**

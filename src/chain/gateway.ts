@@ -6,7 +6,7 @@ import type { Context } from "../core/context.ts";
 import { LinkError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
 import { isLive, LIVE } from "../core/live.ts";
-import { within } from "../core/within.ts";
+import { within } from "../core/promises.ts";
 import type { EndStatus } from "./end-status.ts";
 import { checkLink, hold, letGo, missing, place, type Place } from "./link-places.ts";
 import type { Replaceable } from "./replaceable.ts";

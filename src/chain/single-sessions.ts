@@ -4,7 +4,7 @@
 import type { Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
-import { within } from "../core/within.ts";
+import { within } from "../core/promises.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
 import { TASKS } from "../protocol/tasks.ts";

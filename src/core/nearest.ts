@@ -1,4 +1,5 @@
-// The name that was probably meant, where a person wrote one that there is not.
+// The name that was probably meant, where a person wrote one that there is not. Options that there are not are refused
+// with it: who writes without types would otherwise find out by what does not happen.
 
 /** The names that are near, the nearest first; one that begins with what was written is nearest of all. */
 export function nearest(name: string, names: Iterable<string>, most = 2): string[] {
@@ -30,4 +31,14 @@ function distance(from: string, to: string): number {
     row = next;
   }
   return row.at(-1) ?? 0;
+}
+
+/** Throws a TypeError; `known` has a member for each option. */
+export function checkNames(owner: string, given: object, known: object): void {
+  const stray = Object.entries(given).find(([name, value]) => value !== undefined && !Object.hasOwn(known, name))?.[0];
+  if (stray === undefined) return;
+  const names = Object.keys(known);
+  const [near] = nearest(stray, names);
+  const hint = near === undefined ? `there are ${names.join(", ")}` : `did you mean \`${near}\`?`;
+  throw new TypeError(`${owner} has no option \`${stray}\`; ${hint}`);
 }

@@ -5,7 +5,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
-import { within } from "../core/within.ts";
+import { within } from "../core/promises.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { frame, FrameReader } from "./frames.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";

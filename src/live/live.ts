@@ -4,7 +4,7 @@
 import { LIVE } from "../core/live.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolContext } from "../server/call-context.ts";
-import { MadeResult } from "../server/made-result.ts";
+import { MadeResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { camel, checked, type Given } from "./arguments.ts";
 import { registerCommon } from "./common-tools.ts";

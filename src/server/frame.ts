@@ -5,8 +5,8 @@ import type { Meta, Result } from "../core/handler.ts";
 import type { CacheScope, Icon, Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/meta.ts";
 import { page, type PageItem } from "../protocol/pages.ts";
-import type { MadeResult } from "./made-result.ts";
 import type { TaskLimits } from "./task-options.ts";
+import type { MadeResult } from "./tool-result.ts";
 
 /**
  * How long a result may be used again, and by whom.

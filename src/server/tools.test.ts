@@ -9,8 +9,8 @@ import { desk } from "../../test/support/desk.ts";
 import { McpError, REFUSED, type Refusable } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
-import { MadeResult } from "./made-result.ts";
 import { createServer, type Server } from "./server.ts";
+import { MadeResult } from "./tool-result.ts";
 
 const info = { name: "test", version: "1" };
 const about = { [META.serverInfo]: info };

@@ -19,7 +19,6 @@ import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
 import { defined, type Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
-import { MadeResult } from "./made-result.ts";
 import { checkRegistration } from "./registration.ts";
 import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 import { demandScopes } from "./scopes.ts";
@@ -27,7 +26,7 @@ import { counter, Shelf } from "./shelf.ts";
 import { type TaskOptions, taskOptions } from "./task-options.ts";
 import type { Tasks } from "./tasks.ts";
 import { messageOf, passesOn } from "./thrown.ts";
-import { declaredResult, failure, refusal, toolResult } from "./tool-result.ts";
+import { declaredResult, failure, MadeResult, refusal, toolResult } from "./tool-result.ts";
 
 /** What is said of a tool when it is registered. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {

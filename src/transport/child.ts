@@ -4,7 +4,7 @@
 
 import { LinkError } from "../core/errors.ts";
 import { lastLines } from "../core/text.ts";
-import { within } from "../core/within.ts";
+import { within } from "../core/promises.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { faultText } from "../jsonrpc/fault.ts";

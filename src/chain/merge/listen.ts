@@ -4,9 +4,8 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
-import { forgettable } from "../../core/promises.ts";
+import { forgettable, within } from "../../core/promises.ts";
 import { unlessAborted } from "../../core/unless-aborted.ts";
-import { within } from "../../core/within.ts";
 import { isObject } from "../../protocol/check.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { styleOf } from "../caller-key.ts";

@@ -6,7 +6,7 @@ import { text as textOfStream } from "node:stream/consumers";
 import { LANGUAGE_NAMES, languageOf, nearLanguage, type LanguageName } from "../../config/languages.ts";
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
-import { within } from "../../core/within.ts";
+import { within } from "../../core/promises.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import { EvaluationReport } from "../evaluation-report.ts";

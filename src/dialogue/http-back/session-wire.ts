@@ -5,7 +5,7 @@
 
 import { onAbort } from "../../core/abort.ts";
 import { LinkError } from "../../core/errors.ts";
-import { within } from "../../core/within.ts";
+import { within } from "../../core/promises.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import {
   Exact,
