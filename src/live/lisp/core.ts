@@ -3,9 +3,10 @@
 // so what is stale is never found. A core is saved by an SBCL of its own, beside the sessions; nobody waits for it.
 
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { access, constants, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder } from "../../core/cache-folder.ts";
+import { cacheFolder, makeFolder } from "../../core/cache-folder.ts";
+import { textOf } from "../../core/text.ts";
 import { startChild, type Child } from "../../process/child.ts";
 import { runtimeOptions, startOptions, type Sbcl } from "./sbcl.ts";
 import type { LispSources } from "./sources.ts";
@@ -44,9 +45,19 @@ export class CoreCache {
     return [what, this.fasl, core, ...this.#sources.files];
   }
 
-  async prepare(): Promise<void> {
-    // Where it cannot be written, every session begins from the sources.
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 }).catch(() => undefined);
+  /** Why nothing can be kept, where that is so: every session begins from the sources then. */
+  async prepare(): Promise<Error | undefined> {
+    try {
+      await makeFolder(this.#folder);
+      await access(this.#folder, constants.W_OK);
+      return undefined;
+    } catch (error) {
+      return new Error(
+        `Lisp sessions start slowly, because nothing can be kept for them (${textOf(error)}); ` +
+          "CATENARY_CACHE may name a folder that can be written",
+        { cause: error },
+      );
+    }
   }
 
   /** Whether there is a whole core. One that is damaged inside is found out by the guest that does not get ready. */
@@ -68,6 +79,8 @@ export class CoreCache {
 
   /** Saves a core; rejects with what SBCL said when it could not. */
   async save(): Promise<void> {
+    const fault = await this.prepare();
+    if (fault !== undefined) throw fault;
     const draft = join(this.#folder, `${this.#key}.${randomUUID()}.tmp`);
     try {
       const { start } = this.#sources;

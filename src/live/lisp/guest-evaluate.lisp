@@ -7,7 +7,8 @@
 (declaim (optimize (speed 1) (safety 1) (debug 1)))
 
 (defshared *session-package* nil "Where the last evaluation ended.")
-(defshared *definitions* nil "What was defined, newest first: lists of type, name and the name's own object.")
+(defshared *definitions* nil "What definers were met, newest first, each once: lists of kind and name.")
+(defshared *methods-before* nil "By name of a function, the methods that it had before the session gave it one.")
 (defshared *last-failure* nil "For the tools that tell of it afterwards.")
 
 (defun session-package ()
@@ -23,30 +24,93 @@
 
 (defun no-package (name) (format nil "Package ~A not found" name))
 
+;;; What is defined. Every definer is a macro, so a hook on expansion meets it wherever it stands: in a PROGN, in the
+;;; body of a LET, in what a macro of the user's expands to. Nothing is expanded twice, and code that defines nothing
+;;; does not pay for it. What was met need not have run, or may be undone since: STANDING-P is asked before it is told.
+
+(defconstant +definitions+ 5000 "Definitions that are noted of one job.")
+
+(defvar *noting* nil "Whether definitions are noted: true, or the one file whose definitions are.")
+
 (defun definition-of (form)
-  "Type and name of what a top-level form defines, or nil."
-  (when (and (consp form) (symbolp (car form)) (consp (cdr form)))
-    (let ((type (case (car form)
-                  ((defun defgeneric) "function")
-                  (defmacro "macro")
-                  ((defvar defparameter defconstant) "variable")
-                  (defclass "class")
-                  (defstruct "struct")
-                  (defmethod "method")))
-          (name (cadr form)))
-      (when type
+  "Kind and name of what FORM defines, or nil."
+  (let ((kind (case (car form)
+                ((defun defgeneric) "function")
+                (defmacro "macro")
+                ((defvar defparameter defconstant define-symbol-macro sb-ext:defglobal) "variable")
+                (defclass "class")
+                (define-condition "condition")
+                (defstruct "struct")
+                (defmethod "method")
+                (deftype "type")
+                ((defsetf define-setf-expander) "setf")
+                (define-compiler-macro "compiler-macro"))))
+    (when (and kind (consp (cdr form)))
+      (let ((name (cadr form)))
         (when (and (eq (car form) 'defstruct) (consp name)) (setf name (car name)))
-        (list type
-              (string-downcase (if (symbolp name)
-                                   (symbol-name name)
-                                   (let ((*print-pretty* nil)) (princ-to-string name))))
-              name)))))
+        (when (or (symbolp name) (setf-name-p name)) (list kind name))))))
+
+(defun setf-name-p (name)
+  (and (consp name) (eq (car name) 'setf) (consp (cdr name)) (symbolp (cadr name)) (null (cddr name))))
+
+(defun users-name-p (name)
+  "Whether NAME is not of SBCL, and can be written down."
+  (let ((home (symbol-package (if (consp name) (cadr name) name))))
+    (and home (not (sb-ext:package-locked-p home)))))
+
+(defun methods-of (name)
+  (and (fboundp name) (typep (fdefinition name) 'generic-function)
+       (sb-mop:generic-function-methods (fdefinition name))))
+
+(defun remember (definition)
+  (destructuring-bind (kind name) definition
+    (cond ((find definition *definitions* :test #'equal)
+           (setf *definitions* (cons definition (remove definition *definitions* :test #'equal))))
+          (t (when (string= kind "method") (push (cons name (copy-list (methods-of name))) *methods-before*))
+             (push definition *definitions*)))))
 
 (defun note-definition (form)
-  (let ((definition (definition-of form)))
-    (when definition
-      (push definition *definitions*)
-      (when *job* (push definition (job-defined *job*))))))
+  "A file that the user's code loads or compiles is not gone into: it may be one of a hundred."
+  (flet ((here-p (file) (or (null file) (equal file *noting*))))
+    (let ((definition (definition-of form)) (job *job*))
+      (when (and definition job (here-p *load-truename*) (here-p *compile-file-truename*)
+                 (or (users-name-p (second definition)) (string= (first definition) "method"))
+                 (not (equal definition (first (job-defined job))))
+                 (<= (incf (job-noted job)) +definitions+))
+        (push definition (job-defined job))
+        (remember definition)))))
+
+(defun expand-noting (expander form environment)
+  "What *MACROEXPAND-HOOK* is in a session."
+  (when (and *noting* (consp form)) (note-definition form))
+  (funcall (the function expander) form environment))
+
+(defun users-methods (name)
+  (set-difference (methods-of name) (cdr (assoc name *methods-before* :test #'equal))))
+
+(defun variable-kind (name) (sb-int:info :variable :kind name))
+
+(defun standing-p (kind name)
+  "Whether what KIND and NAME say is there."
+  (flet ((kind-p (&rest kinds) (member kind kinds :test #'string=)))
+    (cond ((kind-p "function") (and (fboundp name) (not (and (symbolp name) (macro-function name)))))
+          ((kind-p "method") (users-methods name))
+          ((consp name) nil)
+          ((kind-p "macro") (macro-function name))
+          ((kind-p "variable") (or (boundp name) (member (variable-kind name) '(:special :constant :global :macro))))
+          ((kind-p "type") (eq (sb-int:info :type :kind name) :defined))
+          ((kind-p "setf") (sb-int:info :setf :expander name))
+          ((kind-p "compiler-macro") (compiler-macro-function name))
+          (t (find-class name nil)))))
+
+(defun standing-definitions (job)
+  "Kind and name of each that JOB has made, in their order."
+  (when (job-defined job)
+    (loop for (kind name) in (remove-duplicates (reverse (job-defined job)) :test #'equal :from-end t)
+          when (standing-p kind name)
+            collect (list kind (if (consp name)
+                                   (format nil "(setf ~A)" (string-downcase (cadr name)))
+                                   (string-downcase name))))))
 
 (defun next-form (stream spot end)
   "The next form of STREAM, or END; SPOT is kept up."
@@ -67,11 +131,10 @@
 
 (defun evaluate-code (code)
   "Evaluates all forms of CODE; the values of the last as a list."
-  (let ((values '()))
+  (let ((values '()) (*noting* t))
     (do-forms (form code)
       (setf - form)
       (setf values (multiple-value-list (eval form)))
-      (note-definition form)
       (shiftf +++ ++ + form))
     (shiftf *** ** * (first values))
     (shiftf /// // / values)

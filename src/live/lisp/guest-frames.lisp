@@ -150,14 +150,17 @@ are none below these."
             repeat +frames+
             collect (format nil "~A~@[ [~A of the same]~]" (frame-text frame how) more)))))
 
+(defun report-text (condition)
+  (multiple-value-bind (text cut) (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))
+    (if cut (format nil "~A... [cut at ~:D characters]" text +message-chars+) text)))
+
 (defun condition-text (condition)
   (with-plain-printing ()
     (let ((*print-pretty* t) (*print-escape* nil))
       (handler-case
-          (cond ((not (reading-p condition))
-                 (values (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))))
+          (cond ((not (reading-p condition)) (report-text condition))
                 ((and (typep condition 'end-of-file) *spot*) (unclosed-text (spot-code *spot*)))
-                (t (without-stream (print-bounded +message-chars+ (lambda (stream) (princ condition stream))))))
+                (t (without-stream (report-text condition))))
         (error () (format nil "A ~A whose own report failed." (symbol-title (type-of condition))))))))
 
 (defun restart-list (condition job)

@@ -35,7 +35,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
   async function interrupted(code: string): Promise<{ id: number; answer: Promise<Answered> }> {
     let hasBegun: (() => void) | undefined;
     const begun = new Promise<void>((resolve) => (hasBegun = resolve));
-    const { id, reply } = lisp.guest.ask("eval", { code: `(princ "go") ${code}`, maxOutput: 1000 }, () => hasBegun?.());
+    // Code that says itself when it has begun is not interrupted before.
+    const saying = code.includes('(princ "go")') ? code : `(princ "go") ${code}`;
+    const { id, reply } = lisp.guest.ask("eval", { code: saying, maxOutput: 1000 }, () => hasBegun?.());
     await begun;
     expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: true });
     return { id, answer: reply as unknown as Promise<Answered> };
@@ -93,9 +95,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
   });
 
   it.each([
-    "(unwind-protect (loop) (loop))",
-    "(unwind-protect (loop) (unwind-protect (loop) (unwind-protect (loop) (loop))))",
-    "(sb-sys:without-interrupts (loop))",
+    '(unwind-protect (progn (princ "go") (loop)) (loop))',
+    '(unwind-protect (progn (princ "go") (loop)) (unwind-protect (loop) (unwind-protect (loop) (loop))))',
+    '(sb-sys:without-interrupts (princ "go") (loop))',
   ])("has a new evaluator after %s", async (code) => {
     const { id, answer } = await interrupted(code);
     expect(await patiently(answer, STEP_MS)).toBe(LATE);
@@ -114,9 +116,12 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
       const answer = await lisp.evaluate(code);
       expect(answer.condition?.type, code).toBe("CONTROL-STACK-EXHAUSTED");
       expect(answer.condition?.frames[0]?.text).toBe("(DEEP)");
+      expect(answer.stderr).toBe("");
     }
-    expect((await lisp.evaluate("(bind 0)")).condition?.type).toMatch(/^(BINDING|CONTROL)-STACK-EXHAUSTED$/);
+    const bound = await lisp.evaluate("(bind 0)");
+    expect(bound.condition?.type).toMatch(/^(BINDING|CONTROL)-STACK-EXHAUSTED$/);
     expect(await isKept()).toBe(true);
+    expect(bound.stderr + lisp.raw()).toBe("");
   });
 
   it("survives a full heap, also when what fills it is kept", async () => {
@@ -173,6 +178,14 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     ["(sb-ext:exit :code 3)", "exit code 3"],
     ["(sb-ext:exit :code 4 :abort t)", "exit code 4"],
     ["(sb-thread:make-thread (lambda () (sb-ext:exit :code 5))) (loop)", "exit code 5"],
+    [
+      `(let ((deaf (sb-thread:make-semaphore)))
+         (sb-thread:make-thread (lambda ()
+           (sb-sys:without-interrupts (sb-thread:signal-semaphore deaf) (sleep 100))))
+         (sb-thread:wait-on-semaphore deaf))
+       (sb-ext:exit :code 6)`,
+      "exit code 6",
+    ],
   ])("ends with the code of %s", async (code, how) => {
     await expect(lisp.evaluate(code)).rejects.toThrow(how);
   });

@@ -42,7 +42,7 @@
         "package" (package-name (session-package))
         "timing" timing
         "dropped" (dropped-json job)
-        "defined" (cons :array (loop for (type name) in (reverse (job-defined job))
+        "defined" (cons :array (loop for (type name) in (standing-definitions job)
                                      collect (list :object "type" type "name" name)))
         "damaged" (and failure (failure-damaged failure) :true)))
 

@@ -168,6 +168,7 @@
   nil)
 
 (defconstant +close-on-exec+ 1)
+(defconstant +exit-seconds+ 1 "What EXIT gives the other threads to end: one that was given up never will.")
 
 (defun set-process ()
   (let ((format (later "*DEFAULT-EXTERNAL-FORMAT*" "SB-EXT"))) (when format (set format :utf-8)))
@@ -178,6 +179,8 @@
   (set-heap)
   (pushnew 'watch-heap sb-ext:*after-gc-hooks*)
   (push (lambda () (setf *leaving* t)) sb-ext:*exit-hooks*)
+  (setf sb-ext:*exit-timeout* +exit-seconds+)
+  (setf (sb-ext:symbol-global-value '*macroexpand-hook*) 'expand-noting)
   (setf sb-ext:*invoke-debugger-hook* 'unhandled)
   (sb-sys:enable-interrupt sb-unix:sigint :ignore)
   (sb-sys:enable-interrupt sb-unix:sigpipe :ignore)

@@ -45,6 +45,7 @@
   (warnings nil)
   (warned 0 :type fixnum)
   (defined nil)
+  (noted 0 :type fixnum)
   (base-restarts nil)
   ;; Who answers sets it; the other then keeps silent.
   (answered nil))

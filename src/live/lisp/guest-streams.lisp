@@ -8,6 +8,7 @@
 
 (defconstant +chunk+ 4096 "Characters gathered before they are sent.")
 (defconstant +flush-seconds+ 1/50 "How long less than that is held back.")
+(defconstant +flush-apart+ 5000 "Microseconds between two that the user asks for.")
 (defconstant +background-cap+ 100000 "Characters of background output sent from one request to the next.")
 
 (deftype chunk () '(simple-array character (*)))
@@ -23,7 +24,8 @@
 
 (defclass sending-stream (bounded-stream)
   ((job :initarg :job :accessor stream-job)
-   (name :initarg :name :reader stream-name))
+   (name :initarg :name :reader stream-name)
+   (sent :initform 0 :accessor sent :type fixnum))
   (:documentation "Sends what it takes, as output of its job, or of the background when it has none."))
 
 (defclass gathering-stream (bounded-stream)
@@ -39,7 +41,7 @@
   "Under the lock."
   (unless (zerop (buffered stream))
     (let ((text (subseq (the chunk (buffer stream)) 0 (buffered stream))) (job (stream-job stream)))
-      (setf (buffered stream) 0)
+      (setf (buffered stream) 0 (sent stream) (now))
       (say (if job
                (list :object "id" (job-id job) "output" text "stream" (stream-name stream))
                (list :object "event" "background" "text" text))))))
@@ -114,6 +116,8 @@
 (defmethod sb-gray:stream-line-column ((stream bounded-stream)) (column stream))
 (defmethod sb-gray:stream-finish-output ((stream bounded-stream)) nil)
 (defmethod sb-gray:stream-force-output ((stream bounded-stream)) nil)
+(defmethod sb-gray:stream-finish-output ((stream sending-stream)) (flush-now stream))
+(defmethod sb-gray:stream-force-output ((stream sending-stream)) (flush-now stream))
 (defmethod sb-gray:stream-clear-output ((stream bounded-stream)) nil)
 ;; A user who closes *standard-output* has closed nothing that the next evaluation needs.
 (defmethod close ((stream bounded-stream) &key abort) (declare (ignore abort)) t)
@@ -121,6 +125,11 @@
 (defun flush (stream)
   (unless (zerop (buffered stream))
     (with-lock (*output-lock*) (send-buffer stream))))
+
+(defun flush-now (stream)
+  "What was printed before a crash is of use. Not for each of many: a frame a character would be too much to hear."
+  (when (> (- (now) (sent stream)) +flush-apart+) (flush stream))
+  nil)
 
 (defun flush-for-ever ()
   "The body of a thread of its own: what is printed and then waited upon must not wait for the end."

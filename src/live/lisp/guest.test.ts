@@ -1,5 +1,8 @@
 // The Lisp guest, on real SBCL: what an evaluation answers, what stays for the next, and where its output goes.
 
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
 import { hasSbcl } from "../../../test/setup/sbcl.ts";
@@ -21,7 +24,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ["(let ((x (list 1 2))) (setf (cddr x) x) x)", ["#1=(1 2 . #1#)"]],
     ['(format nil "~a" (code-char 0))', ['"\u0000"']],
     ['"naïve 𝒳 \\"q\\" \\\\"', ['"naïve 𝒳 \\"q\\" \\\\"']],
-    ["(string (code-char #xD800))", ['"\ud800"']],
+    ["(string (code-char #xD800))", ['"\ufffd"']],
     ["(signal (make-condition 'simple-error))", ["NIL"]],
   ])("%j has the values %j", async (code, values) => {
     expect(await lisp.evaluate(code)).toMatchObject({ status: "ok", values, warnings: [], stdout: "", stderr: "" });
@@ -103,6 +106,33 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ]);
   });
 
+  it("names what is defined anywhere in a form, and expands nothing twice", async () => {
+    const code = `(defvar *expanded* 0) (defmacro made (name) (incf *expanded*) \`(progn (defun ,name () 1)))
+      (progn (defun in-progn () 1)) (let ((n 0)) (defun in-let () n)) (eval-when (:execute) (defvar *unbound*))
+      (made by-macro) (define-condition late (error) (by)) (deftype small () '(mod 8)) (defsetf at (x) (v) (list x v))
+      (defmethod shown ((x integer)) 1) (defmethod print-object ((x late) s) (princ 1 s)) (defun maker () (defun not-yet () 1)) (macroexpand '(defun car () 1))
+      (progn (defun before () 1) (error "after ~a" *expanded*))`;
+    const { condition, defined } = await lisp.evaluate(code);
+    expect(condition?.message).toMatch(/^after 1\b/);
+    expect(defined.map(({ name }) => name).join(" ")).toBe(
+      "*expanded* made in-progn in-let *unbound* by-macro late small at shown print-object maker before",
+    );
+    const { text } = await lisp.ask("list-definitions").answer;
+    const lines = ["variable: *unbound* (unbound)", "method: shown (INTEGER)", "condition: late (BY)", "type: small"];
+    for (const line of [...lines, "setf: at"]) expect(`${String(text)}\n`).toContain(`  ${line}\n`);
+    expect(text).not.toMatch(/not-yet|: car|asdf/i);
+    await lisp.evaluate("(maker)");
+    expect((await lisp.ask("list-definitions").answer)["text"]).toContain("  function: not-yet ()\n");
+  });
+
+  it("remembers once what is defined again and again", async () => {
+    for (const code of ["(defun again () 1)", "(defun (setf again) (a) a)", "(defun again () 2)", "(defvar again 3)"])
+      expect((await lisp.evaluate(code)).defined).toHaveLength(1);
+    const code = `(remove-if-not (lambda (name) (search "AGAIN" (princ-to-string name)))
+      (mapcar (function second) catenary-guest::*definitions*))`;
+    expect((await lisp.evaluate(code)).values).toEqual(["(AGAIN AGAIN (SETF AGAIN))"]);
+  });
+
   it("keeps the streams apart, also before an error", async () => {
     const answer = await lisp.evaluate('(format t "hello") (format *error-output* "err") (error "x")');
     expect(answer).toMatchObject({ status: "error", stdout: "hello", stderr: "err" });
@@ -145,6 +175,22 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     );
     await vi.waitFor(() => expect(lisp.raw()).toContain("from a thread"));
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
+  });
+
+  it("compiles a file under a name that no other session has at that moment", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
+    const path = join(folder, "named.lisp");
+    writeFileSync(path, '(format t "~&loaded from ~a~%" (file-namestring *load-truename*))');
+    const other = await startLispGuest({}, lisp.runtime);
+    try {
+      const loaded = [lisp, other].map((one) => one.ask("load-file", { path, compile: true }).answer);
+      const names = (await Promise.all(loaded)).map(({ text }) => /^loaded from .*$/m.exec(String(text))?.[0]);
+      expect(names).toEqual([expect.stringMatching(/^loaded from catenary-.*\.fasl$/), expect.any(String)]);
+      expect(names[0]).not.toBe(names[1]);
+    } finally {
+      await other.guest.close(0);
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 
   it("refuses what it does not know, and goes on", async () => {

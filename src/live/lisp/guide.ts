@@ -27,7 +27,7 @@ session. Treat it as a workbench: try a small piece, look at it, go on.
 | apropos-search | names that contain a text | when you half remember a name |
 | who-calls, who-references | where a function or a variable is used | before you change it |
 | class-info, find-methods | slots, superclasses, methods | when you work with CLOS |
-| list-definitions | what top-level forms, evaluated or of load-file, defined; which systems were loaded | when you come back to a session |
+| list-definitions | what evaluations and load-file defined, anywhere in a form; which systems were loaded | when you come back to a session |
 | describe-last-error, get-backtrace | the last error, with restarts and frames | after [ERROR] |
 | load-file, load-system, quickload | code from disk, ASDF, Quicklisp | to bring in a project |
 | list-local-systems, describe-system, system-dependencies, find-system-file, quicklisp-search | what there is to load | before loading |
@@ -80,7 +80,7 @@ session. Treat it as a workbench: try a small piece, look at it, go on.
 
 - All state lives in the image until it is reset, closed, idle for too long, or the server ends. It is not on disk:
   keep what matters in files.
-- Each tool takes \`session\`, a name; without it, \`main\` is meant. A new name makes a new image, apart from all others.
-  Evaluations of one session run one after the other; different sessions run at the same time.
+- Tools that work in a session take its name, \`session\`; without it, \`main\` is meant. A new name makes a new image,
+  apart from all others. Evaluations of one session run one after the other; different sessions run at the same time.
 - \`list-sessions\` shows them, \`interrupt-session\` stops what runs and keeps the state, \`close-session\` ends one.
 `;

@@ -14,7 +14,7 @@ const INSTRUCTIONS =
   "Persistent Common Lisp sessions on SBCL. Evaluate with evaluate-lisp: definitions, variables and the current " +
   "package stay for later calls, and errors come back with a backtrace and end nothing. Look things up with " +
   "describe-symbol and apropos-search before using them, and check code with validate-syntax and compile-form before " +
-  "saving it. Each tool takes `session`; different names are separate images. get-usage-guide tells more.";
+  "saving it. Tools that work in a session take its name, `session`; different names are separate images. get-usage-guide tells more.";
 
 export function lispLanguage(options: LispGuestOptions = {}): Language {
   return {

@@ -103,6 +103,23 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await runtime.close?.();
   });
 
+  it("begins without a core where nothing can be kept, and says so once", async () => {
+    vi.stubEnv("CATENARY_CACHE", "/proc/catenary");
+    const said: string[] = [];
+    const runtime = lispRuntime({}, (text) => said.push(text));
+    const first = await runtime.start(DEFAULT_LIMITS);
+    expect(first.args).not.toContain("--core");
+    runtime.settled?.();
+    const fault = await runtime.saved();
+    expect(fault?.message).toMatch(
+      /nothing can be kept for them \(.*\/proc\/catenary.*CATENARY_CACHE may name a folder/,
+    );
+    expect(await runtime.start(DEFAULT_LIMITS)).toEqual(first);
+    expect(said).toEqual([fault?.message]);
+    vi.stubEnv("CATENARY_CACHE", folder);
+    await runtime.close?.();
+  });
+
   it("saves nothing more once it is closed", async () => {
     const runtime = lispRuntime();
     await runtime.start(DEFAULT_LIMITS);

@@ -33,8 +33,12 @@ interface Home {
 /** As long as a guest may take until it is ready. */
 const COMPILE_MS = 60_000;
 
-export function lispRuntime(options: LispRuntimeOptions = {}): LispRuntime {
-  return new SbclRuntime(options);
+/** `notice` is told once what makes sessions slow, and can be mended. */
+export function lispRuntime(
+  options: LispRuntimeOptions = {},
+  notice: (text: string) => void = (text) => process.emitWarning(text),
+): LispRuntime {
+  return new SbclRuntime(options, notice);
 }
 
 class SbclRuntime implements LispRuntime {
@@ -42,9 +46,10 @@ class SbclRuntime implements LispRuntime {
   readonly ladder = ["interrupt", "renew"] as const;
   /** Of an exhausted stack the condition tells; these come with it, and some of them an evaluation later. */
   readonly noise: RegExp =
-    /^(?:INFO: )?Control stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
+    /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;
   readonly #options: LispRuntimeOptions;
+  #notice: ((text: string) => void) | undefined;
   #home: Promise<Home> | undefined;
   #saving: Promise<Error | undefined> | undefined;
   #isClosed = false;
@@ -52,8 +57,9 @@ class SbclRuntime implements LispRuntime {
   #compiling: Promise<void> | undefined;
   #compiled: () => void = () => undefined;
 
-  constructor(options: LispRuntimeOptions) {
+  constructor(options: LispRuntimeOptions, notice: (text: string) => void) {
     this.#options = options;
+    this.#notice = notice;
   }
 
   async start(limits: Limits): Promise<GuestCommand> {
@@ -62,7 +68,11 @@ class SbclRuntime implements LispRuntime {
     const place = { ...(env === undefined ? {} : { env }), ...(cwd === undefined ? {} : { cwd }) };
     const runtime = runtimeOptions(limits.memoryMb);
     if (await cache.hasCore()) return { command: sbcl.command, args: ["--core", cache.core, ...runtime], ...place };
-    await cache.prepare();
+    const fault = await cache.prepare();
+    if (fault !== undefined) {
+      this.#notice?.(fault.message);
+      this.#notice = undefined;
+    }
     await this.#turn(cache);
     const args = [...runtime, ...startOptions(sources.start, cache.words("guest"))];
     return { command: sbcl.command, args, ...place };

@@ -1,5 +1,5 @@
 ;;;; validate-syntax, match-paren and macroexpand-form: about code that is not run. Text that cannot be read is told
-;;;; about by its parentheses (tools-scan.lisp); what can be read is read without evaluating #. and leaves no symbols.
+;;;; about by its parentheses (tools-balance.lisp); what can be read is read without evaluating #. and leaves no symbols.
 ;;;; Compiling without running is in tools-compile.lisp.
 
 (in-package "CATENARY-GUEST")

@@ -1,22 +1,138 @@
-;;;; compile-form: what the compiler says of code that is not run. The forms become the body of a function that is
-;;;; never called, so no definition is installed; the user's macros do run, as they must. An error of the compiler is
-;;;; handled within the compiler and never signalled outside, so its text is taken from what the compiler prints.
+;;;; compile-form: what the compiler says of code that is not run. The code becomes a file for COMPILE-FILE, for only
+;;;; that treats top-level forms as a compiler must: a structure, a type or a macro is known to the forms behind it.
+;;;; Nothing is loaded, and what the compiler has learnt is taken away again; what a macro or an EVAL-WHEN of the code
+;;;; does besides defining (a variable set, a file loaded, a method added) is not. An error of the compiler is handled
+;;;; within it and never signalled outside, so its text is taken from what the compiler prints.
 
 (in-package "CATENARY-GUEST")
 
-(defun definitions-in (forms)
-  "The names that FORMS would define: being told that they are undefined is of no use."
-  (loop for form in forms
-        when (and (consp form) (consp (rest form))
-                  (member (first form) '(defun defgeneric defmacro defvar defparameter defconstant defstruct defclass)))
-          collect (let ((name (second form))) (if (and (consp name) (not (eq (first name) 'setf))) (first name) name))))
+;;; What the compiler has learnt of a name is a vector in its symbol that is replaced and never changed, so the old one
+;;; can be put back. An SBCL that has it otherwise keeps what it has learnt of the names that were there before.
 
-(defun about-own-definition-p (message names)
-  (let ((*package* (find-package "KEYWORD")))
-    (some (lambda (name)
-            (or (string= message (format nil "undefined function: ~S" name))
-                (string= message (format nil "undefined variable: ~S" name))))
-          names)))
+(defun info-vector (symbol)
+  (let ((reader (later "SYMBOL-DBINFO" "SB-KERNEL")))
+    (and reader (fboundp reader) (funcall reader symbol))))
+
+(defun put-info-vector-back (symbol old)
+  (let ((updater (later "UPDATE-SYMBOL-INFO" "SB-INT")) (none (later "+NIL-PACKED-INFOS+" "SB-INT"))
+        (names (list symbol `(setf ,symbol))))
+    (when (and updater (fboundp updater) none (boundp none))
+      (flet ((put (vector) (funcall updater symbol (constantly (or vector (symbol-value none)))))
+             (cells () (mapcar #'sb-int:find-fdefn names)))
+        (let ((now (info-vector symbol)) (cells (cells)))
+          (put old)
+          ;; Code that was made meanwhile may call through a new cell: a later definition must reach it.
+          (when (some (lambda (cell left) (and cell (not (eq cell left)))) cells (cells)) (put now)))))))
+
+(defun function-of (symbol)
+  (and (fboundp symbol) (or (macro-function symbol) (symbol-function symbol))))
+
+(defun put-function-back (symbol old macro-p)
+  (cond ((null old) (fmakunbound symbol))
+        (macro-p (setf (macro-function symbol) old))
+        (t (setf (symbol-function symbol) old))))
+
+(defun class-known-p (symbol) (eq (sb-int:info :type :kind symbol) :instance))
+
+(defstruct (known (:constructor make-known (symbol &aux (info (info-vector symbol)) (function (function-of symbol))
+                                                        (macro-p (and function (macro-function symbol) t))
+                                                        (bound-p (boundp symbol)) (class-p (class-known-p symbol)))))
+  "What a symbol stands for before the compiler has seen the code."
+  info function macro-p bound-p class-p)
+
+(defun forget-since (symbol known met-p)
+  "SYMBOL as KNOWN. Unless it is MET-P in a definition of the code, what really came of it is somebody else's."
+  (let ((changed (not (eq (function-of symbol) (known-function known))))
+        (bound (and (boundp symbol) (not (known-bound-p known)))))
+    (unless (or (and (not changed) (not bound) (eq (info-vector symbol) (known-info known)))
+                (and (not met-p) (or changed bound)))
+      (when (and (class-known-p symbol) (not (known-class-p known))) (setf (find-class symbol) nil))
+      (when changed (put-function-back symbol (known-function known) (known-macro-p known)))
+      (put-info-vector-back symbol (known-info known))
+      ;; A constant until now.
+      (when bound (ignore-errors (makunbound symbol))))))
+
+(defun forget-new (symbol package met-p)
+  (when (or met-p (not (or (boundp symbol) (fboundp symbol) (symbol-plist symbol) (class-known-p symbol))))
+    (unintern symbol package)))
+
+(defun forget-package (name)
+  (let ((package (find-package name)))
+    (when package
+      (dolist (user (package-used-by-list package)) (unuse-package package user))
+      (delete-package package))))
+
+(defun home-symbols (package)
+  (let ((found '()))
+    (do-symbols (symbol package found) (when (eq (symbol-package symbol) package) (push symbol found)))))
+
+(defun package-definition-of (form)
+  (when (and (symbolp (first form)) (consp (rest form)) (typep (second form) '(or symbol string))
+             (member (first form) '("DEFPACKAGE" "DEFINE-PACKAGE") :test #'string=)
+             (not (find-package (second form))))
+    (string (second form))))
+
+(defun forget-definitions (packages before met)
+  "Of all symbols of PACKAGES: BEFORE has those that were there, MET those that the code defines."
+  (sb-ext:without-package-locks
+    (handler-bind ((warning #'muffle-warning))
+      (dolist (package (remove nil packages :key #'package-name))
+        (dolist (symbol (home-symbols package))
+          (let ((known (gethash symbol before)) (met-p (gethash symbol met)))
+            (if known (forget-since symbol known met-p) (forget-new symbol package met-p))))))))
+
+(defun call-forgetting-definitions (function)
+  "Call FUNCTION, which compiles, then take back what the compiler has learnt meanwhile, and the names that are new."
+  (let* ((before (make-hash-table :test 'eq)) (packages (open-packages)) (met (make-hash-table :test 'eq))
+         (new-packages '()) (expand *macroexpand-hook*)
+         (*macroexpand-hook*
+           (lambda (expander form environment)
+             ;; A file that is loaded meanwhile is there to stay.
+             (when (and (consp form) (null *load-truename*))
+               (let ((name (second (definition-of form))) (package (package-definition-of form)))
+                 (when name (setf (gethash (if (consp name) (second name) name) met) t))
+                 (when package (push package new-packages))))
+             (funcall expand expander form environment))))
+    (dolist (package packages)
+      (dolist (symbol (home-symbols package)) (setf (gethash symbol before) (make-known symbol))))
+    (unwind-protect (funcall function)
+      ;; Another evaluator may have taken over, and what is defined now may be from there.
+      (unless (and *job* (job-answered *job*))
+        (forget-definitions packages before met)
+        (mapc #'forget-package new-packages)))))
+
+(defmacro forgetting-definitions (&body body)
+  `(call-forgetting-definitions (lambda () ,@body)))
+
+;;; Compiling
+
+(defparameter *source-format* '(:utf-8 :replacement #\?) "Half a surrogate pair is no reason to fail.")
+
+(defun call-with-source (code function)
+  "Call FUNCTION with a file of CODE and the name of a file for what is compiled, both in a folder of their own."
+  (let ((folder (merge-pathnames (format nil "catenary-~D-~36R/" (sb-unix:unix-getpid)
+                                         (random (expt 36 8) (make-random-state t)))
+                                 (uiop:temporary-directory))))
+    (unless (sb-unix:unix-mkdir (string-right-trim "/" (native-path folder)) #o700)
+      (refuse "The folder ~A could not be made" (native-path folder)))
+    (unwind-protect
+         (let ((source (merge-pathnames "code.lisp" folder)))
+           (with-open-file (out source :direction :output :external-format *source-format*)
+             (write-string code out))
+           (funcall function source (merge-pathnames "code.fasl" folder)))
+      (sb-ext:delete-directory folder :recursive t))))
+
+(defun reading-failure (condition code)
+  "Why CODE could not be read and where; nil where CONDITION is about something else."
+  (let ((text (message-of condition)) (words "READ error during COMPILE-FILE:"))
+    (when (eql (search words text) 0)
+      (let ((said (string-trim '(#\Newline #\Space) (without-stream (subseq text (length words))))))
+        (if (eql (search "end of file" said) 0)
+            (unclosed-text code)
+            (format nil "~{~A~^~%~}" (mapcar #'unindented (lines-of said))))))))
+
+(defun unindented (line)
+  (if (eql (search "  " line) 0) (subseq line 2) line))
 
 (defun caught-errors (output)
   "The texts of the errors in what the compiler printed."
@@ -32,34 +148,58 @@
   (let* ((texts (remove "" (mapcar (lambda (l) (string-right-trim " " l)) (reverse lines)) :test #'string=)))
     (format nil "~{~A~^~%    ~}" (mapcar (lambda (l) (string-left-trim " " l)) texts))))
 
-(defun compile-quietly (forms)
-  "The errors, the warnings and the notes that compiling FORMS gives, and whether the compiler calls it a failure."
-  (let ((warnings '()) (notes '()) (failed nil) (names (definitions-in forms)) (printed (make-string-output-stream)))
+(defun own-form-deleted-p (message)
+  "Whether MESSAGE is about what the compiler makes of a whole form: its error has been told."
+  (eql (search "deleting unused function (SB-C::TOP-LEVEL-FORM" message) 0))
+
+(defun compile-time-failure (function)
+  "Call FUNCTION; the text of an error that nobody handled: what code does at compile time may fail too."
+  (let ((tag (list nil)) (outer sb-ext:*invoke-debugger-hook*))
+    (flet ((caught (condition hook)
+             (when (or (typep condition '(or storage-condition sb-sys:memory-fault-error))
+                       (not (typep condition 'error)))
+               (funcall outer condition hook))
+             (throw tag (tidy-lines (cons "What stands after it was not compiled."
+                                          (reverse (lines-of (message-of condition))))))))
+      (catch tag
+        (let ((sb-ext:*invoke-debugger-hook* #'caught)) (funcall function))
+        nil))))
+
+(defun compile-quietly (code)
+  "The errors, the warnings and the notes that compiling CODE gives, and whether the compiler calls it a failure."
+  (let ((warnings '()) (notes '()) (failed nil) (unread nil) (broken nil)
+        (printed (make-string-output-stream)))
     (flet ((warned (condition)
-             (let ((message (message-of condition)))
-               (unless (about-own-definition-p message names)
-                 (unless (typep condition 'style-warning) (setf failed t))
-                 (push (format nil "~:[~;[STYLE] ~]~A" (typep condition 'style-warning) (one-line message))
-                       warnings)))))
+             (unless (redefinition-p condition)
+               (unless (typep condition 'style-warning) (setf failed t))
+               (push (format nil "~:[~;[STYLE] ~]~A" (typep condition 'style-warning)
+                             (one-line (message-of condition)))
+                     warnings)))
+           (noted (condition)
+             (let ((message (one-line (message-of condition))))
+               (unless (own-form-deleted-p message) (push message notes))))
+           (compiled (source fasl)
+             (let ((*error-output* printed) (*standard-output* (make-broadcast-stream)) (*read-eval* nil))
+               (setf broken
+                     (compile-time-failure
+                      (lambda ()
+                        (compile-file source :output-file fasl :verbose nil :print nil :external-format *source-format*)))))))
       (handler-bind ((warning #'warned)
-                     (sb-ext:compiler-note (lambda (c) (push (one-line (message-of c)) notes))))
-        (let ((*error-output* printed) (*standard-output* (make-broadcast-stream)))
-          (compile nil `(lambda () ,@forms)))))
-    (let ((errors (caught-errors (get-output-stream-string printed))))
+                     (sb-ext:compiler-note #'noted)
+                     (sb-c:compiler-error (lambda (c) (unless unread (setf unread (reading-failure c code))))))
+        (call-with-source code #'compiled)))
+    (when unread (refuse "Read error: ~A" unread))
+    (let ((errors (append (caught-errors (get-output-stream-string printed)) (and broken (list broken)))))
       (values errors (nreverse warnings) (nreverse notes) (or failed (and errors t))))))
 
 (deftool "compile-form" (code package)
   (let ((*package* (package-named package)))
-    (leaving-no-symbols
-      (let ((forms (handler-case (forms-in code)
-                     (end-of-file () (refuse "Read error: unexpected end of input"))
-                     (error (e) (refuse "Read error: ~A" (reader-message e))))))
-        (multiple-value-bind (errors warnings notes failed) (compile-quietly forms)
-          (text (out)
-            (format out "Compilation ~:[successful~;FAILED~].~%" failed)
-            (flet ((section (title items)
-                     (when items (format out "~%~A (~D):~%~{  ~A~%~}" title (length items) items))))
-              (section "Errors" errors)
-              (section "Warnings" warnings)
-              (section "Compiler notes" notes))
-            (unless (or errors warnings notes) (format out "No warnings or notes.~%"))))))))
+    (multiple-value-bind (errors warnings notes failed) (forgetting-definitions (compile-quietly code))
+      (text (out)
+        (format out "Compilation ~:[successful~;FAILED~].~%" failed)
+        (flet ((section (title items)
+                 (when items (format out "~%~A (~D):~%~{  ~A~%~}" title (length items) items))))
+          (section "Errors" errors)
+          (section "Warnings" warnings)
+          (section "Compiler notes" notes))
+        (unless (or errors warnings notes) (format out "No warnings or notes.~%"))))))

@@ -1,5 +1,5 @@
-;;;; list-definitions: what the session's evaluations defined and what systems it loaded, by kind. The evaluator notes
-;;;; the definitions (guest-evaluate.lisp), load-file those of its file, the loading tools note systems here. What was
+;;;; list-definitions: what the session's evaluations and load-file defined and what systems it loaded, by kind. The
+;;;; definitions are noted by the evaluator (guest-evaluate.lisp), systems here by the tools that load them. What was
 ;;;; undone since is left out, and what was defined again is told once.
 
 (in-package "CATENARY-GUEST")
@@ -9,39 +9,25 @@
 (defun note-system (name)
   (setf *loaded-systems* (cons name (remove name *loaded-systems* :test #'string=))))
 
-(defun standing-p (type name)
-  "Whether what was defined is still there."
-  (cond ((member type '("function" "macro" "method") :test #'string=) (fboundp name))
-        ((string= type "variable") (boundp name))
-        (t (find-class name nil))))
-
 (defun definition-detail (type name)
   (cond ((member type '("function" "macro") :test #'string=)
          (format nil " ~A" (arglist-of (or (and (symbolp name) (macro-function name) name) (fdefinition name)))))
-        ((string= type "variable") (format nil " = ~A" (brief (symbol-value name))))
-        ((typep (find-class name nil) '(or standard-class structure-class))
+        ((string= type "variable")
+         (cond ((eq (variable-kind name) :macro) (format nil " = ~A" (brief (macroexpand-1 name))))
+               ((boundp name) (format nil " = ~A" (brief (symbol-value name))))
+               (t " (unbound)")))
+        ((member type '("class" "struct" "condition") :test #'string=)
          (format nil "~@[ (~{~A~^ ~})~]"
                  (mapcar (lambda (slot) (brief (sb-mop:slot-definition-name slot)))
                          (sb-mop:class-direct-slots (find-class name)))))
         (t "")))
 
-(defun users-method-p (method)
-  "Whether METHOD is on something that is not of SBCL: on a standard generic function, the others are not the user's."
-  (flet ((users-p (specializer)
-           (or (typep specializer 'sb-mop:eql-specializer)
-               (let ((home (and (symbolp (class-name specializer)) (symbol-package (class-name specializer)))))
-                 (and home (not (sb-ext:package-locked-p home)))))))
-    (some #'users-p (sb-mop:method-specializers method))))
-
 (defun method-lines (name)
-  (let ((function (fdefinition name)))
-    (and (typep function 'generic-function)
-         (sort (loop for method in (sb-mop:generic-function-methods function)
-                     when (users-method-p method)
-                       collect (format nil "  method: ~(~A~)~{ ~A~} (~{~A~^, ~})" (brief name)
-                                       (mapcar #'brief (method-qualifiers method))
-                                       (mapcar #'specializer-title (sb-mop:method-specializers method))))
-               #'string<))))
+  (sort (loop for method in (users-methods name)
+              collect (format nil "  method: ~(~A~)~{ ~A~} (~{~A~^, ~})" (brief name)
+                              (mapcar #'brief (method-qualifiers method))
+                              (mapcar #'specializer-title (sb-mop:method-specializers method))))
+        #'string<))
 
 (defun lines-for (type name)
   (cond ((not (standing-p type name)) '())
@@ -52,15 +38,14 @@
   "A line for each definition of TYPE that stands, newest first."
   (if (string= type "system")
       (loop for name in *loaded-systems* collect (format nil "  system: ~A" name))
-      (loop with seen = '()
-            for (kind nil name) in *definitions*
-            when (and (string= kind type) (not (member name seen :test #'equal)))
-              append (progn (push name seen) (lines-for type name)))))
+      (loop for (kind name) in *definitions*
+            when (string= kind type) append (lines-for type name))))
 
 (deftool "list-definitions" (type)
   (let ((groups (loop for (kind title) in '(("function" "Functions") ("macro" "Macros") ("variable" "Variables")
-                                            ("class" "Classes") ("struct" "Structures") ("method" "Methods")
-                                            ("system" "Systems"))
+                                            ("class" "Classes") ("condition" "Conditions") ("struct" "Structures")
+                                            ("method" "Methods") ("type" "Types") ("setf" "Setf expanders")
+                                            ("compiler-macro" "Compiler macros") ("system" "Systems"))
                       for lines = (and (or (null type) (string-equal type kind))
                                        (with-standard-shape (definition-lines kind)))
                       when lines collect (cons title lines))))

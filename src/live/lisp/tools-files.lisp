@@ -14,38 +14,32 @@
       (concatenate 'string (sb-ext:native-namestring (user-homedir-pathname)) (subseq path 2))
       path))
 
-(defun load-compiled (file)
-  (let ((fasl (merge-pathnames (format nil "catenary-~36R-~36R.fasl" (get-universal-time) (random (expt 36 8)))
-                               (uiop:temporary-directory))))
+(defun temporary-fasl ()
+  "A name that no other session has: all begin from one core, and so with the same random numbers."
+  (merge-pathnames (format nil "catenary-~D-~36R.fasl" (sb-unix:unix-getpid) (random (expt 36 8) (make-random-state t)))
+                   (uiop:temporary-directory)))
+
+(defun call-with-compiled (file function)
+  (let ((fasl (temporary-fasl)))
     (unwind-protect
          (multiple-value-bind (output warned failed) (compile-file file :output-file fasl :verbose nil :print nil)
            (declare (ignore warned failed))
            (unless output (error "It could not be compiled"))
-           (load output))
+           (funcall function output))
       (when (probe-file fasl) (delete-file fasl)))))
 
-(defun note-file (file)
-  "Notes what the top-level forms of FILE define. It was loaded, so reading it again makes no new names."
-  (labels ((note (form)
-             (follow-in-package form)
-             (if (and (consp form) (member (first form) '(progn eval-when)))
-                 (mapc #'note (rest form))
-                 (note-definition form))))
-    ;; What cannot be read this way was made by a reader of the file's own: it is not noted.
-    (ignore-errors
-     (let ((*package* *package*) (*readtable* (tolerant-readtable)))
-       (with-open-file (stream file :external-format :utf-8)
-         (loop for form = (read stream nil stream)
-               until (eq form stream)
-               do (note form)))))))
-
 (deftool "load-file" (path compile package)
-  (let ((*package* (package-named package)) (*readtable* *readtable*) (file (file-named path)))
-    (loading (failure warnings output) (if compile (load-compiled file) (load file))
-      (when failure (refuse-load "Error loading file" failure warnings output))
-      (note-file file)
-      (text (out)
-        (format out "Loaded: ~A~%~:[~;  (compiled before loading)~%~]  in package: ~A~%" (native-path file) compile
-                (package-name *package*))
-        (unless warnings (format out "No warnings.~%"))
-        (write-load-report out warnings output)))))
+  (let* ((*package* (package-named package)) (*readtable* *readtable*) (file (file-named path)) (*noting* file)
+         (begun nil))
+    (flet ((load-it (file) (setf begun t) (load file)))
+      (loading (failure warnings output) (if compile (call-with-compiled file #'load-it) (load-it file))
+        (when failure
+          (when begun
+            (setf (failure-message failure)
+                  (format nil "~A~%What stands before the form that failed was loaded." (failure-message failure))))
+          (refuse-load "Error loading file" failure warnings output))
+        (text (out)
+          (format out "Loaded: ~A~%~:[~;  (compiled before loading)~%~]  in package: ~A~%" (native-path file) compile
+                  (package-name *package*))
+          (unless warnings (format out "No warnings.~%"))
+          (write-load-report out warnings output))))))

@@ -54,7 +54,8 @@
         (when (boundp symbol) (format out "  Value: ~A~%" (brief (symbol-value symbol))))
         (when documentation (format out "  Documentation:~%~A~%" (indented documentation)))
         (cond (source (format out "  Source: ~A~%" source))
-              ((find symbol *definitions* :key #'third) (format out "  Source: defined in this session~%")))))))
+              ((find-if (lambda (definition) (and (eq (second definition) symbol) (apply #'standing-p definition)))
+                        *definitions*) (format out "  Source: defined in this session~%")))))))
 
 (defun hidden-packages (package-name)
   "The guest's own; and keywords, which name nothing, unless they were asked for."

@@ -1,13 +1,21 @@
 ;;;; quickload and quicklisp-search, for a session in which Quicklisp was loaded (by the user's own code, or by a core
 ;;;; of the user's). Its functions are looked up by name when a tool is called: where they are absent, the answer says
-;;;; that Quicklisp is not available.
+;;;; whether Quicklisp is installed, and what the user can do.
 
 (in-package "CATENARY-GUEST")
 
 (defun quicklisp-p () (and (find-package "QL") (find-symbol "QUICKLOAD" "QL") t))
 
+(defun without-quicklisp ()
+  "What is missing, and what the user can do."
+  (let ((setup (merge-pathnames "quicklisp/setup.lisp" (user-homedir-pathname))))
+    (if (ignore-errors (probe-file setup))
+        (format nil "Quicklisp is not loaded in this session; load it by load-file with the path ~A" setup)
+        (format nil "Quicklisp is not installed (there is no ~A); install it from https://www.quicklisp.org/ and load ~
+                     its setup.lisp by load-file, or load a system of this machine by load-system" setup))))
+
 (deftool "quickload" (system verbose)
-  (unless (quicklisp-p) (refuse "Error loading ~A: Quicklisp is not available" system))
+  (unless (quicklisp-p) (refuse "Error loading ~A: ~A" system (without-quicklisp)))
   (let ((before (asdf:registered-systems)))
     (loading (failure warnings output)
         (call-in "QL" "QUICKLOAD" (system-title system) :silent (not verbose))
@@ -20,7 +28,7 @@
           (write-load-report out warnings (if verbose output "")))))))
 
 (deftool "quicklisp-search" (pattern (limit 30))
-  (unless (quicklisp-p) (refuse "Error: Quicklisp is not available"))
+  (unless (quicklisp-p) (refuse "Error: ~A" (without-quicklisp)))
   (let* ((names (loop for system in (call-in "QL" "SYSTEM-LIST")
                       collect (if (stringp system) system (call-in "QL-DIST" "NAME" system))))
          (found (sort (remove-if-not (lambda (name) (search pattern name :test #'char-equal)) names) #'string<))

@@ -31,7 +31,7 @@
   (remove nil (mapcar #'dependency-name (asdf:system-depends-on system))))
 
 (defun all-dependencies (system)
-  "The names of all that SYSTEM needs, each once, those needed first before those that need them."
+  "The names of all that SYSTEM needs, also by way of others, each once and in the order of the alphabet."
   (let ((found '()))
     (labels ((visit (name)
                (unless (member name found :test #'string=)

@@ -120,14 +120,16 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     name: "list-definitions",
     title: "List definitions",
     description:
-      "List what evaluations and load-file have defined by top-level forms in this session, by kind: functions and " +
-      "macros with their argument lists, variables with their values, classes, structures, methods; and the names of " +
-      "the systems that load-system and quickload have loaded. What (load ...) or a macro of your own defined is not " +
-      "listed.",
+      "List what evaluations and load-file have defined in this session, by kind: functions and macros with their " +
+      "argument lists, variables with their values, classes, structures, methods, conditions, types; and the names " +
+      "of the systems that load-system and quickload have loaded. What (load ...) defined is not listed.",
     arguments: {
       type: {
         type: "string",
-        choices: ["function", "macro", "variable", "class", "struct", "method", "system"],
+        choices: [
+          ...["function", "macro", "variable", "class", "condition", "struct", "method"],
+          ...["type", "setf", "compiler-macro", "system"],
+        ],
         description: "Only this kind.",
       },
     },
