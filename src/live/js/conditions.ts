@@ -4,7 +4,8 @@
 import type { Condition, Frame } from "../runtime.ts";
 import { writtenColumn, type Anchors } from "./edits.ts";
 import type { Thrown } from "./messages.ts";
-import type { SyntaxFault } from "./syntax.ts";
+import { SyntaxFault } from "./syntax.ts";
+import type { SyntaxPlace } from "./syntax-place.ts";
 import { columnWithTypes, type TypeGaps } from "./type-gaps.ts";
 
 const MOST_FRAMES = 20;
@@ -39,10 +40,14 @@ export class Conditions {
     return url.startsWith(this.#own);
   }
 
-  of(thrown: Thrown): Condition {
-    const { type, message } = thrown;
-    if (thrown.isUncompiled === true) return this.#uncompiled(thrown);
-    return { type, message, restarts: [], frames: this.frames(stackLines(thrown.stack)) };
+  of({ type, message, stack, place }: Thrown): Condition {
+    const lines = stackLines(stack);
+    const said = advised(message);
+    if (place === undefined) return { type, message: said, restarts: [], frames: this.frames(lines) };
+    const at = placeText(place);
+    const { around } = place;
+    const shown = around === undefined ? "" : `\n${excerpt(around.text, 1, around.column)}`;
+    return { type, message: `${said} (${this.placed(at)})${shown}`, restarts: [], frames: this.frames([at, ...lines]) };
   }
 
   frames(texts: readonly string[]): Frame[] {
@@ -78,18 +83,39 @@ export class Conditions {
     }
     return this.placed(kept.join("\n"));
   }
+}
 
-  /** What V8 refuses and our parser does not. It says the place above the error. */
-  #uncompiled({ type, message, stack }: Thrown): Condition {
-    const [, name = "", line = "", text = "", mark = ""] = /^(<eval \d+>):(\d+)\n([^\n]*)\n(\s*)\^/.exec(stack) ?? [];
-    const at = this.placed(`${name}:${line}:${mark.length + 1}`);
-    const where = name === "" ? "" : ` (${at})\n${text}\n${mark}^`;
-    return { type, message: message + where, restarts: [], frames: name === "" ? [] : [{ number: 0, text: at }] };
+/** Of TypeScript the line alone: what is left of it without its types has other columns. */
+function placeText({ file, line, column }: SyntaxPlace): string {
+  return column === undefined || /\.m?ts(?:[?#].*)?$/.test(file) ? `${file}:${line}` : `${file}:${line}:${column}`;
+}
+
+/** What Node says of modules speaks of files that nobody here has; and not of what helps. */
+function advised(message: string): string {
+  const [, wanted, from] =
+    /^Cannot find package '([^']+)' imported from (\S+)$/.exec(message) ??
+    /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (\S+\/)session\.js$/.exec(message) ??
+    [];
+  if (wanted !== undefined && from !== undefined) {
+    const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
+    return `Cannot find package '${wanted}' from ${from}: ${how}`;
   }
+  if (message === "Cannot use 'import.meta' outside a module") {
+    return `${message}: what is evaluated is none; import() a file that is one, or use process.cwd()`;
+  }
+  return message.replace(/\nRequire stack:\n- \S+\/session\.js$/, "");
+}
+
+/** Why code could not be made ready to run. */
+export function unreadable(error: unknown, source: string, name: string): Condition {
+  if (error instanceof SyntaxFault) return faultCondition(error, source, name);
+  const { name: type, message } = error as Error;
+  const why = error instanceof RangeError ? `The code is nested too deeply to be read (${message})` : message;
+  return { type, message: why, restarts: [], frames: [] };
 }
 
 /** With the line itself and a mark below the place. */
-export function faultCondition(fault: SyntaxFault, source: string, name: string): Condition {
+function faultCondition(fault: SyntaxFault, source: string, name: string): Condition {
   const { line, column } = fault.place;
   const text = `${name}:${line}:${column}`;
   return {

@@ -7,12 +7,13 @@ import { Socket } from "node:net";
 import { workerData, type MessagePort } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
 import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../runtime.ts";
-import { cellName, Conditions, faultCondition } from "./conditions.ts";
+import { cellName, Conditions, unreadable } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
 import type { Cell, Done, Job, ToController, ToMain } from "./messages.ts";
+import { cut, SPARE } from "./printing.ts";
 import { reportOf, syntaxReport, type Report } from "./reports.ts";
 import { rewrite } from "./rewriting.ts";
-import { parse, SyntaxFault } from "./syntax.ts";
+import { parse } from "./syntax.ts";
 import { typeGaps } from "./type-gaps.ts";
 
 interface Running {
@@ -101,9 +102,8 @@ function begin(request: GuestRequest): void {
     try {
       cell = cellOf(code, name);
     } catch (error) {
-      if (!(error instanceof SyntaxFault)) throw error;
       running = { request, cell: undefined, since };
-      return finish(request, { condition: faultCondition(error, code, name), realMs: 0, runMs: 0 });
+      return finish(request, { condition: unreadable(error, code, name), realMs: 0, runMs: 0 });
     }
   }
   running = { request, cell, since };
@@ -116,12 +116,12 @@ function begin(request: GuestRequest): void {
   send(job);
 }
 
-/** Throws a SyntaxFault. */
+/** Throws a SyntaxFault, and what becomes of the parser where code is nested too deeply. */
 function cellOf(code: string, name: string): Cell {
   const parsed = parse(code);
   const { anchors, ...rewritten } = rewrite(parsed);
   conditions.moved(name, anchors, typeGaps(code, parsed.source));
-  return { ...rewritten, name, importsTypeScript: /\.m?ts["'`]/.test(code) };
+  return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 
 interface Ended {
@@ -140,7 +140,9 @@ function finish(request: GuestRequest, ended: Ended): void {
   const { condition } = ended;
   if (condition !== undefined && ended.isInterrupted !== true) lastError = condition;
   const maxOutput = (request["maxOutput"] as number | undefined) ?? 100_000;
-  const value = ended.value === undefined ? undefined : cut(conditions.trimmed(ended.value), maxOutput);
+  // It has been cut already, by a thread in which the user's code may have broken what cuts.
+  const most = maxOutput + 2 * SPARE;
+  const value = ended.value === undefined ? undefined : cut(conditions.trimmed(ended.value), most);
   const result = request.op === "eval" ? evaluation(ended, cell, value) : text(request, ended, value);
   write({ id: request.id, result });
 }
@@ -174,11 +176,6 @@ function conditionText({ type, message, frames }: Condition): string {
 function lastErrorText(): GuestText {
   if (lastError === undefined) return { text: "No error has happened in this session." };
   return { text: conditionText(lastError), data: { ...lastError } };
-}
-
-function cut(printed: string, most: number): string {
-  if (printed.length <= most) return printed;
-  return `${printed.slice(0, most)}... ${printed.length - most} more characters`;
 }
 
 function interrupt({ id, target }: GuestRequest): void {

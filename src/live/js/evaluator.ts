@@ -15,7 +15,9 @@ const cpu = process.cpuUsage.bind(process);
 // oxlint-disable-next-line typescript/unbound-method
 const run = Script.prototype.runInThisContext;
 const { apply } = Reflect;
-const NEVER = new Promise<never>(() => undefined);
+// The user's code may put another in its place.
+const Pledge = Promise;
+const Unread = SyntaxError;
 
 export interface Run {
   readonly id: number;
@@ -109,18 +111,23 @@ async function drive(
 async function whileWanted(awaited: unknown, turn: Run): Promise<unknown> {
   try {
     const value = await awaited;
-    return turn.isOver ? await NEVER : value;
+    return turn.isOver ? await never() : value;
   } catch (error) {
-    if (turn.isOver) await NEVER;
+    if (turn.isOver) await never();
     throw error;
   }
+}
+
+/** A new one each time: one that all wait for would hold all that wait, and what they have. */
+function never(): Promise<never> {
+  return new Pledge<never>(() => undefined);
 }
 
 function imported(module: unknown, name: string, keys: readonly string[]): unknown {
   for (let at = 0; at < keys.length; at += 1) {
     const key = keys[at] as string;
     if (key in (module as object)) continue;
-    throw new SyntaxError(`The requested module '${name}' does not provide an export named '${key}'`);
+    throw new Unread(`The requested module '${name}' does not provide an export named '${key}'`);
   }
   return module;
 }

@@ -4,9 +4,10 @@
 
 import { builtinModules, createRequire } from "node:module";
 import { join } from "node:path";
+import { GLOBAL } from "./kept.ts";
 import type { Declared } from "./rewriting.ts";
 
-const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames } = Object;
+const { create, defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames } = Object;
 const { deleteProperty } = Reflect;
 const cwd = process.cwd.bind(process);
 
@@ -21,19 +22,21 @@ export interface Last {
 export class Globals {
   readonly last: Last = { value: undefined, error: undefined };
   /** What was there before the user. */
-  readonly #first: ReadonlySet<string>;
+  readonly #first: Readonly<Record<string, true>>;
   /** What the user has declared, and where. */
-  readonly #declared = new Map<string, { readonly cell: string; readonly line: number }>();
+  readonly #declared = empty<{ readonly cell: string; readonly line: number }>();
 
   constructor() {
     lazy("require", () => createRequire(join(cwd(), "session.js")));
     const require = createRequire(import.meta.url);
     for (const name of builtinModules) {
-      if (!NO_GLOBALS.test(name) && !(name in globalThis)) lazy(name, () => require(`node:${name}`) as unknown);
+      if (!NO_GLOBALS.test(name) && !(name in GLOBAL)) lazy(name, () => require(`node:${name}`) as unknown);
     }
     accessor("_", () => this.last.value);
     accessor("_error", () => this.last.error);
-    this.#first = new Set(getOwnPropertyNames(globalThis));
+    const first = empty<true>();
+    for (const name of getOwnPropertyNames(GLOBAL)) first[name] = true;
+    this.#first = first;
   }
 
   /**
@@ -44,12 +47,12 @@ export class Globals {
     const made: string[] = [];
     for (let at = 0; at < declared.length; at += 1) {
       const { name, type, line } = declared[at] as Declared;
-      this.#declared.set(name, { cell, line });
+      this.#declared[name] = { cell, line };
       if (type === "function") continue;
-      const known = getOwnPropertyDescriptor(globalThis, name);
+      const known = getOwnPropertyDescriptor(GLOBAL, name);
       if (known?.writable === true || known?.configurable === false) continue;
       if (known === undefined) made[made.length] = name;
-      data(name, known === undefined ? undefined : (globalThis as Record<string, unknown>)[name]);
+      data(name, known === undefined ? undefined : (GLOBAL as Record<string, unknown>)[name]);
     }
     return made;
   }
@@ -59,9 +62,9 @@ export class Globals {
     const gone: string[] = [];
     for (let at = 0; at < made.length; at += 1) {
       const name = made[at] as string;
-      const known = getOwnPropertyDescriptor(globalThis, name);
-      if (known?.configurable === true && known.value === undefined && deleteProperty(globalThis, name)) {
-        this.#declared.delete(name);
+      const known = getOwnPropertyDescriptor(GLOBAL, name);
+      if (known?.configurable === true && known.value === undefined && deleteProperty(GLOBAL, name)) {
+        delete this.#declared[name];
         gone[gone.length] = name;
       }
     }
@@ -69,22 +72,33 @@ export class Globals {
   }
 
   whereIs(name: string): { readonly cell: string; readonly line: number } | undefined {
-    return this.#declared.get(name);
+    return this.#declared[name];
   }
 
   /** Those that the user has made, the first first. */
   names(): string[] {
-    return getOwnPropertyNames(globalThis).filter((name) => !this.#first.has(name) || this.#declared.has(name));
+    const all = getOwnPropertyNames(GLOBAL);
+    const found: string[] = [];
+    for (let at = 0; at < all.length; at += 1) {
+      const name = all[at] as string;
+      if (!(name in this.#first) || name in this.#declared) found[found.length] = name;
+    }
+    return found;
   }
 }
 
+/** By name, without the methods of a map, which the user's code may take away. */
+function empty<T>(): Record<string, T> {
+  return create(null) as Record<string, T>;
+}
+
 function data(name: string, value: unknown): void {
-  defineProperty(globalThis, name, { value, writable: true, enumerable: true, configurable: true });
+  defineProperty(GLOBAL, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** Whoever assigns to it has it for himself. */
 function accessor(name: string, get: () => unknown): void {
-  defineProperty(globalThis, name, {
+  defineProperty(GLOBAL, name, {
     get,
     set: (value: unknown) => data(name, value),
     enumerable: false,
@@ -95,7 +109,7 @@ function accessor(name: string, get: () => unknown): void {
 function lazy(name: string, make: () => unknown): void {
   accessor(name, () => {
     const value = make();
-    defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+    defineProperty(GLOBAL, name, { value, writable: true, enumerable: false, configurable: true });
     return value;
   });
 }

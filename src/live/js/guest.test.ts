@@ -14,6 +14,9 @@ beforeAll(async () => {
   writeFileSync(join(folder, "plain.mjs"), "export const here = import.meta.url; export default 'plain';\n");
   writeFileSync(join(folder, "typed.ts"), "export enum Kind { One = 1 }\nexport const two: number = 2;\n");
   writeFileSync(join(folder, "old.cjs"), "exports.old = __dirname;\n");
+  writeFileSync(join(folder, "bad.mjs"), "let right = 1;\nlet wrong = ;\n");
+  writeFileSync(join(folder, "outer.mjs"), "import './bad.mjs';\n");
+  writeFileSync(join(folder, "bad.cjs"), `"${"x".repeat(1_100)}"; let wrong = ;\n`);
   guest = await JavaScriptGuest.start({ cwd: folder });
 });
 afterAll(async () => {
@@ -90,9 +93,12 @@ describe("an evaluation", () => {
       maxOutput: 1000,
     });
     expect(values.values).toEqual(["{ a: [ 1, 2, ... 1 more item ], b: { c: [Object] } }"]);
-    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values[0]).toMatch(
-      /^'x{9}\.\.\. \d+ more char/,
-    );
+    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values).toEqual([
+      "'xxxxxxxxxx'... 40 more characters",
+    ]);
+    expect((await guest.evaluate("[1234567890]", undefined, printing)).values).toEqual([
+      "[ 12345678... [cut at 10 characters]",
+    ]);
   });
 
   it("imports and requires, relative to its working directory", async () => {
@@ -102,7 +108,9 @@ describe("an evaluation", () => {
     expect(await guest.value("(await import('./plain.mjs')).default")).toBe("'plain'");
     expect(await guest.value("const late = () => import('./plain.mjs'); (await late()).default")).toBe("'plain'");
     expect(await guest.value("require('./old.cjs').old === process.cwd()")).toBe("true");
-    expect(await guest.value("import { Kind, two } from './typed.ts'; Kind.One + two")).toBe("3");
+    expect(await guest.value("import { Kind, two } from './typed.ts?1'; Kind.One + two")).toBe("3");
+    writeFileSync(join(folder, "typed.ts"), "export const two: number = 22;\n");
+    expect(await guest.value("(await import('./typed.ts?2')).two")).toBe("22");
     expect(await guest.evaluate("import { none } from './plain.mjs'")).toMatchObject({
       status: "error",
       condition: { type: "SyntaxError", message: expect.stringContaining("named 'none'") as string },
@@ -191,6 +199,15 @@ describe("an error", () => {
     expect(condition?.message).not.toContain("session.js");
   });
 
+  it.each([
+    ["import './outer.mjs'", /\/bad\.mjs:2:13\)\n {2}let wrong = ;\n {14}\^$/, /^file:.*\/bad\.mjs:2:13$/],
+    ["require('./bad.cjs')", /^Unexpected token ';' \(\/.*\/bad\.cjs:1\)$/, /^\/.*\/bad\.cjs:1$/],
+  ])("of syntax in a file has its place: %s", async (code, message, frame) => {
+    const { condition } = await guest.evaluate(code);
+    expect(condition).toMatchObject({ type: "SyntaxError", message: expect.stringMatching(message) as string });
+    expect(condition?.frames[0]?.text).toMatch(frame);
+  });
+
   it("has the frames of what was awaited", async () => {
     const { condition } = await guest.evaluate(
       "async function f() { await null; throw new Error('later') }\n await f()",
@@ -208,6 +225,7 @@ describe("an error", () => {
     ["none", "ReferenceError", "none is not defined"],
     ["class Mine extends Error {}; throw new Mine('own')", "Mine", "own"],
     ["throw new Error('a', { cause: new TypeError('b') })", "Error", "a\n  [cause] TypeError: b"],
+    ["throw new Error('a', { cause: Object.create(new TypeError('b')) })", "Error", "a\n  [cause] TypeError: b"],
     ["throw Object.defineProperty(new Error(), 'stack', { get() { throw 1 } })", "Error", expect.any(String)],
     ["(function f() { f() })()", "RangeError", "Maximum call stack size exceeded"],
     ["({ [Symbol.for('nodejs.util.inspect.custom')]() { throw new Error('unprintable') } })", "Error", "unprintable"],
@@ -220,6 +238,12 @@ describe("an error", () => {
     ["let a: number = ;", "Unexpected token (line 1, column 17)\n  let a: number = ;\n                  ^"],
   ])("of syntax in %j has its place", async (code, message) => {
     expect(await guest.evaluate(code)).toMatchObject({ status: "error", condition: { type: "SyntaxError", message } });
+  });
+
+  it("of what is nested too deeply is one of the evaluation", async () => {
+    const message = expect.stringContaining("nested too deeply") as string;
+    const deep = await guest.evaluate("[".repeat(20_000) + "]".repeat(20_000));
+    expect(deep).toMatchObject({ status: "error", condition: { type: "RangeError", message } });
   });
 
   it("that only the engine sees has its place too", async () => {

@@ -15,6 +15,9 @@ export const GUIDE: string = `# JavaScript sessions
 - \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
 - \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\`. Relative paths begin at the
   working directory of the session. The built-in modules are there by name: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
+- A file is read once: when it has changed, \`import("./file.ts?2")\` reads it again (each time with something new behind
+  the \`?\`; not the files that it imports itself). For \`require\`: first
+  \`delete require.cache[require.resolve("./file.cjs")]\`.
 - TypeScript: types are taken out and never checked. \`import("./file.ts")\` works too.
 - \`console.log\` and everything else that goes to stdout or stderr is part of the answer.
 

@@ -2,13 +2,13 @@
 
 import { createRequire } from "node:module";
 import type { Globals } from "./globals.ts";
+import { apply, GLOBAL, includes, indexOf, slice, split, startsWith, toLowerCase } from "./kept.ts";
 import { preview, typeName } from "./printing.ts";
 
 const { getOwnPropertyDescriptor, getPrototypeOf } = Object;
 // Kept as it is, to be applied to whatever the user made.
 // oxlint-disable-next-line typescript/unbound-method
 const toSource = Function.prototype.toString;
-const { apply } = Reflect;
 const MOST_VARIABLES = 200;
 
 export interface Variable {
@@ -29,17 +29,24 @@ export function variables(
   globals: Globals,
   params: Readonly<Record<string, unknown>>,
 ): { readonly variables: Variable[]; readonly total: number } {
-  const pattern = typeof params["pattern"] === "string" ? params["pattern"].toLowerCase() : "";
+  const pattern = typeof params["pattern"] === "string" ? toLowerCase(params["pattern"]) : "";
   const max = typeof params["max"] === "number" ? params["max"] : MOST_VARIABLES;
-  const names = globals.names().filter((name) => name.toLowerCase().includes(pattern));
-  const found = names.slice(0, max).map((name) => variable(globals, name));
-  return { variables: found, total: names.length };
+  const names = globals.names();
+  const found: Variable[] = [];
+  let total = 0;
+  for (let at = 0; at < names.length; at += 1) {
+    const name = names[at] as string;
+    if (!includes(toLowerCase(name), pattern)) continue;
+    total += 1;
+    if (total <= max) found[found.length] = variable(globals, name);
+  }
+  return { variables: found, total };
 }
 
 function variable(globals: Globals, name: string): Variable {
   const at = globals.whereIs(name);
   const place = at === undefined ? "" : `${at.cell}:${at.line}`;
-  const known = getOwnPropertyDescriptor(globalThis, name);
+  const known = getOwnPropertyDescriptor(GLOBAL, name);
   if (known === undefined || known.get !== undefined) return { name, type: "accessor", preview: "[Getter]", place };
   const value: unknown = known.value;
   try {
@@ -51,7 +58,7 @@ function variable(globals: Globals, name: string): Variable {
 
 /** `function`, `class`, the type of a primitive, or the constructor of an object. */
 function kind(value: unknown): string {
-  if (typeof value === "function") return text(value).startsWith("class") ? "class" : "function";
+  if (typeof value === "function") return startsWith(text(value), "class") ? "class" : "function";
   return typeof value === "object" ? typeName(value) : typeof value;
 }
 
@@ -60,15 +67,18 @@ function text(value: object): string {
 }
 
 function head(value: object): string {
-  const [line = ""] = text(value).split("\n");
-  return line.length > 80 ? `${line.slice(0, 77)}...` : line;
+  const whole = text(value);
+  const end = indexOf(whole, "\n");
+  const line = end === -1 ? whole : slice(whole, 0, end);
+  return line.length > 80 ? `${slice(line, 0, 77)}...` : line;
 }
 
 /** A string says why there is none. */
 export function source(globals: Globals, path: string): Found | string {
-  const [first = "", ...rest] = path.split(".");
-  let value: unknown = look(globalThis, first);
-  for (const name of rest) value = look(value, name);
+  const names = split(path, ".");
+  const first = names[0] as string;
+  let value: unknown = look(GLOBAL, first);
+  for (let at = 1; at < names.length; at += 1) value = look(value, names[at] as string);
   if (typeof value !== "function") {
     if (value === undefined) return `There is nothing named ${path} in this session; list-variables says what there is`;
     return `${path} is no function or class but ${typeName(value)}: ${preview(value)}`;
@@ -83,7 +93,7 @@ function look(holder: unknown, name: string): unknown {
     const known = getOwnPropertyDescriptor(at, name);
     if (known === undefined) continue;
     if (known.get === undefined) return known.value;
-    return holder === globalThis ? builtin(name) : undefined;
+    return holder === GLOBAL ? builtin(name) : undefined;
   }
   return undefined;
 }
@@ -92,6 +102,6 @@ function builtin(name: string): unknown {
   try {
     return createRequire(import.meta.url)(`node:${name}`) as unknown;
   } catch {
-    return (globalThis as Record<string, unknown>)[name];
+    return (GLOBAL as Record<string, unknown>)[name];
   }
 }

@@ -8,6 +8,7 @@ let guest: JavaScriptGuest;
 beforeAll(async () => {
   guest = await JavaScriptGuest.start();
   await guest.value("const kept = 41; function spin() {\n  for (;;);\n}");
+  await guest.value("function whirl() { console.log('begun'); spin() }");
 });
 afterAll(() => guest.close());
 
@@ -17,6 +18,11 @@ async function begun(): Promise<void> {
 }
 
 const BEGIN = "console.log('begun');";
+
+/** The same code, which says when it runs: at its beginning, or in what is called by `whirl`. */
+function telling(code: string): string {
+  return code.includes("whirl") ? code : BEGIN + code;
+}
 
 describe("an interrupt", () => {
   it.each([
@@ -32,11 +38,11 @@ describe("an interrupt", () => {
       "queueMicrotask(function again() { queueMicrotask(again) }); await new Promise(() => {})",
     ],
     ["a loop of ticks", "(function again() { process.nextTick(again) })(); await new Promise(() => {})"],
-    ["a loop in a timer", "await new Promise(() => setTimeout(spin))"],
+    ["a loop in a timer", "await new Promise(() => setTimeout(whirl))"],
     ["a loop after a timer", "await new Promise((r) => setTimeout(r)); for (;;);"],
-    ["loops in intervals", "setInterval(spin, 1); setInterval(spin, 1); await new Promise(() => {})"],
-    ["a loop in an immediate", "await new Promise(() => setImmediate(spin))"],
-    ["a loop when a file was read", "await new Promise(() => fs.readFile('/etc/passwd', spin))"],
+    ["loops in intervals", "setInterval(whirl, 1); setInterval(whirl, 1); await new Promise(() => {})"],
+    ["a loop in an immediate", "await new Promise(() => setImmediate(whirl))"],
+    ["a loop when a file was read", "await new Promise(() => fs.readFile('/etc/passwd', whirl))"],
     ["a loop of exceptions", "function fall() { try { fall() } finally { fall() } }; fall()"],
     ["a loop while printing", "({ [util.inspect.custom]() { for (;;); } })"],
     ["a loop in an error", "throw new Proxy({}, { get() { for (;;); } })"],
@@ -44,7 +50,7 @@ describe("an interrupt", () => {
     ["waiting", "await new Promise(() => {})"],
     ["waiting for a timer", "await new Promise((r) => setTimeout(r, 60_000))"],
   ])("ends %s and keeps the variables", async (_name, code) => {
-    const stopped = await guest.evaluate(BEGIN + code, begun());
+    const stopped = await guest.evaluate(telling(code), begun());
     expect(stopped).toMatchObject({ status: "interrupted", values: [], condition: { type: "Interrupted" } });
     expect(await guest.value("kept + 1")).toBe("42");
     expect(await guest.value("await new Promise((r) => setTimeout(r, 1, 'timers work'))")).toBe("'timers work'");
@@ -58,6 +64,12 @@ describe("an interrupt", () => {
       "outer (<eval>:1:41)",
       "<eval>:2:2",
     ]);
+  });
+
+  it("says where it was also where it is late to halt", async () => {
+    const native = "require('node:child_process').execFileSync('sleep', ['0.48'])";
+    const { condition } = await guest.evaluate(BEGIN + native, begun());
+    expect(condition?.frames.map(({ text }) => text)).toEqual([expect.stringMatching(/^<eval \d+>:1:\d+$/)]);
   });
 
   it("lets nothing of it go on, and nothing of it be answered later", async () => {
@@ -159,5 +171,20 @@ describe("the process ends", () => {
     busy.guest.child.channel?.end();
     expect(await busy.guest.child.exited).toEqual({ code: null, signal: "SIGKILL" });
     await busy.close();
+  });
+});
+
+describe("names and methods that are the guest's too", () => {
+  it("may be taken, and are at the end", async () => {
+    await guest.value("for (const name of ['map', 'filter', 'slice']) Array.prototype[name] = null");
+    await guest.value("String.prototype.split = String.prototype.includes = Map.prototype.get = null");
+    await guest.value("Array.prototype[Symbol.iterator] = RegExp.prototype.exec = null");
+    await guest.value("let Error = 1, String = 2, SyntaxError = 3, globalThis = 4");
+    expect(await guest.value("let later = 'later'; later")).toBe("'later'");
+    expect((await guest.tool("list-variables", { pattern: "LAT" })).text).toContain("later: string = 'later'");
+    expect((await guest.tool("get-source", { name: "spin" })).text).toContain("\nfunction spin() ");
+    expect((await guest.tool("heap-report")).text).toMatch(/^Heap: /);
+    expect(await guest.evaluate("null.x")).toMatchObject({ condition: { type: "TypeError", frames: [{}] } });
+    expect(await guest.evaluate("throw 1")).toMatchObject({ condition: { type: "Number", message: "1" } });
   });
 });

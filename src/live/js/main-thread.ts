@@ -8,8 +8,10 @@ import type { ToMain } from "./messages.ts";
 
 /** How long an idle thread may take to answer. */
 const ASK_MS = 100;
-/** How long a busy one may take to halt: longer in native code, which cannot be stopped. */
-const HALT_MS = 100;
+/** How long a busy one may take to halt: native code does not, and what is only late must not lose its backtrace. */
+const HALT_MS = 600;
+/** The same of one that was terminated, whose backtrace is known. */
+const HALT_AGAIN_MS = 100;
 /** How long one that was terminated may take to answer, before it is tried again. */
 const STOP_MS = 150;
 const MOST_STOPS = 20;
@@ -46,8 +48,9 @@ export class MainThread {
     if (here !== undefined) return { here };
     const inspector = new Inspector();
     try {
-      const halted = await inspector.halt();
-      return halted === undefined ? {} : { frames: halted.map(frameText) };
+      const sign = await within(Promise.race([inspector.halted(), answer]), HALT_MS);
+      if (sign === undefined) return {};
+      return Array.isArray(sign) ? { frames: sign.map(frameText) } : { here: sign };
     } finally {
       inspector.close();
     }
@@ -62,13 +65,16 @@ export class MainThread {
     let frames: readonly string[] = [];
     try {
       for (let round = 0; round < MOST_STOPS && !isDone(); round += 1) {
-        const halted = await inspector.halt();
-        if (frames.length === 0) frames = (halted ?? []).map(frameText);
-        // One that does not halt may only be late, the first time.
-        if (halted === undefined ? round > 0 : !isListening(halted)) inspector.terminate();
-        else inspector.resume();
-        // What was terminated may have been about to answer.
-        answers.push(this.#ask(abandon));
+        // One that was only late halts as it takes the message, or has answered.
+        const wait = round === 0 ? HALT_MS : HALT_AGAIN_MS;
+        const sign = await within(Promise.race([inspector.halted(), ...answers]), wait);
+        if (sign === undefined || Array.isArray(sign)) {
+          if (frames.length === 0) frames = (sign ?? []).map(frameText);
+          if (sign === undefined || !isListening(sign)) inspector.terminate();
+          else inspector.resume();
+          // What was terminated may have been about to answer.
+          answers.push(this.#ask(abandon));
+        }
         const back = await within(Promise.race(answers), STOP_MS);
         if (back === undefined) continue;
         this.#send({ kind: "heal" });
@@ -101,21 +107,24 @@ interface Halted {
 class Inspector {
   readonly #session = new Session();
   readonly #urls = new Map<string, string>();
+  #paused: ((frames: readonly Debugger.CallFrame[]) => void) | undefined;
 
   constructor() {
     this.#session.connectToMainThread();
     this.#session.on("Debugger.scriptParsed", ({ params }) => this.#urls.set(params.scriptId, params.url));
+    // One for all rounds: one of each would stay where it does not halt.
+    this.#session.on("Debugger.paused", ({ params }) => this.#paused?.(params.callFrames));
   }
 
-  /** The places at which it stands now, the innermost first; undefined where it does not halt. */
-  async halt(): Promise<Halted[] | undefined> {
-    const paused = new Promise<Debugger.CallFrame[]>((resolve) => {
-      this.#session.once("Debugger.paused", ({ params }) => resolve(params.callFrames));
+  /** Resolves where it halts, with the places at which it stands then, the innermost first. */
+  async halted(): Promise<Halted[]> {
+    const paused = new Promise<readonly Debugger.CallFrame[]>((resolve) => {
+      this.#paused = resolve;
     });
     this.#session.post("Debugger.enable");
     this.#session.post("Debugger.pause");
-    const frames = await within(paused, HALT_MS);
-    return frames?.map(({ functionName: name, location }) => ({
+    const frames = await paused;
+    return frames.map(({ functionName: name, location }) => ({
       name,
       url: this.#urls.get(location.scriptId) ?? "",
       line: location.lineNumber + 1,

@@ -3,6 +3,7 @@
 // controller makes of them what the host is told.
 
 import type { Declared } from "./rewriting.ts";
+import type { SyntaxPlace } from "./syntax-place.ts";
 
 /** Code that has been rewritten, ready to be run. */
 export interface Cell {
@@ -44,6 +45,8 @@ export interface Thrown {
   readonly type: string;
   readonly message: string;
   readonly stack: string;
+  /** Where the text that it is about cannot be read. */
+  readonly place?: SyntaxPlace;
   /** It could not even be compiled. */
   readonly isUncompiled?: boolean;
 }

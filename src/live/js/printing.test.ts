@@ -8,6 +8,8 @@ const PRINTING = { printLength: 100, printLevel: 10, maxOutput: 50 };
 it("cuts a value that is longer than what is kept, and says so", () => {
   expect(printed([1, 2], PRINTING)).toBe("[ 1, 2 ]");
   expect(printed(Array.from({ length: 99 }), PRINTING)).toMatch(/^\[\n[^]{48}\.\.\. \[cut at 50 characters\]$/);
+  const faces = printed([`od${"\u{1f600}".repeat(30)}`], PRINTING);
+  expect(faces).toMatch(/^\[\s+'od(?:\u{1f600}){21}\.\.\. \[cut at 50/u);
 });
 
 it("cuts an error's name, message and stack", () => {

@@ -2,7 +2,10 @@
 // getters and `inspect.custom` of the user may be called: whoever calls it must be ready for what they throw.
 
 import { inspect, types } from "node:util";
+import { first } from "../capture.ts";
+import { AnyError, isArray, slice, toText } from "./kept.ts";
 import type { Printing, Thrown } from "./messages.ts";
+import { placeAbove, withPlace } from "./syntax-place.ts";
 
 const { isNativeError } = types;
 
@@ -13,8 +16,8 @@ const MOST_CAUSES = 5;
 const MOST_TYPE = 200;
 const MOST_MESSAGE = 20_000;
 const MOST_STACK = 50_000;
-/** For quotes, and for what Node says of a text that it has cut. */
-const SPARE = 100;
+/** For quotes, and for the words about what was cut, by Node or here. */
+export const SPARE: number = 100;
 
 export function printed(value: unknown, { printLength, printLevel, maxOutput }: Printing): string {
   const text = inspect(value, {
@@ -27,47 +30,39 @@ export function printed(value: unknown, { printLength, printLevel, maxOutput }: 
   return cut(text, typeof value === "string" ? maxOutput + SPARE : maxOutput);
 }
 
-/** The first so many characters, and how many there were. */
+/** The first so many characters, and that these are not all. */
 export function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most)}... [cut at ${most.toLocaleString("en")} characters]`;
+  return text.length <= most ? text : `${first(text, most)}... [cut at ${most.toLocaleString("en")} characters]`;
 }
 
 /** In one short line. */
 export function preview(value: unknown): string {
   const text = inspect(value, { depth: 0, maxArrayLength: 5, maxStringLength: 60, breakLength: Infinity });
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+  return text.length > 80 ? `${slice(text, 0, 77)}...` : text;
+}
+
+/** One that was sent from another thread is no native one. */
+function isError(value: unknown): value is Error {
+  return isNativeError(value) || value instanceof AnyError;
 }
 
 /** Never throws: an error may be made so that it cannot be looked at. */
 export function describe(error: unknown): Thrown {
   try {
-    if (!isNativeError(error) && !(error instanceof Error)) {
+    if (!isError(error)) {
       const message = cut(inspect(error, { depth: 2, maxStringLength: MOST_MESSAGE }), MOST_MESSAGE);
       return { type: cut(typeName(error), MOST_TYPE), message, stack: "" };
     }
-    const stack: unknown = error.stack;
+    const type = cut(typeName(error), MOST_TYPE);
+    const { stack } = (type === "SyntaxError" ? withPlace(error) : error) as { readonly stack?: unknown };
     const said: unknown = error.message;
-    const message = cut(withCauses(error, advised(cut(String(said), MOST_MESSAGE)), 0), MOST_MESSAGE);
-    return { type: cut(typeName(error), MOST_TYPE), message, stack: typeof stack === "string" ? stackOf(stack) : "" };
+    const message = cut(withCauses(error, cut(toText(said), MOST_MESSAGE), 0), MOST_MESSAGE);
+    if (typeof stack !== "string") return { type, message, stack: "" };
+    const place = type === "SyntaxError" ? placeAbove(stack) : undefined;
+    return { type, message, stack: stackOf(stack), ...(place && { place }) };
   } catch {
     return { type: "Error", message: "Something was thrown that cannot be printed", stack: "" };
   }
-}
-
-/** What Node says of modules speaks of files that nobody here has; and not of what helps. */
-function advised(message: string): string {
-  const [, wanted, from] =
-    /^Cannot find package '([^']+)' imported from (\S+)$/.exec(message) ??
-    /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (\S+\/)session\.js$/.exec(message) ??
-    [];
-  if (wanted !== undefined && from !== undefined) {
-    const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
-    return `Cannot find package '${wanted}' from ${from}: ${how}`;
-  }
-  if (message === "Cannot use 'import.meta' outside a module") {
-    return `${message}: what is evaluated is none; import() a file that is one, or use process.cwd()`;
-  }
-  return message.replace(/\nRequire stack:\n- \S+\/session\.js$/, "");
 }
 
 /** The message stands at the head of a stack, and may be longer than all the rest. */
@@ -79,7 +74,7 @@ function stackOf(stack: string): string {
 
 /** Of its constructor, or what there is in the place of one. */
 export function typeName(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
+  if (value === null || value === undefined) return value === null ? "null" : "undefined";
   const maker: unknown = (value as { readonly constructor?: unknown }).constructor;
   const name: unknown = typeof maker === "function" ? maker.name : undefined;
   return typeof name === "string" && name !== "" ? name : typeof value;
@@ -88,11 +83,14 @@ export function typeName(value: unknown): string {
 function withCauses(error: Error & { readonly errors?: unknown }, message: string, depth: number): string {
   let text = message;
   const { cause, errors } = error;
-  const below = Array.isArray(errors) ? (errors as unknown[]).slice(0, MOST_CAUSES) : [];
-  if (cause !== undefined) below.unshift(cause);
-  for (const one of depth < MOST_CAUSES ? below : []) {
-    const what = isNativeError(one) ? `${typeName(one)}: ${withCauses(one, one.message, depth + 1)}` : inspect(one);
-    text += `\n  [cause] ${what}`;
-  }
+  if (depth === MOST_CAUSES) return text;
+  if (cause !== undefined) text += causeText(cause, depth);
+  const below: readonly unknown[] = isArray(errors) ? errors : [];
+  for (let at = 0; at < below.length && at < MOST_CAUSES; at += 1) text += causeText(below[at], depth);
   return text;
+}
+
+function causeText(cause: unknown, depth: number): string {
+  if (!isError(cause)) return `\n  [cause] ${inspect(cause)}`;
+  return `\n  [cause] ${typeName(cause)}: ${withCauses(cause, cause.message, depth + 1)}`;
 }

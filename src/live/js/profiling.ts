@@ -12,6 +12,8 @@ const HEAP_INTERVAL = 16 * 1024;
 
 const memory = process.memoryUsage.bind(process);
 let session: Session | undefined;
+/** Something was begun, and has not been ended. */
+let isMeasuring = false;
 
 /** In this thread every answer is there when `post` returns. */
 function post(method: string, params: object = {}): unknown {
@@ -29,7 +31,7 @@ function post(method: string, params: object = {}): unknown {
 
 export interface HeapFound {
   readonly heap: ReturnType<typeof getHeapStatistics>;
-  readonly spaces: readonly { readonly name: string; readonly used: number }[];
+  readonly spaces: ReturnType<typeof getHeapSpaceStatistics>;
   readonly memory: NodeJS.MemoryUsage;
   /** Bytes that code has left behind, and who allocated them. */
   readonly grown?: number;
@@ -38,13 +40,25 @@ export interface HeapFound {
 
 /** Begins to measure; what it returns ends that, and says what was found. */
 export function measured(op: string, params: Readonly<Record<string, unknown>>, hasCode: boolean): () => unknown {
-  return op === "profile-code" ? time(params) : heap(params, hasCode);
+  isMeasuring = op === "profile-code" || hasCode;
+  const found = op === "profile-code" ? time(params) : heap(params, hasCode);
+  return () => {
+    const what = found();
+    isMeasuring = false;
+    return what;
+  };
+}
+
+/** Ends what was begun and abandoned: it would take time and memory for as long as the process lives. */
+export function unmeasured(): void {
+  if (!isMeasuring) return;
+  post("Profiler.disable");
+  post("HeapProfiler.stopSampling");
+  isMeasuring = false;
 }
 
 function time(params: Readonly<Record<string, unknown>>): () => unknown {
   const interval = typeof params["interval"] === "number" ? params["interval"] : 500;
-  // One that was interrupted has left its own behind.
-  post("Profiler.disable");
   post("Profiler.enable");
   post("Profiler.setSamplingInterval", { interval });
   post("Profiler.start");
@@ -59,12 +73,10 @@ function heap(params: Readonly<Record<string, unknown>>, hasCode: boolean): () =
   const collects = hasCode || params["gc"] === true;
   if (collects) post("HeapProfiler.collectGarbage");
   const before = getHeapStatistics().used_heap_size;
-  if (hasCode) post("HeapProfiler.stopSampling");
   if (hasCode) post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL });
   return () => {
     const after = hasCode ? grown(before) : {};
-    const spaces = getHeapSpaceStatistics().map(({ space_name: name, space_used_size: used }) => ({ name, used }));
-    return { heap: getHeapStatistics(), spaces, memory: memory(), ...after };
+    return { heap: getHeapStatistics(), spaces: getHeapSpaceStatistics(), memory: memory(), ...after };
   };
 }
 

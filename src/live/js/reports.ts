@@ -6,7 +6,7 @@ import type { Found, Variable } from "./inspection.ts";
 import type { HeapFound } from "./profiling.ts";
 import { rewrite } from "./rewriting.ts";
 import { parse, SyntaxFault } from "./syntax.ts";
-import { faultCondition } from "./conditions.ts";
+import { unreadable } from "./conditions.ts";
 
 export interface Report {
   readonly value?: string;
@@ -56,8 +56,8 @@ export function syntaxReport(code: string): GuestText {
     ].join("\n");
     return { text, data: { valid: true, language, declared: declared.map(({ name, type }) => ({ name, type })) } };
   } catch (error) {
-    if (!(error instanceof SyntaxFault)) throw error;
-    const { message } = faultCondition(error, code, "");
+    const { message } = unreadable(error, code, "");
+    if (!(error instanceof SyntaxFault)) return { text: message, isError: true };
     return { text: `The syntax is wrong: ${message}`, data: { valid: false, message: error.message, ...error.place } };
   }
 }
@@ -111,8 +111,8 @@ function heapReport({ value }: Report, found: HeapFound, isOwn: (url: string) =>
     `Heap: ${bytes(heap.used_heap_size)} used of ${bytes(heap.heap_size_limit)} allowed`,
     `Process: ${bytes(memory.rss)} resident, ${bytes(memory.external)} external, ${bytes(memory.arrayBuffers)} in buffers`,
     `Spaces: ${spaces
-      .filter(({ used }) => used > 0)
-      .map(({ name, used }) => `${name.replace(/_space$/, "")} ${bytes(used)}`)
+      .filter(({ space_used_size: used }) => used > 0)
+      .map(({ space_name: name, space_used_size: used }) => `${name.replace(/_space$/, "")} ${bytes(used)}`)
       .join(", ")}`,
   ];
   const { head } = (profile ?? {}) as { readonly head?: HeapNode };

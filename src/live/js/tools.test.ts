@@ -53,7 +53,7 @@ describe("get-source", () => {
   });
 
   it("of a module of Node", async () => {
-    expect((await guest.tool("get-source", { name: "os.homedir" })).text).not.toBe("");
+    expect(await guest.tool("get-source", { name: "os.homedir" })).not.toHaveProperty("isError");
     expect((await guest.tool("get-source", { name: "path.join" })).text).toContain("args");
   });
 
@@ -122,6 +122,11 @@ describe("check-syntax", () => {
     ["let a = ;", "The syntax is wrong: Unexpected token (line 1, column 9)\n  let a = ;\n          ^"],
   ])("of %j", async (code, text) => {
     expect(await guest.tool("check-syntax", { code })).toMatchObject({ text });
+  });
+
+  it("of what is nested too deeply", async () => {
+    const text = expect.stringContaining("nested too deeply") as string;
+    expect(await guest.tool("check-syntax", { code: "[".repeat(20_000) })).toMatchObject({ text, isError: true });
   });
 });
 

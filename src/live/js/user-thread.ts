@@ -9,9 +9,11 @@ import { Evaluator, type Run } from "./evaluator.ts";
 import { Globals } from "./globals.ts";
 import { source, variables } from "./inspection.ts";
 import type { Job, ToController, ToMain } from "./messages.ts";
+import { startsWith, toText } from "./kept.ts";
 import { printAtOnce } from "./output.ts";
 import { cut } from "./printing.ts";
-import { measured } from "./profiling.ts";
+import { measured, unmeasured } from "./profiling.ts";
+import { withPlace } from "./syntax-place.ts";
 
 const resources = process.getActiveResourcesInfo.bind(process);
 const listeners = process.listenerCount.bind(process);
@@ -62,7 +64,10 @@ export class UserThread {
           this.#current.isOver = true;
           this.#current = undefined;
         }
-        return this.#say({ kind: "here", token: message.token, resources: resources() });
+        this.#say({ kind: "here", token: message.token, resources: resources() });
+        // Behind the answer: whoever waits for it terminates what is late, and then this is left to the next job.
+        if (message.abandon !== undefined) unmeasured();
+        return;
       case "heal":
         return later(() => {
           throw HEALING;
@@ -93,6 +98,7 @@ export class UserThread {
 
   #perform(job: Job, turn: Run, done: (found: object) => void): void {
     const { cell, op, params } = job;
+    unmeasured();
     const isMeasured = op === "profile-code" || op === "heap-report";
     const measure = isMeasured ? measured(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
@@ -100,14 +106,14 @@ export class UserThread {
       return;
     }
     if (op === "list-variables") done({ found: variables(this.#globals, params) });
-    else if (op === "get-source") done({ found: source(this.#globals, String(params["name"])) });
+    else if (op === "get-source") done({ found: source(this.#globals, toText(params["name"])) });
     else done({ found: measure?.() });
   }
 }
 
 function text(error: unknown): string {
   try {
-    return cut(inspect(error, { maxStringLength: MOST_TOLD }), MOST_TOLD);
+    return cut(inspect(withPlace(error), { maxStringLength: MOST_TOLD }), MOST_TOLD);
   } catch {
     return "something that cannot be printed";
   }
@@ -116,6 +122,6 @@ function text(error: unknown): string {
 /** That how modules are found is an experiment of Node is no news for the user. */
 function hushLoader(): void {
   process.emitWarning = (...args: unknown[]): void => {
-    if (!String(args[0]).startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
+    if (!startsWith(toText(args[0]), "vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
 }
