@@ -37,6 +37,18 @@ it.each([
   expect(issues.map(({ message, path = [] }) => [...path.map(String), message].join(" "))).toEqual(expected);
 });
 
+it("says so of few, and in few words, where very many are wrong or very long", async () => {
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`name-${index}`, 1]));
+  const { issues = [] } = await input["~standard"].validate({ ["x".repeat(1_000_000)]: 1, ...many });
+  expect(issues).toHaveLength(20);
+  expect(JSON.stringify(issues).length).toBeLessThan(10_000);
+});
+
+it("is nothing where a tool has none", async () => {
+  const { issues = [] } = await checked({}).input["~standard"].validate({ session: "main" });
+  expect(issues.map(({ message }) => message)).toEqual(["is no argument of this tool; it has none"]);
+});
+
 it("is written for guests without hyphens", () => {
   expect(camel("max-samples")).toBe("maxSamples");
 });

@@ -17,6 +17,10 @@ export interface Checked {
 /** Characters of a text: what is longer would hold up everybody while it is written for the guest. */
 const MOST_TEXT = 5_000_000;
 
+/** Faults of one call that are told, and characters of a name in them. */
+const MOST_ISSUES = 20;
+const MOST_NAME = 100;
+
 const KINDS: Readonly<Record<Argument["type"], { readonly name: string; readonly is: (value: unknown) => boolean }>> = {
   string: { name: "a string", is: (value) => typeof value === "string" },
   integer: { name: "a whole number", is: (value) => Number.isSafeInteger(value) },
@@ -57,9 +61,10 @@ function validated(args: Arguments, required: readonly string[], value: unknown)
     .filter((name) => value[name] === undefined)
     .map((name) => ({ message: "is required", path: [name] }));
   for (const name of Object.keys(value)) {
+    if (issues.length >= MOST_ISSUES) break;
     const argument = Object.hasOwn(args, name) ? args[name] : undefined;
     const problem = argument === undefined ? unknown(name, args) : problemOf(argument, value[name]);
-    if (problem !== undefined) issues.push({ message: problem, path: [name] });
+    if (problem !== undefined) issues.push({ message: problem, path: [name.slice(0, MOST_NAME)] });
   }
   return issues.length === 0 ? { value } : { issues };
 }
@@ -77,8 +82,10 @@ function problemOf({ type, choices, least }: Argument, value: unknown): string |
 }
 
 function unknown(name: string, args: Arguments): string {
-  const [near] = nearest(name, Object.keys(args));
-  const hint = near === undefined ? `there are ${Object.keys(args).join(", ")}` : `did you mean ${near}?`;
+  const known = Object.keys(args);
+  if (known.length === 0) return "is no argument of this tool; it has none";
+  const [near] = nearest(name, known);
+  const hint = near === undefined ? `there are ${known.join(", ")}` : `did you mean ${near}?`;
   return `is no argument of this tool; ${hint}`;
 }
 

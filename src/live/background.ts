@@ -1,11 +1,12 @@
-// What a process prints while nothing runs in it: the last of it is kept for the next evaluation, and who prints
-// without end waits until then.
+// What a process prints while no evaluation runs in it: the last of it is kept for the next one, and who prints without
+// end waits until something is asked of the process.
 
-import type { Guest } from "./guest.ts";
+import { last } from "./capture.ts";
+import type { Guest, Hear } from "./guest.ts";
 
 /** Of what is printed while nothing runs, the last so many characters are kept. */
 const MOST_BACKGROUND = 4_000;
-/** Of such, so many characters are read until the next evaluation; then the process waits. */
+/** Of such, so many characters are read until something is asked; then the process waits. */
 const MOST_UNASKED = 1_000_000;
 
 export class Background {
@@ -14,19 +15,27 @@ export class Background {
 
   /** From now on it is heard here. */
   listen(guest: Guest): void {
-    guest.hearRaw = (text) => {
-      this.#text = (this.#text + text).slice(-MOST_BACKGROUND);
-      this.#length += text.length;
+    guest.hearRaw = (text, stream) => {
+      this.keep(text, stream);
       if (this.#length > MOST_UNASKED) guest.silence(true);
     };
   }
 
-  /** What there was; the process may go on. */
-  take(guest: Guest): string {
-    const text = this.#text;
+  readonly keep: Hear = (text) => {
+    this.#text = last(this.#text + text, MOST_BACKGROUND);
+    this.#length += text.length;
+  };
+
+  /** The process may go on. */
+  release(guest: Guest): void {
     if (this.#length > MOST_UNASKED) guest.silence(false);
-    this.#text = "";
     this.#length = 0;
+  }
+
+  /** What there was. */
+  take(): string {
+    const text = this.#text;
+    this.#text = "";
     return text;
   }
 }

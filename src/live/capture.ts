@@ -32,7 +32,7 @@ export class Capture {
 
   readonly hear: Hear = (text, stream) => {
     const room = this.#most - this.#totals[stream];
-    if (room > 0) this.#kept[stream] += cut(text, room);
+    if (room > 0) this.#kept[stream] += first(text, room);
     this.#totals[stream] += text.length;
     if (this.#tell !== undefined) this.#pass(text);
     this.#also?.(text, stream);
@@ -50,7 +50,7 @@ export class Capture {
   }
 
   #pass(text: string): void {
-    this.#untold = (this.#untold + text).slice(-MOST_TOLD);
+    this.#untold = last(this.#untold + text, MOST_TOLD);
     if (this.#pace !== undefined) return;
     this.#flush();
     const next = (): void => {
@@ -69,9 +69,17 @@ export class Capture {
   }
 }
 
-/** The first so many characters, without half of one. */
-function cut(text: string, most: number): string {
+/** The first so many characters, without half of one: many who read JSON refuse a whole answer that has one in it. */
+export function first(text: string, most: number): string {
   if (text.length <= most) return text;
-  const last = text.charCodeAt(most - 1);
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+  const code = text.charCodeAt(most - 1);
+  return text.slice(0, code >= 0xd800 && code < 0xdc00 ? most - 1 : most);
+}
+
+/** The same of the last. */
+export function last(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const at = text.length - most;
+  const code = text.charCodeAt(at);
+  return text.slice(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
 }

@@ -4,7 +4,7 @@
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import { checked, type Given } from "./arguments.ts";
-import type { Limits } from "./runtime.ts";
+import { BOUNDS, type Limits } from "./runtime.ts";
 import { nameOf, ownerOf, SESSION, sessionOf } from "./session-argument.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -18,13 +18,9 @@ const LIMITS: Arguments = {
   memory: { type: "integer", description: "Megabytes of heap; holds from the next reset on" },
 };
 
-/** What a caller may set them to. */
-const BOUNDS: Readonly<Record<keyof Limits, readonly [least: number, most: number]>> = {
-  timeoutMs: [0, 24 * 3_600_000],
-  outputChars: [1, 10_000_000],
-  printLength: [1, 100_000],
-  printDepth: [1, 1_000],
-  memoryMb: [64, 16_384],
+/** A model that gives `session` to every tool is not to be refused for it. */
+const ALL: Arguments = {
+  session: { type: "string", description: "Passed over: this is about all sessions" },
 };
 
 const NAMES: readonly (readonly [string, keyof Limits, number])[] = [
@@ -36,16 +32,16 @@ const NAMES: readonly (readonly [string, keyof Limits, number])[] = [
 ];
 
 export function registerCommon(server: Server, { guide, title }: Language, sessions: Sessions): void {
-  const none = checked({});
+  const all = checked(ALL);
   const one = checked(SESSION);
   server.tool(
     "get-usage-guide",
-    { title: "Usage guide", description: `How to work with these ${title} sessions; read it first`, ...none, ...READS },
+    { title: "Usage guide", description: `How to work with these ${title} sessions; read it first`, ...all, ...READS },
     () => guide,
   );
   server.tool(
     "list-sessions",
-    { title: "List sessions", description: "The sessions there are, and what each does now", ...none, ...READS },
+    { title: "List sessions", description: "The sessions there are, and what each does now", ...all, ...READS },
     (_args: Given, context: ToolContext) => listText(sessions.list(ownerOf(context))),
   );
   server.tool(
@@ -104,7 +100,7 @@ export function registerCommon(server: Server, { guide, title }: Language, sessi
     (args: Given, context: ToolContext) => {
       const session = sessionOf(sessions, args, context);
       session.limits = changed(session.limits, args);
-      return limitsText(session.limits);
+      return limitsText(session);
     },
   );
 }
@@ -124,7 +120,9 @@ function changed(limits: Limits, args: Given): Limits {
   return next;
 }
 
-function limitsText({ timeoutMs, outputChars, printLength, printDepth, memoryMb }: Limits): string {
+function limitsText({ limits, memoryMb: has, state }: Session): string {
+  const { timeoutMs, outputChars, printLength, printDepth, memoryMb } = limits;
+  const until = state === "asleep" || has === memoryMb ? "" : ` from the next reset on; ${has} MB until then`;
   const timeout = timeoutMs === 0 ? "disabled seconds (WARNING: no timeout)" : `${timeoutMs / 1000} seconds`;
   return [
     "Current limits:",
@@ -132,7 +130,7 @@ function limitsText({ timeoutMs, outputChars, printLength, printDepth, memoryMb 
     `  max-output: ${outputChars} characters`,
     `  print-length: ${printLength} elements`,
     `  print-depth: ${printDepth} levels`,
-    `  memory: ${memoryMb} MB`,
+    `  memory: ${memoryMb} MB${until}`,
   ].join("\n");
 }
 

@@ -137,9 +137,7 @@ export interface Shown {
 /** As the model reads it. */
 export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }: Shown): string {
   const { status, values, warnings, condition, timing } = evaluation;
-  const parts: string[] = [];
-  if (evaluation.notice !== undefined) parts.push(`[Notice] ${evaluation.notice}`);
-  if (evaluation.background !== undefined) parts.push(`[background] ${trimmed(evaluation.background)}`);
+  const parts = before(evaluation.notice, evaluation.background);
   if (evaluation.stdout !== "") parts.push(printed(evaluation.stdout, evaluation.truncated.stdout));
   if (evaluation.stderr !== "") parts.push(`[stderr] ${printed(evaluation.stderr, evaluation.truncated.stderr)}`);
   // One for each use of a name in an expansion: saying it once is enough.
@@ -155,14 +153,25 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
   return parts.filter((part) => part !== "").join("\n");
 }
 
+/** What another tool says, or a guest that refused, behind what is said before. */
+export function answerText(ran: Ran, said: string): string {
+  return [...before(noticeOf(ran), ran.background), said].join("\n");
+}
+
 /** Of another tool, which was stopped or lost. */
 export function stopText(ran: Ran): string {
   const { end, step = "interrupt", timeoutMs } = ran;
-  const notice = noticeOf(ran);
-  const said = notice === "" ? [] : [`[Notice] ${notice}`];
-  if (end === "timeout") return [...said, timeoutText(timeoutMs, { step })].join("\n");
-  if (end === "lost") return [...said, "[LOST] The call ended with the session's process."].join("\n");
-  return [...said, `[INTERRUPTED] ${STEPS[step]}`].join("\n");
+  if (end === "timeout") return answerText(ran, timeoutText(timeoutMs, { step }));
+  if (end === "lost") return answerText(ran, "[LOST] The call ended with the session's process.");
+  return answerText(ran, `[INTERRUPTED] ${STEPS[step]}`);
+}
+
+/** It is said once, so whoever comes first is told, whatever becomes of the call. */
+function before(notice = "", background = ""): string[] {
+  const parts: string[] = [];
+  if (notice !== "") parts.push(`[Notice] ${notice}`);
+  if (background !== "") parts.push(`[background] ${trimmed(background)}`);
+  return parts;
 }
 
 function printed(output: string, total: number | false): string {

@@ -7,7 +7,9 @@ import { LinkError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import { within } from "../core/promises.ts";
 import { startChild, type Child } from "../process/child.ts";
+import { isObject } from "../protocol/check.ts";
 import { frame, FrameReader } from "./frames.ts";
+import { Patience, understood } from "./hearing.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
@@ -27,9 +29,6 @@ const FAREWELL_MS = 300;
  */
 const LEAST_FRAME_BYTES = 1024 * 1024;
 const FRAME_BYTES = 16;
-/** Messages that are an answer to nothing, of one process. */
-const MOST_STRANGERS = 1_000;
-
 interface Asked {
   readonly hear: Hear | undefined;
   /** Whether what it printed must have been read before its answer is given. */
@@ -54,7 +53,7 @@ export class Guest {
   readonly #asked = new Map<number, Asked>();
   #nextId = 1;
   #gone: string | undefined;
-  #strangers = 0;
+  readonly #patience = new Patience();
   #markReady: (() => void) | undefined;
 
   private constructor(runtime: Runtime, child: Child) {
@@ -164,42 +163,41 @@ export class Guest {
     });
     params["id"] = id;
     params["op"] = op;
+    this.#patience.asked(this.outputChars);
     this.child.channel?.write(frame(this.#runtime.encode(params as Filled & GuestRequest)));
     return { id, reply };
   }
 
   #take(text: string): void {
-    const message = JSON.parse(text) as Reply;
-    const { id, event } = message;
-    if (typeof id === "number") this.#answer(id, message);
-    else if (event === "ready") {
-      const { version } = message;
-      if (typeof version === "string") this.version = version;
-      this.#markReady?.();
-    } else if (event === "background") this.hearRaw(String(message["text"]), "stderr");
-    else this.#stranger();
-  }
-
-  /** Guests say nothing else: it was written by what they run, and somebody has to read all of it. */
-  #stranger(): void {
-    this.#strangers += 1;
-    if (this.#strangers > MOST_STRANGERS) throw new Error("it says too much that means nothing");
-  }
-
-  #answer(id: number, { output, stream, result, error }: Reply): void {
-    const asked = this.#asked.get(id);
-    if (asked === undefined) {
-      this.#stranger();
+    const message = understood(text);
+    const { id, event, output } = message;
+    const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
+    if (asked !== undefined && output === undefined) {
+      this.#asked.delete(id as number);
+      this.#answer(asked, message);
       return;
     }
-    if (typeof output === "string") {
-      asked.hear?.(output, stream === "stderr" ? "stderr" : "stdout");
-      return;
+    this.#patience.heard(text.length);
+    if (asked !== undefined) this.#output(asked, message);
+    else if (event === "background") this.hearStderr(String(message["text"]));
+    else if (event === "ready" && this.#markReady !== undefined) {
+      this.version = String(message["version"]);
+      this.#markReady();
+      this.#markReady = undefined;
     }
-    this.#asked.delete(id);
+  }
+
+  #output({ hear }: Asked, { output, stream }: Reply): void {
+    if (typeof output !== "string") return;
+    // Some of what a runtime says of itself, it says on the stream of what runs.
+    const text = stream === "stderr" ? this.#withoutNoise(output) : output;
+    if (text !== "") hear?.(text, stream === "stderr" ? "stderr" : "stdout");
+  }
+
+  #answer(asked: Asked, { result, error }: Reply): void {
     const settle = (): void => {
       if (typeof error === "string") asked.reject(new Error(error));
-      else asked.resolve((result ?? {}) as Reply);
+      else asked.resolve(isObject(result) ? result : {});
     };
     // What was written to fd 1 and 2 before the answer can be read when the answer can: it is, in this very turn.
     if (asked.isPlain) setImmediate(settle);
@@ -207,8 +205,12 @@ export class Guest {
   }
 
   private hearStderr(text: string): void {
+    this.#raw(this.#withoutNoise(text), "stderr");
+  }
+
+  #withoutNoise(text: string): string {
     const { noise } = this.#runtime;
-    this.#raw(noise === undefined ? text : text.replaceAll(noise, ""), "stderr");
+    return noise === undefined ? text : text.replaceAll(noise, "");
   }
 
   #raw(text: string, stream: OutputStream): void {

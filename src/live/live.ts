@@ -8,13 +8,13 @@ import { MadeResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { camel, checked, type Given } from "./arguments.ts";
 import { registerCommon } from "./common-tools.ts";
-import { evaluationOf, evaluationText, EVALUATION_SCHEMA, stopText } from "./evaluation.ts";
+import { answerText, evaluationOf, evaluationText, EVALUATION_SCHEMA, stopText } from "./evaluation.ts";
 import type { Filled } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestText, type Limits } from "./runtime.ts";
 import { SESSION, sessionOf } from "./session-argument.ts";
 import type { Ran } from "./ran.ts";
 import type { Session } from "./session.ts";
-import { Sessions } from "./sessions.ts";
+import { closed, Sessions } from "./sessions.ts";
 import type { Arguments, GuestTool, Language } from "./tool.ts";
 
 export interface LiveOptions {
@@ -28,7 +28,7 @@ export interface LiveOptions {
   readonly idle?: number;
 }
 
-/** A server that evaluates code. Closing it ends all its processes. */
+/** A server that evaluates code. Closing it ends all its processes, and it is of no use after that. */
 export interface Live extends Server {
   readonly [LIVE]: true;
 }
@@ -46,9 +46,10 @@ const TIMEOUT: Arguments = {
 
 export function liveServer(language: Language, options: LiveOptions): Live {
   const { runtime, title, instructions } = language;
+  const said = Object.entries(options.limits ?? {}).filter(([, value]) => value !== undefined);
   const sessions = new Sessions({
     runtime,
-    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    limits: { ...DEFAULT_LIMITS, ...Object.fromEntries(said) },
     most: options.sessions ?? MOST_SESSIONS,
     idleMs: options.idle ?? IDLE_MS,
   });
@@ -62,17 +63,30 @@ export function liveServer(language: Language, options: LiveOptions): Live {
   registerEvaluate(server, language.evaluate, sessions);
   for (const tool of language.tools) registerTool(server, tool, sessions);
   registerCommon(server, language, sessions);
-  const closeServer = server.close.bind(server);
-  const live: Live = Object.defineProperties(server, {
-    [LIVE]: { value: true },
-    close: {
-      value: async (): Promise<void> => {
-        await Promise.all([closeServer(), sessions.close()]);
-        await runtime.close?.();
-      },
-    },
-  }) as Live;
-  return live;
+  return closing(server, async () => {
+    await Promise.all([server.close(), sessions.close()]);
+    await runtime.close?.();
+  });
+}
+
+/** The server, until it is closed: what came later would start processes that nobody ends. */
+function closing(server: Server, close: () => Promise<void>): Live {
+  let isClosed = false;
+  const live = ((request, context) =>
+    // Whoever waits for a task is still told what became of it.
+    isClosed && !request.method.startsWith("tasks/") ? Promise.reject(closed()) : server(request, context)) as Live;
+  const own = Object.entries(server).map(([name, method]: [string, (...args: unknown[]) => unknown]) => {
+    const value = (...args: unknown[]): unknown => {
+      const answer = method(...args);
+      return answer === server ? live : answer;
+    };
+    return [name, { value }] as const;
+  });
+  const end = async (): Promise<void> => {
+    isClosed = true;
+    await close();
+  };
+  return Object.defineProperties(live, { ...Object.fromEntries(own), [LIVE]: { value: true }, close: { value: end } });
 }
 
 function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {
@@ -81,7 +95,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
     const begun = performance.now();
     const session = sessionOf(sessions, args, context);
     const ran = await run(session, "eval", args, context);
-    if (ran.end === "refused") return { content: [{ type: "text", text: String(ran.why) }], isError: true };
+    if (ran.end === "refused") return failed(answerText(ran, String(ran.why)));
     const evaluation = evaluationOf(session.name, ran, performance.now() - begun);
     const text = evaluationText(evaluation, { withTiming: args["capture-time"] === true, timeoutMs: ran.timeoutMs });
     const isError = evaluation.status !== "ok";
@@ -158,15 +172,18 @@ function run(session: Session, op: string, args: Given, context: ToolContext): P
 }
 
 function ranAnswer(ran: Ran): ToolAnswer {
-  if (ran.end === "answered") return textAnswer(ran.reply, ran);
-  const text = ran.end === "refused" ? String(ran.why) : stopText(ran);
+  const { text = "" } = ran.reply as Partial<GuestText>;
+  if (ran.end === "answered") return textAnswer({ ...ran.reply, text: answerText(ran, text) });
+  return failed(ran.end === "refused" ? answerText(ran, String(ran.why)) : stopText(ran));
+}
+
+function failed(text: string): ToolAnswer {
   return { content: [{ type: "text", text }], isError: true };
 }
 
-function textAnswer(said: Partial<GuestText>, ran?: Ran): ToolAnswer {
-  const notice = ran?.notice === undefined ? "" : `[Notice] ${ran.notice}\n`;
+function textAnswer(said: Partial<GuestText>): ToolAnswer {
   return {
-    content: [{ type: "text", text: notice + (said.text ?? "") }],
+    content: [{ type: "text", text: said.text ?? "" }],
     ...(said.data === undefined ? undefined : { structuredContent: said.data }),
     isError: said.isError === true,
   };

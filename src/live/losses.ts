@@ -43,7 +43,12 @@ export class Losses {
     );
   }
 
-  /** What has not been said yet; undefined where all has. */
+  /** What no evaluation has said yet; undefined where all was said. */
+  get untold(): string | undefined {
+    return this.#untold;
+  }
+
+  /** The same, to be said now. */
   take(): string | undefined {
     const untold = this.#untold;
     this.#untold = undefined;
@@ -55,4 +60,10 @@ export class Losses {
     this.#names.clear();
     this.#untold = undefined;
   }
+}
+
+/** Why a process ended: who runs out of memory says so on stderr on its way out, in many words. */
+export function ending(how: string, stderr: string, memoryMb: number, ended = "ended"): string {
+  if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${ended} (${how})`;
+  return `its memory was full (it may take ${memoryMb} MB; configure-limits sets that for the time after a reset)`;
 }

@@ -92,6 +92,20 @@ describe("one evaluation", () => {
     expect(started).toEqual([process.execPath]);
   });
 
+  it("tells nothing of what its runtime says of itself, whether or not it is told what is started", async () => {
+    const { runtime, abort } = new Stage();
+    const noisy: Runtime = { ...runtime, noise: /^INFO: .*\n/gm };
+    const code = `print("INFO: a page\\n", "stderr"); print("INFO: mine\\n", "stdout");
+      process.stderr.write("INFO: a page\\nmine\\n", () => done("ok"))`;
+    for (const more of [{}, { onStart: () => undefined }]) {
+      const heard: string[] = [];
+      const hear = (text: string): unknown => heard.push(text);
+      const { stdout, stderr } = await evaluateOnce(noisy, code, { signal: abort.signal, hear, ...more });
+      expect({ stdout, stderr }).toEqual({ stdout: "INFO: mine\n", stderr: "mine\n" });
+      expect(heard.toSorted()).toEqual(["INFO: mine\n", "mine\n"]);
+    }
+  });
+
   it("that is refused says why", async () => {
     const stage = new Stage();
     await expect(stage.run("refuse")).rejects.toThrow("not today");

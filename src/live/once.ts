@@ -44,6 +44,7 @@ function watched(runtime: Runtime, onStart: (command: GuestCommand) => void): Ru
   return {
     language: runtime.language,
     ladder: runtime.ladder,
+    ...(runtime.noise && { noise: runtime.noise }),
     async start(limits) {
       const command = await runtime.start(limits);
       onStart(command);

@@ -1,7 +1,7 @@
 // What is wanted of a run in a session, and what became of it: the two sides between whoever calls and the session.
 
 import type { Context } from "../core/context.ts";
-import type { Capture } from "./capture.ts";
+import { Capture } from "./capture.ts";
 import type { Hear, Reply } from "./guest.ts";
 import type { Step } from "./ladder.ts";
 
@@ -33,4 +33,10 @@ export interface Ran {
   readonly background: string;
   readonly timeoutMs: number;
   readonly capture: Capture;
+}
+
+/** Of what was stopped before its process was there. */
+export function unbegun(timeoutMs: number): Ran {
+  const common = { why: undefined, notice: undefined, background: "", timeoutMs, capture: new Capture(0) };
+  return { ...common, end: "stopped", reply: {}, step: "interrupt", state: "kept" };
 }

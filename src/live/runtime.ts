@@ -23,6 +23,15 @@ export const DEFAULT_LIMITS: Limits = {
   printDepth: 10,
 };
 
+/** What they may be set to. */
+export const BOUNDS: Readonly<Record<keyof Limits, readonly [least: number, most: number]>> = {
+  timeoutMs: [0, 24 * 3_600_000],
+  memoryMb: [64, 16_384],
+  outputChars: [1, 1_000_000],
+  printLength: [1, 100_000],
+  printDepth: [1, 1_000],
+};
+
 export interface GuestCommand {
   readonly command: string;
   readonly args: readonly string[];

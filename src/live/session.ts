@@ -8,10 +8,11 @@ import { Background } from "./background.ts";
 import { Capture } from "./capture.ts";
 import { Deadline } from "./deadline.ts";
 import { Guest, GuestGone, type Filled, type Reply } from "./guest.ts";
+import { checkedEvaluation } from "./hearing.ts";
 import { climb, type Step } from "./ladder.ts";
-import { Losses } from "./losses.ts";
+import { ending, Losses } from "./losses.ts";
 import { Queue } from "./queue.ts";
-import type { Ran, Wish } from "./ran.ts";
+import { unbegun, type Ran, type Wish } from "./ran.ts";
 import type { Definition, Limits, Runtime } from "./runtime.ts";
 
 /** Why it was stopped: its time was up, or somebody wanted it. */
@@ -25,6 +26,8 @@ interface Running {
   readonly op: string;
   /** Ends it before its time; resolves when that is done. */
   readonly stop: (why: Cause) => Promise<void>;
+  /** What it lost with its process, where somebody else has ended that. */
+  lost?: string;
 }
 
 export interface SessionOptions {
@@ -41,6 +44,8 @@ export class Session {
   limits: Limits;
   usedAt: number = performance.now();
   evaluations = 0;
+  /** What its process may take: as it was when that was started. */
+  memoryMb = 0;
   readonly #options: SessionOptions;
   readonly #losses: Losses;
   readonly #queue: Queue;
@@ -92,7 +97,7 @@ export class Session {
       const guest = this.#guest ?? (await this.#start());
       // Who has gone while it started must not be run for.
       if (isStopped(wish.context)) throw wish.context.signal.reason;
-      if (this.#isUnwanted) return this.#unbegun(wish);
+      if (this.#isUnwanted) return unbegun(wish.timeoutMs ?? this.limits.timeoutMs);
       return await this.#runIn(guest, op, params, wish);
     } finally {
       this.#isUnwanted = false;
@@ -101,9 +106,12 @@ export class Session {
     }
   }
 
-  /** Asks the reader, whatever the evaluator does; undefined where there is no process. */
+  /** Asks the reader, whatever the evaluator does; undefined where there is no process, or it ends before it answers. */
   async aside(op: string, params: Reply): Promise<Reply | undefined> {
-    return this.#guest?.tell(op, { ...params, target: this.#running?.id ?? 0 });
+    return this.#guest?.tell(op, { ...params, target: this.#running?.id ?? 0 }).catch((error: unknown) => {
+      if (!(error instanceof GuestGone)) throw error;
+      return undefined;
+    });
   }
 
   /** Stops what runs; false where nothing does. */
@@ -122,9 +130,17 @@ export class Session {
     const guest = this.#guest;
     this.#guest = undefined;
     if (this.#starting !== undefined) this.#isUnwanted = true;
-    if (notice === undefined) this.#losses.forget();
+    if (notice === undefined) {
+      // Who runs there has not wanted it so.
+      if (this.#running !== undefined)
+        this.#running.lost = this.#losses.lost(`it was ${this.#isClosed ? "closed" : "reset"} by another call`);
+      this.#losses.forget();
+      this.#background.take();
+    }
     if (guest === undefined) return;
     if (notice !== undefined) this.#losses.happened(notice);
+    // Its last words are nothing to the next evaluation.
+    if (this.#running === undefined) guest.hearRaw = () => undefined;
     await guest.close(budgetMs);
   }
 
@@ -147,6 +163,7 @@ export class Session {
   async #begin(): Promise<Guest> {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
+      this.memoryMb = this.limits.memoryMb;
       return Guest.start(this.#options.runtime, this.limits);
     });
     if (this.#isClosed) await guest.close();
@@ -154,16 +171,10 @@ export class Session {
     guest.onGone = (how) => {
       if (this.#guest !== guest) return;
       this.#guest = undefined;
-      if (this.#running === undefined) this.#losses.happened(`its process ended by itself (${how})`);
+      if (this.#running !== undefined) return;
+      this.#losses.happened(ending(how, guest.child.stderrTail(), this.memoryMb, "ended by itself"));
     };
     return (this.#guest = guest);
-  }
-
-  /** It was stopped before its process was there. */
-  #unbegun({ timeoutMs = this.limits.timeoutMs }: Wish): Ran {
-    const capture = new Capture(0);
-    const common = { why: undefined, notice: undefined, background: "", timeoutMs, capture };
-    return { ...common, end: "stopped", reply: {}, step: "interrupt", state: "kept" };
   }
 
   #checkOpen(): void {
@@ -173,9 +184,14 @@ export class Session {
   async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {
     const { limits } = this;
     const timeoutMs = wish.timeoutMs ?? limits.timeoutMs;
-    const capture = new Capture(limits.outputChars, wish.tell, wish.hear);
-    const notice = this.#losses.take();
-    const background = this.#background.take(guest);
+    const isEvaluation = op === "eval";
+    // No other tool has a place for it.
+    const also = isEvaluation ? wish.hear : this.#background.keep;
+    const capture = new Capture(limits.outputChars, wish.tell, also);
+    // Programs look for it in evaluations: who has only looked about has not heard it for them.
+    const notice = isEvaluation ? this.#losses.take() : this.#losses.untold;
+    const background = isEvaluation ? this.#background.take() : "";
+    this.#background.release(guest);
     guest.hearRaw = capture.hear;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
@@ -188,7 +204,8 @@ export class Session {
       cause ??= why;
       await (stopping ??= climb(guest, this.#options.runtime.ladder, id, reply));
     };
-    this.#running = { id, guest, op, since: performance.now(), stop };
+    const running: Running = { id, guest, op, since: performance.now(), stop };
+    this.#running = running;
     if (timeoutMs > 0) this.#deadline.set(timeoutMs);
     const forget = onStop(wish.context, () => void stop("stopped"));
     // Not spread together from parts: this is the path of every evaluation.
@@ -198,7 +215,7 @@ export class Session {
     };
     try {
       const said = await reply;
-      if (op === "eval") this.#note(said);
+      if (isEvaluation) this.#note(checkedEvaluation(said));
       // Where nobody here has stopped it, it has done so itself.
       const step = said["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
       const end = step === undefined ? "answered" : (cause ?? "stopped");
@@ -207,26 +224,18 @@ export class Session {
       return ran(end, said, "restart", this.#losses.lost("its memory was damaged, so its process was ended"));
     } catch (error) {
       if (!(error instanceof GuestGone)) return ran("refused", {}, undefined, (error as Error).message);
-      const how = cause === undefined ? this.#ending(error.message, capture) : "";
-      const why = this.#losses.take() ?? this.#losses.lost(how);
+      const how = cause === undefined ? ending(error.message, capture.of("stderr").text, this.memoryMb) : "";
+      const why = running.lost ?? this.#losses.take() ?? this.#losses.lost(how);
       await this.#give(guest);
       return ran(cause ?? "lost", {}, "restart", why);
     } finally {
       this.#deadline.clear();
       forget();
       capture.close();
-      this.#background.listen(guest);
+      if (this.#guest === guest) this.#background.listen(guest);
+      else guest.hearRaw = () => undefined;
       this.#running = undefined;
     }
-  }
-
-  /** Why the process ended: who runs out of memory says so on its way out, in many words. */
-  #ending(how: string, capture: Capture): string {
-    const isFull = /heap out of memory|Heap exhausted/.test(capture.of("stderr").text);
-    const { memoryMb } = this.limits;
-    return isFull
-      ? `its memory was full (it may take ${memoryMb} MB; configure-limits sets that for the time after a reset)`
-      : `its process ended (${how})`;
   }
 
   /** The process is of no use any more. */

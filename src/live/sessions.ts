@@ -3,6 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
+import { LinkError } from "../core/errors.ts";
 import { unref } from "../core/unref.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
@@ -31,6 +32,7 @@ export class Sessions {
   readonly #starting = new Starts(availableParallelism() * 2);
   #sweeper: NodeJS.Timeout | undefined;
   #sweeps = 0;
+  #isClosed = false;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -41,6 +43,8 @@ export class Sessions {
     const key = keyOf(owner, name);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
+    // A call that had begun when all were closed.
+    if (this.#isClosed) throw closed();
     this.#forgetOldest();
     const { runtime, limits } = this.#options;
     const session = new Session({
@@ -73,7 +77,9 @@ export class Sessions {
     return session !== undefined;
   }
 
+  /** For ever. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
     const all = [...this.#sessions.values()];
@@ -122,13 +128,19 @@ export class Sessions {
 
   /** The heap has a limit of its own; this one is for what lies outside of it. */
   async #weigh(session: Session): Promise<void> {
-    const { pid, limits } = session;
+    const { pid, memoryMb } = session;
     // Only Linux says it in a file; elsewhere the heap's own limit must do.
     const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
     const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024;
-    const most = limits.memoryMb + OVERHEAD_MB;
-    if (mb > most) await session.end(`its process took more than ${most} MB of memory, so it was ended`, 0);
+    const most = memoryMb + OVERHEAD_MB;
+    // Another may have taken its place meanwhile.
+    if (mb > most && session.pid === pid)
+      await session.end(`its process took more than ${most} MB of memory, so it was ended`, 0);
   }
+}
+
+export function closed(): LinkError {
+  return new LinkError("closed", "The server of these sessions is closed: make another", { mayHaveRun: false });
 }
 
 function span(ms: number): string {

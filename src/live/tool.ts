@@ -1,6 +1,6 @@
 // What a tool of a language is: its name, its words and its arguments. The guest does the work, under the tool's own
 // name; how a call gets there, what is added to every tool, and how an answer becomes a result is the same for all (see
-// register).
+// live.ts).
 
 import type { Runtime } from "./runtime.ts";
 

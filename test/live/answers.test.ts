@@ -89,6 +89,17 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly Row[]>> = {
       shows: { status: "lost", state: "lost", step: "restart" },
     },
     { code: "*package*", text: '=> #<PACKAGE "COMMON-LISP-USER">' },
+    {
+      code: '(princ "step 1") (finish-output) (sb-ext:exit :abort t)',
+      text: /\nstep 1\n\[LOST\] /,
+      ...error,
+      shows: { status: "lost", state: "lost", stdout: "step 1" },
+    },
+    {
+      code: '(dotimes (i 50000) (princ ".") (force-output))',
+      text: /^\.+\n=> NIL$/,
+      shows: { stdout: ".".repeat(50_000) },
+    },
   ],
 };
 

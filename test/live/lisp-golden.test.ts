@@ -66,7 +66,8 @@ function parsed(text: string): { readonly head: string; readonly calls: readonly
 
 describe.skipIf(!installed().startsWith(RELEASE))(`the tools of a Lisp session, on ${RELEASE}`, () => {
   const scratch = mkdtempSync(join(tmpdir(), "catenary-golden-"));
-  const server = lisp();
+  // What a tool finds in the home folder is the same on every machine.
+  const server = lisp({ env: { HOME: scratch } });
   let client: Client;
   /** Each with whether it is of one session. */
   const tools = new Map<string, boolean>();

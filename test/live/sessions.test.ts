@@ -63,6 +63,23 @@ describe("a session", () => {
     expect(values).toEqual(["'30'", "'30 20'", "'30 20 10'", "'30 20 10 0'"]);
   });
 
+  it("is taken by the tools that are about all of them, and passed over", async () => {
+    expect(await stage.call("get-usage-guide", { session: "none" })).toContain("# JavaScript sessions");
+    await stage.call("list-sessions", { session: "none" });
+    expect(await stage.call("list-sessions")).not.toContain("none");
+  });
+
+  it("is refused once its server is closed, and nothing is started", async () => {
+    const own = await open();
+    const closed = { name: "LinkError", kind: "closed", mayHaveRun: false };
+    expect(own.live.tool("mine", {}, () => "1")).toBe(own.live);
+    expect(await own.call("mine")).toBe("1");
+    await own.live.close();
+    await own.live.close();
+    await expect(own.evaluate("1")).rejects.toMatchObject(closed);
+    await expect(own.call("list-sessions")).rejects.toMatchObject(closed);
+  });
+
   it("is listed with what it does", async () => {
     const own = await open();
     expect(await own.call("list-sessions")).toBe("There are no sessions yet; the first evaluation begins one.");
@@ -159,13 +176,15 @@ describe("a session at rest", () => {
   it("is ended, which is said when it is next used; one that works is not", async () => {
     const own = await open({ idle: 300 });
     const { values } = await own.evaluate("const rested = 1; process.pid", { session: "rests" });
-    const works = own.evaluate("await new Promise((go) => setTimeout(go, 2_000)); 5", { session: "works" });
+    const { ended } = await own.begun("const worked = 5; await new Promise(() => {})", "works");
     await expect.poll(() => own.call("list-sessions"), { timeout: 10_000 }).toContain("rests: asleep");
     await expect.poll(() => isRunning(Number(values[0])), { timeout: 10_000 }).toBe(false);
     const next = await own.evaluate("typeof rested", { session: "rests" });
     expect(next.values).toEqual(["'undefined'"]);
     expect(next.notice).toMatch(/it was not used for 0\.3 s, so its process was ended; defined were: rested$/);
-    expect(await works).toMatchObject({ status: "ok", values: ["5"] });
+    await own.call("interrupt-session", { session: "works" });
+    expect(await ended).toMatchObject({ status: "interrupted", state: "kept" });
+    expect(await own.evaluate("worked", { session: "works" })).toMatchObject({ values: ["5"], state: "kept" });
   });
 });
 
@@ -180,6 +199,10 @@ describe("limits", () => {
     expect(loud).toMatchObject({ stdout: "x".repeat(30), truncated: { stdout: 45, stderr: false } });
     expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
     expect(await stage.evaluate("for (;;);", { session: "small" })).toMatchObject({ status: "timeout", state: "kept" });
+    const memory = await stage.call("configure-limits", { session: "small", memory: 600 });
+    expect(memory).toContain("memory: 600 MB from the next reset on; 512 MB until then");
+    await stage.call("reset-session", { session: "small" });
+    expect(await stage.call("configure-limits", { session: "small" })).toMatch(/memory: 600 MB$/);
     const refused = await stage.client.callTool("configure-limits", { timeout: -1 });
     expect(refused).toMatchObject({
       isError: true,
