@@ -40,6 +40,13 @@ it("are no more than a thousand: the oldest go", async () => {
   expect(await new CatalogueFile("new").read()).toEqual(CATALOGUE);
 });
 
+it("are not remembered where there can be no folder, and nobody waits for it", async () => {
+  vi.stubEnv("CATENARY_CACHE", "/proc/catenary");
+  const file = new CatalogueFile("mine");
+  await file.write(CATALOGUE);
+  expect(await file.read()).toBeUndefined();
+});
+
 it("are not believed where no end can have said it, nor read where they are too long", async () => {
   const file = new CatalogueFile("mine");
   await file.write(CATALOGUE);

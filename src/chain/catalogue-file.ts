@@ -3,10 +3,10 @@
 // arguments or environment can be read from it; its content is what the end shows to its callers.
 
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isObject } from "../protocol/check.ts";
-import { cacheFolder } from "../core/cache-folder.ts";
+import { cacheFolder, makeFolder } from "../core/cache-folder.ts";
 import { LISTS, type Catalogue } from "./catalogue.ts";
 
 /** Raised when what is written here means something else than before. */
@@ -44,7 +44,7 @@ export class CatalogueFile {
     if (Buffer.byteLength(text) > MOST_BYTES) return;
     const draft = `${this.#path}.${randomUUID()}`;
     try {
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await makeFolder(this.#folder);
       await writeFile(draft, text, { mode: 0o600 });
       // Another process may write the same: whoever is last has written a whole file.
       await rename(draft, this.#path);

@@ -28,7 +28,7 @@ describe("who is let in", () => {
 
   it.each([plain, live])("is whoever has the token of the config, which is not told", async (handler) => {
     const { http, told } = await admission(handler, { token: "s3cret", path: "catenary.json", isUnasked: false });
-    expect(told).toEqual({ tokenIn: "catenary.json" });
+    expect(told).toEqual({ tokenIn: "catenary.json", isLive: handler === live });
     expect(await lets(http.auth, "s3cret")).toBe(true);
     expect(await lets(http.auth, "s3cre")).toBe(false);
   });
@@ -57,7 +57,10 @@ describe("who is let in", () => {
   });
 
   it("is everybody where a person wants it so, but not against the config", async () => {
-    expect(await admission(live, { isUnasked: true })).toEqual({ http: { auth: false }, told: { isOpen: true } });
+    expect(await admission(live, { isUnasked: true })).toEqual({
+      http: { auth: false },
+      told: { isLive: true, isOpen: true },
+    });
     await expect(admission(live, { token: "s3cret", path: "catenary.json", isUnasked: true })).rejects.toThrow(
       "--no-token: catenary.json asks for one, under listen.token; take it out there",
     );

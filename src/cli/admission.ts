@@ -13,7 +13,7 @@ export interface Admission {
   /** For the front. */
   readonly http: Pick<HttpOptions, "auth">;
   /** For the person. */
-  readonly told: Pick<Ready, "tokenIn" | "token" | "isOpen">;
+  readonly told: Pick<Ready, "tokenIn" | "token" | "isLive" | "isOpen">;
 }
 
 export interface Wishes {
@@ -33,12 +33,12 @@ const BEARER = "bearer of the token";
 export async function admission(handler: Handler, { token, path, isUnasked }: Wishes): Promise<Admission> {
   if (token !== undefined) {
     if (isUnasked) throw new UsageError(`--no-token: ${path} asks for one, under listen.token; take it out there`);
-    return { http: { auth: await tokenBearer(token) }, told: { tokenIn: path } };
+    return { http: { auth: await tokenBearer(token) }, told: { tokenIn: path, isLive: isLive(handler) } };
   }
   if (!isLive(handler)) return { http: {}, told: {} };
-  if (isUnasked) return { http: { auth: false }, told: { isOpen: true } };
+  if (isUnasked) return { http: { auth: false }, told: { isLive: true, isOpen: true } };
   const made = randomBytes(TOKEN_BYTES).toString("base64url");
-  return { http: { auth: told(await tokenBearer(made)) }, told: { token: made } };
+  return { http: { auth: told(await tokenBearer(made)) }, told: { token: made, isLive: true } };
 }
 
 /** Whoever is refused hears where the token is found: many programs show nothing else than this. */

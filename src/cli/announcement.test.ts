@@ -28,7 +28,7 @@ describe("what is said when it is ready", () => {
   });
 
   it("is the token itself where it was made for this run, and that it is told once", () => {
-    const made = { ...ready("0.0.0.0"), token: "made-token" };
+    const made = { ...ready("127.0.0.1"), token: "made-token", isLive: true };
     const [, entry = "", remark] = readyLines(made);
     expect(JSON.parse(entry.slice(entry.indexOf("{")))).toEqual({
       mcpServers: {
@@ -42,6 +42,33 @@ describe("what is said when it is ready", () => {
     expect(remark).toBe("The token is for this run, and is told once: whoever has it can run code here.");
     expect(warningLines(made)).toEqual([]);
   });
+
+  it("is every address where it listens on all", () => {
+    const of = (address: string, more: object = {}) =>
+      ({ address, family: "IPv4", netmask: "", mac: "", cidr: null, internal: false, ...more }) as const;
+    const six = { family: "IPv6", scopeid: 0 };
+    const found = {
+      lo: [of("127.0.0.1", { internal: true })],
+      eth0: [of("192.0.2.2"), of("2001:db8::2", six), of("fe80::2", { ...six, scopeid: 2 })],
+    } as Parameters<typeof readyLines>[1];
+    const serving = "Serving ./notes.js at http://127.0.0.1:3000/mcp";
+    const all = `${serving}, and on every other address of this machine`;
+    expect(readyLines(ready("0.0.0.0"), found)[0]).toBe(`${all}: http://192.0.2.2:3000/mcp`);
+    expect(readyLines(ready("::"), found)[0]).toBe(`${all}: http://192.0.2.2:3000/mcp, http://[2001:db8::2]:3000/mcp`);
+    expect(readyLines(ready("0.0.0.0"), {})[0]).toBe(all);
+    expect(readyLines(ready("192.0.2.2"), found)[0]).toBe(serving);
+  });
+
+  it.each([{ token: "made-token" }, { tokenIn: "catenary.json" }])(
+    "warns where code can be evaluated from the network, with %o too",
+    (asked) => {
+      const text = warningLines({ host: "0.0.0.0", isLive: true, ...asked }).join(" ");
+      expect(text).toContain("code is evaluated here, and 0.0.0.0 can be reached from the network");
+      expect(text).toContain("the token goes over the wire in the clear");
+      expect(text).not.toContain("made-token");
+      expect(warningLines({ host: "127.0.0.1", isLive: true, ...asked })).toEqual([]);
+    },
+  );
 
   it.each([
     ["127.0.0.1", "every program on this machine"],

@@ -1,8 +1,7 @@
 // The content of a result, shown to a person or passed on to a program: text goes to stdout as it is, a link as its
 // address, and what is no text into a file where the person has asked for one. What cannot be shown is described in a
-// line on stderr, so that nothing is lost in silence.
+// line on stderr. Structured content beside a text says the same to programs, and is left to --json.
 
-import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../protocol/check.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../protocol/model/index.ts";
 import { isTerminal } from "./harmless.ts";
@@ -20,11 +19,13 @@ export async function showResult(result: CallToolResult, showing: Showing): Prom
   const { structuredContent } = result;
   const blocks = blocksOf(result.content);
   await showContent(blocks, showing);
-  if (structuredContent === undefined) return;
-  const isSaid = blocks.some(
-    (block) => block.type === "text" && isDeepStrictEqual(parsed(block.text), structuredContent),
-  );
-  if (!isSaid) printValue(structuredContent);
+  // The text is written for readers: with the JSON behind it, neither of the two could be piped on.
+  if (structuredContent !== undefined && !blocks.some(isText)) printValue(structuredContent);
+}
+
+/** Whether there is something to read in it. */
+function isText(block: ContentBlock): boolean {
+  return block.type === "text" && typeof block.text === "string" && block.text.trim() !== "";
 }
 
 /** What is a list of blocks; an end may write anything where it should be. */
@@ -117,12 +118,4 @@ async function showBinary(data: unknown, { hint, label, mimeType }: Binary, { sa
 function decoded(data: unknown): Buffer | undefined {
   if (typeof data !== "string" || /[^A-Za-z0-9+/_=\s-]/.test(data)) return undefined;
   return Buffer.from(data, "base64");
-}
-
-function parsed(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text)) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -28,6 +28,12 @@ afterEach(() => {
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 
+it("is refused where there can be no folder", async () => {
+  const saver = new Saver(await destination({ save: "/proc/catenary/pictures" }));
+  await expect(saver.save(bytes("x"), "image")).rejects.toThrow("/proc/catenary");
+  expect(saver.count).toBe(0);
+});
+
 describe("a name", () => {
   it.each([
     ["image", "image"],

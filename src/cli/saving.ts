@@ -2,8 +2,9 @@
 // are harmless in a file name, and what kind of file it is follows from the media type alone. A file that is there is
 // never replaced unless the person says so.
 
-import { mkdir, open, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { join, parse } from "node:path";
+import { makeFolder } from "../core/cache-folder.ts";
 import { textOf } from "../core/text.ts";
 import { UsageError } from "./exit-codes.ts";
 
@@ -108,7 +109,7 @@ export class Saver {
     const { folder = ".", file } = this.#to;
     const { dir, name, ext } =
       file === undefined ? { dir: folder, name: stemOf(hint), ext: `.${extensionOf(mimeType)}` } : parse(file);
-    await mkdir(dir === "" ? "." : dir, { recursive: true });
+    await makeFolder(dir === "" ? "." : dir, 0o777);
     for (let number = 1; number <= MOST_TRIES; number += 1) {
       const path = join(dir, `${name}${number === 1 ? "" : `-${number}`}${ext}`);
       // What this run has written is not replaced by this run.

@@ -10,9 +10,10 @@ import { isLive, LIVE } from "../core/live.ts";
 import { loadedBy } from "../../test/house/rules.ts";
 import { readSources } from "../../test/house/source.ts";
 import { FIRST_PERMITTING as SESSIONS_FIRST } from "../live/js/runtime.ts";
+import { BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { gatewayOf } from "./gateway.ts";
-import { FIRST_PERMITTING } from "./kinds/live.ts";
+import { FIRST_PERMITTING, LIVE_BOUNDS } from "./kinds/live.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
 const LATEST = REVISIONS[0]?.name;
@@ -126,6 +127,28 @@ describe("a live end", () => {
       ...Object.keys(wires).map((key) => `warning: mcpServers.js.${key} is passed over`),
     ]);
     expect(FIRST_PERMITTING).toBe(SESSIONS_FIRST);
+  });
+
+  it("is warned of limits that stand together, as in code, and refused what a session would refuse", async () => {
+    const wrong = { timeout: 86_400_001, memory: 63, output: 0, printLength: 1.5, printDepth: 1_001, sessions: 0 };
+    const { problems } = await examineConfig(
+      written({ js: { live: "js", limits: { timeoutMs: 5 } }, other: { live: "js", ...wrong } }),
+    );
+    expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
+      [
+        "warning",
+        "mcpServers.js.limits is passed over",
+        "here each stands by itself: timeout, memory, output, printLength, printDepth",
+      ],
+      ["error", "mcpServers.other.timeout must be a number of milliseconds from 0 to 86400000", undefined],
+      ["error", "mcpServers.other.memory must be whole megabytes from 64 to 16384", undefined],
+      ["error", "mcpServers.other.output must be a whole number of characters from 1 to 1000000", undefined],
+      ["error", "mcpServers.other.printLength must be a whole number from 1 to 100000", undefined],
+      ["error", "mcpServers.other.printDepth must be a whole number from 1 to 1000", undefined],
+      ["error", "mcpServers.other.sessions must be a whole number above 0", undefined],
+    ]);
+    const { timeoutMs: timeout, memoryMb: memory, outputChars: output, printLength, printDepth } = BOUNDS;
+    expect(LIVE_BOUNDS).toEqual({ timeout, memory, output, printLength, printDepth });
   });
 
   it("is looked at for the program that it takes", async () => {

@@ -102,7 +102,10 @@ function readRoot(root: Spot, answers: Answers, source: { path: string; text: st
     chain = [],
     listen: where = {},
     limits: bounds = {},
-  } = readFields(root, TOP, warnOfStray);
+  } = readFields(root, TOP, (stray, key, known) => {
+    if (key !== "use") return warnOfStray(stray, key, known);
+    stray.reading.problems.warn(stray.nameOffset, "use is passed over", "links for all servers stand under chain");
+  });
   return {
     ...source,
     ...(name !== undefined && { name }),

@@ -1,8 +1,12 @@
 // The name that was probably meant, where a person wrote one that there is not. Options that there are not are refused
 // with it: who writes without types would otherwise find out by what does not happen.
 
+const LONGEST = 100;
+
 /** The names that are near, the nearest first; one that begins with what was written is nearest of all. */
 export function nearest(name: string, names: Iterable<string>, most = 2): string[] {
+  // What is so long is no slip, and would be dear to compare.
+  if (name.length > LONGEST) return [];
   const wanted = name.toLowerCase();
   return [...names]
     .map((candidate) => ({ candidate, distance: from(wanted, candidate.toLowerCase()) }))

@@ -200,9 +200,9 @@ describe("content", () => {
     expect(none.err).toContain("Nothing came that could be written");
   });
 
-  it("that is structured is printed, unless a text says the same", async () => {
-    expect((await atDesk(["call", "structured"])).out).toBe('{"answer":42}\n');
-    expect((await atDesk(["call", "both"])).out).toBe('in words\n{\n  "answer": 42\n}\n');
+  it("that is structured is left to --json where there is a text", async () => {
+    expect(await atDesk(["call", "structured"])).toMatchObject({ out: '{"answer":42}\n', err: "" });
+    expect(await atDesk(["call", "both"])).toMatchObject({ out: "in words\n", err: "" });
   });
 
   it("of a resource comes out byte for byte", async () => {

@@ -199,6 +199,12 @@ export const ELSEWHERE: readonly Mistake[] = [
     "1:61 error: limits.depth must be a number above 0",
   ],
   [
+    "links for all by the name that they have at a server",
+    '{"mcpServers": {"a": {"command": "x"}}, "use": ["log"]}',
+    "unseen",
+    "1:41 warning: use is passed over; links for all servers stand under chain",
+  ],
+  [
     "names that there are not",
     '{"mcpServers": {"a": {"command": "x"}}, "names": "sometimes"}',
     "seen",

@@ -251,10 +251,10 @@ export const IN_SERVERS: readonly Mistake[] = [
     "limits of a live session that are none",
     '{"mcpServers": {"a": {"live": "js", "memory": 0, "printDepth": 1.5, "sessions": true, "timeout": {}}}}',
     "seen",
-    "1:47 error: mcpServers.a.memory must be whole megabytes, 64 or more",
-    "1:64 error: mcpServers.a.printDepth must be a whole number above 0",
+    "1:47 error: mcpServers.a.memory must be whole megabytes from 64 to 16384",
+    "1:64 error: mcpServers.a.printDepth must be a whole number from 1 to 1000",
     "1:81 error: mcpServers.a.sessions must be a whole number above 0, and is true or false",
-    "1:98 error: mcpServers.a.timeout must be a number of milliseconds from 0 to 2147483647, and is an object",
+    "1:98 error: mcpServers.a.timeout must be a number of milliseconds from 0 to 86400000, and is an object",
   ],
   [
     "permissions that are none",

@@ -20,9 +20,9 @@ const USAGE = `Usage: catenary call TARGET TOOL [key=value ...] [OPTIONS]
 `;
 
 const HELP = `${USAGE}
-Calls a tool. Its text goes to stdout; what it returns as structured content goes there as JSON,
-unless a text says the same; progress and everything else goes to stderr. A tool that asks for
-something in mid-call asks you, where stdin and stderr are a terminal. With --json: the result.
+Calls a tool. Its text goes to stdout; where it returns structured content and no text, that goes
+there as JSON; progress and everything else goes to stderr. A tool that asks for something in
+mid-call asks you, where stdin and stderr are a terminal. With --json: the whole result.
 Where the tool says that it failed, what it says is printed all the same, and the exit code is 5.
 
 ${ARGUMENTS_HELP}

@@ -197,7 +197,10 @@ function aborted(signal: AbortSignal): Promise<void> {
 type Saving = Runtime & { saved?(): Promise<unknown> };
 
 async function runtimeOf(language: LanguageName): Promise<Saving> {
-  if (language === "lisp") return (await import("../../live/lisp/runtime.ts")).lispRuntime();
+  if (language === "lisp") {
+    const { lispRuntime } = await import("../../live/lisp/runtime.ts");
+    return lispRuntime({}, (text) => say(`catenary: ${text}`));
+  }
   return (await import("../../live/js/runtime.ts")).jsRuntime({});
 }
 

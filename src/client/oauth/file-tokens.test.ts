@@ -52,6 +52,12 @@ describe("tokens in a file", () => {
     expect([await store.get("a"), await store.get("__proto__")]).toEqual([undefined, "ü\n\u0000"]);
   });
 
+  it("are refused where there can be no folder", async () => {
+    const folder = "/proc/catenary/state";
+    const told = await refusal(fileTokens(`${folder}/tokens.json`).set("a", "1"));
+    expect(told).toMatch(/^The directory \/proc\/catenary\S* could not be made: /);
+  });
+
   it("are the owner's alone, with whatever mask, and leave no draft", async () => {
     const before = process.umask(0);
     try {

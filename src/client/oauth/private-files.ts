@@ -4,10 +4,11 @@
 // looked at. Knows nothing of what stands in them.
 
 import { constants } from "node:fs";
-import { lstat, mkdir, open, rename, rm } from "node:fs/promises";
+import { lstat, open, rename, rm } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
+import { makeFolder } from "../../core/cache-folder.ts";
 import { LinkError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
 
@@ -22,7 +23,7 @@ export function stateDirectory(): string {
 
 /** Made where it is missing, with the directories above it; refused where others may look into it. */
 export async function privateDirectory(path: string): Promise<void> {
-  await told(`The directory ${path} could not be made`, () => mkdir(path, { recursive: true, mode: 0o700 }));
+  await told(`The directory ${path} could not be made`, () => makeFolder(path));
   const found = await told(`The directory ${path} could not be looked at`, () => lstat(path));
   if (!found.isDirectory()) throw refusal(`${path} is no directory; remove it, or name another path`);
   checkOwner(path, found, "chmod 700");

@@ -28,17 +28,28 @@ const language = oneOf(LANGUAGE_NAMES, (given) => {
   return near && `did you mean ${near}?`;
 });
 
+/** What each may be set to: as the live room has it, which is not loaded for this. */
+export const LIVE_BOUNDS = {
+  timeout: [0, 86_400_000],
+  memory: [64, 16_384],
+  output: [1, 1_000_000],
+  printLength: [1, 100_000],
+  printDepth: [1, 1_000],
+} as const;
+
+const within = (name: keyof typeof LIVE_BOUNDS, what: string): Reader<number> => {
+  const [least, most] = LIVE_BOUNDS[name];
+  return numberThat(
+    (given) => given >= least && given <= most && (name === "timeout" || Number.isInteger(given)),
+    `${what} from ${least} to ${most}`,
+  );
+};
+
 const evaluationMs: Reader<number> = (spot) => {
-  const given = milliseconds(spot);
+  const given = within("timeout", "a number of milliseconds")(spot);
   warnOfSeconds(spot, given);
   return given;
 };
-
-const count = (of = ""): Reader<number> =>
-  numberThat((given) => Number.isSafeInteger(given) && given > 0, `a whole number${of} above 0`);
-
-/** With less a session does not come to run. */
-const LEAST_MB = 64;
 
 const paths = listOf((spot) => {
   const path = text(spot);
@@ -59,14 +70,11 @@ const permission: Reader<boolean | Read<typeof PERMISSION>> = (spot) => {
 const FIELDS = {
   live: language,
   timeout: evaluationMs,
-  memory: numberThat(
-    (given) => Number.isSafeInteger(given) && given >= LEAST_MB,
-    `whole megabytes, ${LEAST_MB} or more`,
-  ),
-  output: count(" of characters"),
-  printLength: count(),
-  printDepth: count(),
-  sessions: count(),
+  memory: within("memory", "whole megabytes"),
+  output: within("output", "a whole number of characters"),
+  printLength: within("printLength", "a whole number"),
+  printDepth: within("printDepth", "a whole number"),
+  sessions: numberThat((given) => Number.isSafeInteger(given) && given > 0, "a whole number above 0"),
   idle: milliseconds,
   cwd: pathTo("folder", "warning"),
   env: environment,
@@ -94,6 +102,7 @@ export const live: Kind = kindOf(FIELDS, {
     if (name === undefined) return undefined;
     const isLisp = name === "lisp";
     tellOfWires(spot);
+    tellOfLimits(spot);
     const fence = spot.named("permission");
     if (isLisp && fence !== undefined) {
       const { problems } = spot.reading;
@@ -130,6 +139,13 @@ function tellOfWires(spot: Spot): void {
     const hint = "it is for servers that are reached by a wire, and means nothing to live sessions";
     if (named !== undefined) spot.reading.problems.warn(named.nameOffset, `${named.way} is passed over`, hint);
   }
+}
+
+/** In code they stand together, under a name of their own. */
+function tellOfLimits(spot: Spot): void {
+  const named = spot.named("limits");
+  const hint = `here each stands by itself: ${Object.keys(LIVE_BOUNDS).join(", ")}`;
+  if (named !== undefined) spot.reading.problems.warn(named.nameOffset, `${named.way} is passed over`, hint);
 }
 
 /** What no evaluation will get past, as far as one can see here and now. */
