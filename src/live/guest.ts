@@ -37,6 +37,12 @@ interface Asked {
   readonly reject: (error: Error) => void;
 }
 
+/** A start that may be given up: then `guest` is closed, if it is there already. */
+export interface Opening {
+  guest?: Guest;
+  isGivenUp?: boolean;
+}
+
 /** The process has ended; what was asked of it will not be answered. */
 export class GuestGone extends Error {}
 
@@ -77,17 +83,18 @@ export class Guest {
   }
 
   /** Resolves when it is ready; rejects with a LinkError that says what to do. */
-  static async start(runtime: Runtime, limits: Limits): Promise<Guest> {
+  static async start(runtime: Runtime, limits: Limits, opening: Opening = {}): Promise<Guest> {
     const command = await runtime.start(limits);
     try {
-      return await Guest.#begin(runtime, command);
+      return await Guest.#begin(runtime, command, opening);
     } catch (error) {
-      if ((await runtime.failed?.(command)) !== true) throw error;
-      return Guest.#begin(runtime, await runtime.start(limits));
+      const isGivenUp = opening.isGivenUp === true;
+      if ((await runtime.failed?.(command, isGivenUp)) !== true || isGivenUp) throw error;
+      return Guest.#begin(runtime, await runtime.start(limits), opening);
     }
   }
 
-  static async #begin(runtime: Runtime, command: GuestCommand): Promise<Guest> {
+  static async #begin(runtime: Runtime, command: GuestCommand, opening: Opening): Promise<Guest> {
     const decoder = new StringDecoder("utf8");
     let guest: Guest | undefined;
     let child: Child;
@@ -102,7 +109,8 @@ export class Guest {
     } catch (error) {
       throw new LinkError("spawn", textOf(error), { cause: error, mayHaveRun: false });
     }
-    const made = (guest = new Guest(runtime, child));
+    const made = (guest = opening.guest = new Guest(runtime, child));
+    if (opening.isGivenUp === true) void made.close(0);
     let isReady = false;
     const settled = new Promise<void>((resolve) => {
       made.#markReady = () => {

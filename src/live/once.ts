@@ -51,7 +51,7 @@ function watched(runtime: Runtime, onStart: (command: GuestCommand) => void): Ru
       return command;
     },
     encode: (request) => runtime.encode(request),
-    failed: async (command) => (await runtime.failed?.(command)) ?? false,
+    failed: async (command, isGivenUp) => (await runtime.failed?.(command, isGivenUp)) ?? false,
     settled: () => runtime.settled?.(),
   };
 }

@@ -58,8 +58,11 @@ export interface Runtime {
   readonly noise?: RegExp;
   /** The payload of a frame. */
   encode(request: GuestRequest): string;
-  /** A guest ended before it was ready. True: it was not the fault of the language, and another start is worth it. */
-  failed?(command: GuestCommand): Promise<boolean>;
+  /**
+   * A guest ended before it was ready, by itself or because it was given up. True: it was not the fault of the language,
+   * and another start is worth it.
+   */
+  failed?(command: GuestCommand, isGivenUp: boolean): Promise<boolean>;
   /** A guest is ready: the time for what makes the next one start sooner. */
   settled?(): void;
   close?(): Promise<void>;

@@ -7,7 +7,7 @@ import { isStopped, onStop } from "../core/stop.ts";
 import { Background } from "./background.ts";
 import { Capture } from "./capture.ts";
 import { Deadline } from "./deadline.ts";
-import { Guest, GuestGone, type Filled, type Reply } from "./guest.ts";
+import { Guest, GuestGone, type Filled, type Opening, type Reply } from "./guest.ts";
 import { checkedEvaluation } from "./hearing.ts";
 import { climb, type Step } from "./ladder.ts";
 import { ending, Losses } from "./losses.ts";
@@ -53,6 +53,7 @@ export class Session {
   readonly #deadline = new Deadline(() => void this.#running?.stop("timeout"));
   #guest: Guest | undefined;
   #starting: Promise<Guest> | undefined;
+  #opening: Opening = {};
   #running: Running | undefined;
   /** Whether what waits for its process is not to be run any more. */
   #isUnwanted = false;
@@ -150,7 +151,8 @@ export class Session {
     this.#deadline.close();
     this.#queue.open();
     await this.end(undefined);
-    // One that is about to be ready ends itself.
+    this.#opening.isGivenUp = true;
+    await this.#opening.guest?.close(0);
     await this.#starting?.catch(() => undefined);
   }
 
@@ -164,7 +166,11 @@ export class Session {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
       this.memoryMb = this.limits.memoryMb;
-      return Guest.start(this.#options.runtime, this.limits);
+      this.#opening = {};
+      return Guest.start(this.#options.runtime, this.limits, this.#opening).catch((error: unknown) => {
+        this.#checkOpen();
+        throw error;
+      });
     });
     if (this.#isClosed) await guest.close();
     this.#checkOpen();

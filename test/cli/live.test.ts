@@ -208,6 +208,9 @@ describe("eval", () => {
     expect(failed.err).toMatch(
       /^(?:catenary: Common Lisp is being .*\n)?Warning: SIMPLE-WARNING: careful\nDIVISION-BY-ZERO: arithmetic error/,
     );
+    const file = join(folder, "code.lisp");
+    writeFileSync(file, "\ufeff#!/usr/bin/sbcl --script\n(+ 2 4)");
+    expect(await evaluate(["lisp", "--file", file])).toMatchObject({ code: 0, out: "6\n" });
   });
 
   it.runIf(hasSbcl())("says why nothing comes where Common Lisp is prepared for the first time", async () => {

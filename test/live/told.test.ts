@@ -201,3 +201,26 @@ describe("what runs in a guest and speaks in its name", () => {
     expect(notice).toContain("a message has too many values");
   });
 });
+
+it("is not waited for, where it never gets ready", async () => {
+  const start = async (): ReturnType<Runtime["start"]> => ({
+    command: process.execPath,
+    args: ["-e", "setInterval(Date, 1000)"],
+  });
+  const silent = liveServer(
+    {
+      runtime: { ...runtime, start },
+      title: "None",
+      instructions: "",
+      guide: "",
+      evaluate: tool("evaluate-js"),
+      tools: [],
+    },
+    {},
+  );
+  const other = await Stage.open(silent, "js");
+  const begun = expect(other.answer("1")).rejects.toThrow(/closed/);
+  await expect.poll(() => other.call("list-sessions")).toContain("main: starting");
+  await other.close();
+  await begun;
+});

@@ -98,8 +98,13 @@ function languageNamed(name: string): LanguageName {
 }
 
 async function codeOf(code: string | undefined, file: string | undefined): Promise<string> {
-  if (code === "-") return textOfStream(process.stdin);
-  if (code !== undefined) return code;
+  if (code !== undefined && code !== "-") return code;
+  const text = code === "-" ? await textOfStream(process.stdin) : await textOfFile(file);
+  // What an editor or a system puts before a program is no part of it.
+  return text.replace(/^\ufeff?(?:#!.*)?/, "");
+}
+
+async function textOfFile(file: string | undefined): Promise<string> {
   if (file === undefined) throw new UsageError(`eval needs CODE, - for stdin, or --file PATH\n\n${USAGE}`);
   return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new NotFoundError(`There is no file ${file}`, { cause: error });

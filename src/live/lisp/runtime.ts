@@ -19,7 +19,7 @@ export interface LispRuntimeOptions {
 
 export interface LispRuntime extends Runtime {
   /** A guest ended before it was ready. True: what it was started from was thrown away, and another start is worth it. */
-  failed(command: GuestCommand): Promise<boolean>;
+  failed(command: GuestCommand, isGivenUp?: boolean): Promise<boolean>;
   /** Resolves when no core is being saved; with why it could not be, when it could not. */
   saved(): Promise<Error | undefined>;
 }
@@ -84,8 +84,9 @@ class SbclRuntime implements LispRuntime {
     this.#saving = this.#save();
   }
 
-  async failed(command: GuestCommand): Promise<boolean> {
+  async failed(command: GuestCommand, isGivenUp = false): Promise<boolean> {
     this.#compiled();
+    if (isGivenUp) return false;
     const { cache } = await this.#find();
     const isFromCore = command.args[0] === "--core";
     // What does not begin from a core has nothing else to begin from.
