@@ -1,33 +1,12 @@
-// The cache folder: where it is, by the environment, and how it is made or refused without ever hanging.
+// Where the cache folder is, by the environment.
 
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
-import { cacheFolder, makeFolder } from "./cache-folder.ts";
+import { expect, it } from "vitest";
+import { cacheFolder } from "./cache-folder.ts";
 
 it("is where the environment says, else in the home folder", () => {
   expect(cacheFolder({ CATENARY_CACHE: "here", XDG_CACHE_HOME: "/xdg" })).toBe("here");
   expect(cacheFolder({ CATENARY_CACHE: "", XDG_CACHE_HOME: "/xdg" })).toBe(join("/xdg", "catenary"));
   expect(cacheFolder({ XDG_CACHE_HOME: "not/absolute" })).toBe(join(homedir(), ".cache", "catenary"));
-});
-
-it("is made with those above it, as often as is asked for", async () => {
-  const base = mkdtempSync(join(tmpdir(), "catenary-folder-"));
-  onTestFinished(() => rmSync(base, { recursive: true, force: true }));
-  const path = join(base, "a", "b", "c");
-  await Promise.all([makeFolder(path), makeFolder(join(path, ".."))]);
-  await makeFolder(path);
-  expect(statSync(path).mode & 0o777).toBe(0o700);
-  await makeFolder("/");
-  await makeFolder(".");
-  const file = join(base, "file");
-  writeFileSync(file, "");
-  await expect(makeFolder(file)).rejects.toThrow("EEXIST");
-  await expect(makeFolder(join(file, "x"))).rejects.toThrow("ENOTDIR");
-});
-
-it("is refused where nothing can be made", async () => {
-  await expect(makeFolder("/proc/catenary")).rejects.toThrow("/proc/catenary");
-  await expect(makeFolder("/proc/catenary/a/b")).rejects.toThrow("/proc/catenary");
 });

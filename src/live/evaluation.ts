@@ -166,7 +166,7 @@ export function stopText(ran: Ran): string {
   return answerText(ran, `[INTERRUPTED] ${STEPS[step]}`);
 }
 
-/** It is said once, so whoever comes first is told, whatever becomes of the call. */
+/** Whoever comes next is told of it, whatever becomes of the call. */
 function before(notice = "", background = ""): string[] {
   const parts: string[] = [];
   if (notice !== "") parts.push(`[Notice] ${notice}`);

@@ -29,6 +29,7 @@ const FAREWELL_MS = 300;
  */
 const LEAST_FRAME_BYTES = 1024 * 1024;
 const FRAME_BYTES = 16;
+
 interface Asked {
   readonly hear: Hear | undefined;
   /** Whether what it printed must have been read before its answer is given. */
@@ -104,7 +105,9 @@ export class Guest {
         channel: true,
         stdinGraceMs: FAREWELL_MS,
         termGraceMs: FAREWELL_MS,
-        onStderr: (chunk) => guest?.hearStderr(decoder.write(chunk)),
+        onStderr: (chunk) => {
+          if (guest !== undefined) guest.#hearStderr(decoder.write(chunk));
+        },
       });
     } catch (error) {
       throw new LinkError("spawn", textOf(error), { cause: error, mayHaveRun: false });
@@ -187,7 +190,7 @@ export class Guest {
     }
     this.#patience.heard(text.length);
     if (asked !== undefined) this.#output(asked, message);
-    else if (event === "background") this.hearStderr(String(message["text"]));
+    else if (event === "background") this.#hearStderr(String(message["text"]));
     else if (event === "ready" && this.#markReady !== undefined) {
       this.version = String(message["version"]);
       this.#markReady();
@@ -212,7 +215,7 @@ export class Guest {
     else settle();
   }
 
-  private hearStderr(text: string): void {
+  #hearStderr(text: string): void {
     this.#raw(this.#withoutNoise(text), "stderr");
   }
 

@@ -1,6 +1,6 @@
 // What a guest says, as far as it is listened to. What runs in a guest can write to its channel too, so nothing that
 // comes by it may cost the host more than it is worth: not many values in one message, not many messages that nobody
-// asked for. What the messages mean is the guest's matter.
+// asked for, and nothing for an answer that has not the shape of one. What is done with them is the guest's matter.
 
 import { isObject } from "../protocol/check.ts";
 import type { Reply } from "./guest.ts";

@@ -37,7 +37,7 @@ export const LIVE_BOUNDS = {
   printDepth: [1, 1_000],
 } as const;
 
-const within = (name: keyof typeof LIVE_BOUNDS, what: string): Reader<number> => {
+const bounded = (name: keyof typeof LIVE_BOUNDS, what: string): Reader<number> => {
   const [least, most] = LIVE_BOUNDS[name];
   return numberThat(
     (given) => given >= least && given <= most && (name === "timeout" || Number.isInteger(given)),
@@ -46,7 +46,7 @@ const within = (name: keyof typeof LIVE_BOUNDS, what: string): Reader<number> =>
 };
 
 const evaluationMs: Reader<number> = (spot) => {
-  const given = within("timeout", "a number of milliseconds")(spot);
+  const given = bounded("timeout", "a number of milliseconds")(spot);
   warnOfSeconds(spot, given);
   return given;
 };
@@ -70,10 +70,10 @@ const permission: Reader<boolean | Read<typeof PERMISSION>> = (spot) => {
 const FIELDS = {
   live: language,
   timeout: evaluationMs,
-  memory: within("memory", "whole megabytes"),
-  output: within("output", "a whole number of characters"),
-  printLength: within("printLength", "a whole number"),
-  printDepth: within("printDepth", "a whole number"),
+  memory: bounded("memory", "whole megabytes"),
+  output: bounded("output", "a whole number of characters"),
+  printLength: bounded("printLength", "a whole number"),
+  printDepth: bounded("printDepth", "a whole number"),
   sessions: numberThat((given) => Number.isSafeInteger(given) && given > 0, "a whole number above 0"),
   idle: milliseconds,
   cwd: pathTo("folder", "warning"),

@@ -5,7 +5,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { access, constants, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, makeFolder } from "../../core/cache-folder.ts";
+import { cacheFolder } from "../../core/cache-folder.ts";
+import { makeFolder } from "../../core/make-folder.ts";
 import { textOf } from "../../core/text.ts";
 import { startChild, type Child } from "../../process/child.ts";
 import { runtimeOptions, startOptions, type Sbcl } from "./sbcl.ts";
