@@ -9,7 +9,7 @@ const ROUNDS = 3;
 /** The project's promise. */
 const BOUND = 4;
 
-const CASES: readonly Case[] = (["exchange", "session"] as const).flatMap((style) =>
+const CASES: readonly Case[] = (["stateless", "session"] as const).flatMap((style) =>
   [1, 32].map((inFlight): Case => ({ style, tool: "echo", inFlight })),
 );
 

@@ -39,7 +39,7 @@ export async function clientCosts(tell: (text: string) => void): Promise<Figure[
   }
   const of = (kind: string): number => median(costs[kind] ?? []);
   const beside = `bare ${of("bare").toFixed(0)} us, SDK 2.x ${of("sdk").toFixed(0)} us`;
-  return ["exchange", "session"].map((kind) => ({
+  return ["stateless", "session"].map((kind) => ({
     name: `call of a client over HTTP, ${kind} style`,
     value: of(kind) / of("bare"),
     unit: "x bare",

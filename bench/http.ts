@@ -11,7 +11,7 @@ const ROUNDS = 3;
 const CALLS = 10_000;
 const WARM_UP = 3_000;
 
-export type Style = "exchange" | "session";
+export type Style = "stateless" | "session";
 
 export interface Case {
   readonly style: Style;
@@ -20,7 +20,7 @@ export interface Case {
 }
 
 const CASES: readonly Case[] = (["echo", "steps"] as const).flatMap((tool) =>
-  (["exchange", "session"] as const).flatMap((style) => [1, 32].map((inFlight) => ({ style, tool, inFlight }))),
+  (["stateless", "session"] as const).flatMap((style) => [1, 32].map((inFlight) => ({ style, tool, inFlight }))),
 );
 
 const META =
@@ -34,10 +34,10 @@ interface Script {
 
 function scriptOf({ style, tool }: Case, session: string): Script {
   const progress = tool === "steps" ? ['"progressToken":7'] : [];
-  const meta = [...(style === "exchange" ? [META] : []), ...progress].join(",");
+  const meta = [...(style === "stateless" ? [META] : []), ...progress].join(",");
   const head = `"method":"tools/call","params":{${meta === "" ? "" : `"_meta":{${meta}},`}"name":"${tool}","arguments":{"text":"hello there"}}`;
   const headers =
-    style === "exchange"
+    style === "stateless"
       ? `MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: ${tool}\r\n`
       : `MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: ${session}\r\n`;
   return { headers, body: (id) => `{"jsonrpc":"2.0","id":${id},${head}}` };
@@ -109,7 +109,7 @@ export async function once(script: string, one: Case, calls = CALLS, warmUp = WA
 
 /** Which of the official SDKs speaks a style over HTTP. They are slower by far, so fewer calls tell as much. */
 const PEERS: Readonly<Record<Style, { readonly name: string; readonly script: string }>> = {
-  exchange: { name: "SDK 2.x", script: "sdk-2-http.js" },
+  stateless: { name: "SDK 2.x", script: "sdk-2-http.js" },
   session: { name: "SDK 1.x", script: "sdk-1-http.js" },
 };
 

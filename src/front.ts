@@ -3,9 +3,9 @@
 
 import type { Handler } from "./core/handler.ts";
 import { isLive } from "./core/live.ts";
-import { HttpFront } from "./dialogue/http/front.ts";
+import { HttpFront } from "./http/server/http-front.ts";
 import type { MountOptions } from "./http-options.ts";
-import { createGuard } from "./transport/http/guard.ts";
+import { createGuard } from "./http/server/guard.ts";
 
 /** `host` is what is listened on, where we do that ourselves. */
 export function createFront(handler: Handler, options: MountOptions, host?: string): HttpFront {

@@ -6,7 +6,7 @@ import type { Handler } from "./core/handler.ts";
 import { LIVE } from "./core/live.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
 import { serve } from "./serve.ts";
-import { bearer } from "./server/bearer.ts";
+import { bearer } from "./auth/bearer/bearer.ts";
 
 const handler: Handler = async () => ({});
 const attempt = (options: unknown): Promise<unknown> => serve(handler, options as never);

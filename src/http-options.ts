@@ -4,8 +4,8 @@
 
 import type { Authenticator } from "./core/authenticator.ts";
 import { textOf } from "./core/text.ts";
-import type { HttpFrontOptions } from "./dialogue/http/options.ts";
-import type { ConnectionOptions } from "./dialogue/serve.ts";
+import type { HttpFrontOptions } from "./http/server/options.ts";
+import type { ConnectionOptions } from "./dialogue/connection.ts";
 
 /** A front that somebody else's server calls. */
 export interface MountOptions extends Omit<HttpFrontOptions, "auth"> {

@@ -6,11 +6,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
 import { createFront } from "./front.ts";
 import { checkMountOptions, type MountOptions } from "./http-options.ts";
-import { NodeVisit } from "./transport/http/node-visit.ts";
-import { WebVisit } from "./transport/http/web-visit.ts";
+import { NodeVisit } from "./http/server/node-visit.ts";
+import { WebVisit } from "./http/server/web-visit.ts";
 
 export { AuthRefusal, type Authenticator, type Credentials, type Identity } from "./core/authenticator.ts";
-export type { HttpLimits, HttpFrontOptions } from "./dialogue/http/options.ts";
+export type { HttpLimits, HttpFrontOptions } from "./http/server/options.ts";
 export type { MountOptions } from "./http-options.ts";
 
 export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };

@@ -22,11 +22,11 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
 }
 
 export { chain, type Chain, type GatewayOptions } from "./chain/chain.ts";
-export { end, type End, type EndOptions, type EndTarget } from "./chain/end.ts";
+export { upstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "./chain/upstream/upstream.ts";
 export type { Gateway } from "./chain/gateway.ts";
 export type { Client, ConnectOptions, HttpOptions, ServeOptions, Serving, Target };
 export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
-export { LinkError, type LinkErrorKind } from "./core/errors.ts";
+export { ConnectionError, type ConnectionErrorKind } from "./core/errors.ts";
 export type { Handler, Link, Middleware, Notification, Params, Request, Result } from "./core/handler.ts";
 export { McpError, type ErrorKind, type Profile } from "./protocol/errors.ts";
 export type { ToolContext } from "./server/call-context.ts";

@@ -6,7 +6,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
 import { within } from "./core/promises.ts";
-import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
+import { serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import { checkHttpOptions, checkNames, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
@@ -99,10 +99,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
 
 async function overHttp(handler: Closeable, options: HttpOptions): Promise<Serving & { readonly url: string }> {
   const { host = "127.0.0.1", port = 3000, ...rest } = options;
-  const [{ createFront }, { listen }] = await Promise.all([
-    import("./front.ts"),
-    import("./transport/http/listener.ts"),
-  ]);
+  const [{ createFront }, { listen }] = await Promise.all([import("./front.ts"), import("./http/server/listener.ts")]);
   const front = createFront(handler, rest, host);
   const listener = await listen({ host, port, limits: front.limits, onVisit: (visit) => front.take(visit) });
   let markClosed: () => void = () => undefined;

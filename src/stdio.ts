@@ -2,5 +2,5 @@
 
 export { childTransport } from "./transport/child.ts";
 export { stdioTransport } from "./transport/stdio.ts";
-export { serveTransport, type ConnectionOptions, type Served } from "./dialogue/serve.ts";
+export { serveTransport, type ConnectionOptions, type Served } from "./dialogue/connection.ts";
 export type { Inbound, Transport } from "./transport/transport.ts";

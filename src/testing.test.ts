@@ -112,7 +112,7 @@ describe("connecting in memory", () => {
   it("fails where the server does not speak the revision, and leaves nothing open", async () => {
     const [oldest, newest] = [REVISION_NAMES[0]!, REVISION_NAMES.at(-1)!];
     await expect(connectAt(notes(), { revision: oldest, serving: { revisions: [newest] } })).rejects.toMatchObject({
-      name: "LinkError",
+      name: "ConnectionError",
       kind: "protocol",
     });
   });

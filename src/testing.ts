@@ -4,7 +4,7 @@
 import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { Client } from "./client/client.ts";
 import type { Handler } from "./core/handler.ts";
-import { serveTransport, type ConnectionOptions } from "./dialogue/serve.ts";
+import { serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { Message } from "./jsonrpc/message.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";

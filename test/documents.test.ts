@@ -10,7 +10,7 @@ import { codeOf } from "../src/protocol/errors.ts";
 import type { ErrorKind } from "../src/protocol/errors.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
 import { examplesOf, Stage } from "./house/examples.ts";
-import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./house/markdown.ts";
+import { amount, codeBlocks, fileMiddleware, tables, tableUnder, writtenNumber } from "./house/markdown.ts";
 import { isTest, readSources } from "./house/source.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -87,7 +87,7 @@ describe("ARCHITECTURE.md", () => {
 
 describe("the pages", () => {
   it.each(PAGES)("%s links only to files that are there", (page) => {
-    const missing = fileLinks(read(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
+    const missing = fileMiddleware(read(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
     expect(missing).toEqual([]);
   });
 
@@ -163,7 +163,7 @@ describe("the readers of documents", () => {
     expect(tableUnder("# A", page)).toEqual([["1", "a \\| b"]]);
     expect(() => tableUnder("# B", page)).toThrow("# B");
     expect(tables(`${page}\n${page}`)).toEqual([[["1", "a \\| b"]], [["1", "a \\| b"]]]);
-    expect(fileLinks(page)).toEqual(["b.md"]);
+    expect(fileMiddleware(page)).toEqual(["b.md"]);
     expect(codeBlocks(page)).toEqual([{ line: 9, language: "ts", mark: "", code: "1;\n" }]);
   });
 });

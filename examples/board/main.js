@@ -1,7 +1,7 @@
 // The board over HTTP, for callers of every revision at once. It says where it is and how to speak with it.
 
 import { styleText } from "node:util";
-import { LinkError, serve } from "catenary";
+import { ConnectionError, serve } from "catenary";
 import { commandsFor } from "./commands.js";
 import { server } from "./server.js";
 
@@ -14,7 +14,7 @@ try {
   front = await serve(server, { http: { port } });
 } catch (error) {
   // The port is taken, or PORT is none.
-  if (!(error instanceof LinkError || error instanceof TypeError)) throw error;
+  if (!(error instanceof ConnectionError || error instanceof TypeError)) throw error;
   console.error(`${error.message}\nAnother port is chosen so: PORT=${(port || 3000) + 1} node examples/board/main.js`);
   process.exit(1);
 }

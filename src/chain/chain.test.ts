@@ -7,8 +7,8 @@ import type { Handler, Link, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
-import { end as reach } from "./end.ts";
-import { filter } from "./links/index.ts";
+import { upstream as reach } from "./upstream/upstream.ts";
+import { filter } from "./middleware/index.ts";
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
 
@@ -105,7 +105,7 @@ it("refuses what is no link, no end and no option, in words", () => {
   expect(to(echo, { nams: "always" })).toThrow("to() has no option `nams`; did you mean `names`?");
   for (const address of ["nope", "ftp://x", { notes: "ftp://x" }]) expect(to(address)).toThrow("begins with http://");
   expect(() => reach({ command: "x" }, { idel: 5 } as never)).toThrow(
-    "end() has no option `idel`; did you mean `idle`?",
+    "upstream() has no option `idel`; did you mean `idle`?",
   );
   expect(() => reach({ command: "x" }, { unheard: 1 } as never)).toThrow("`unheard`; there are name, share, env");
   expect(() => reach({ command: "x" }, { revision: "2025" })).toThrow("YYYY-MM-DD");

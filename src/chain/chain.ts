@@ -6,9 +6,9 @@ import type { Handler, Link, Middleware } from "../core/handler.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { checkNames } from "../core/nearest.ts";
 import { META } from "../protocol/model/meta.ts";
-import { end, type EndTarget } from "./end.ts";
+import { upstream, type UpstreamTarget } from "./upstream/upstream.ts";
 import { gatewayOf, type Gateway, type Held } from "./gateway.ts";
-import { checkLink, kind, placesOf } from "./link-places.ts";
+import { checkMiddleware, kind, placesOf } from "./link-places.ts";
 
 export interface GatewayOptions {
   /** Whether things are called `end.name` only where two ends have the same name for one, or always. */
@@ -28,12 +28,12 @@ export interface Chain {
    * const gateway = chain(log()).to({ notes: { command: "npx", args: ["-y", "notes-mcp"] }, mine: server });
    * await serve(gateway);
    */
-  to(ends: EndTarget | Readonly<Record<string, EndTarget>>, options?: GatewayOptions): Gateway;
+  to(ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>, options?: GatewayOptions): Gateway;
 }
 
 /** Of links of the same name the second is called `log-2`: names are what `replace` and errors go by. */
 export function chain(...links: readonly (Link | Middleware)[]): Chain {
-  for (const link of links) checkLink(link, "chain()");
+  for (const link of links) checkMiddleware(link, "chain()");
   return {
     use: (...more) => chain(...links, ...more),
     to: (ends, options = {}) => {
@@ -66,7 +66,7 @@ function handlerOf(ends: ReadonlyMap<string, Held>, options: GatewayOptions): Ha
 function merged(ends: ReadonlyMap<string, Held>, options: GatewayOptions): Handler {
   let handler: Handler | undefined;
   const load = async (): Promise<Handler> => {
-    const { merge } = await import("./merge/merge.ts");
+    const { merge } = await import("./router/merge.ts");
     return (handler ??= merge(Object.fromEntries(ends), options));
   };
   return (request, context) =>
@@ -74,9 +74,9 @@ function merged(ends: ReadonlyMap<string, Held>, options: GatewayOptions): Handl
 }
 
 /** One end that goes by another name. */
-function introduced(end: Handler, { info, instructions }: GatewayOptions): Handler {
+function introduced(only: Handler, { info, instructions }: GatewayOptions): Handler {
   return async (request, context) => {
-    const result = await end(request, context);
+    const result = await only(request, context);
     if (request.method !== "server/discover") return result;
     return {
       ...result,
@@ -86,7 +86,7 @@ function introduced(end: Handler, { info, instructions }: GatewayOptions): Handl
   };
 }
 
-function heldBy(ends: Readonly<Record<string, EndTarget>>): Map<string, Held> {
+function heldBy(ends: Readonly<Record<string, UpstreamTarget>>): Map<string, Held> {
   const entries = Object.entries(ends);
   if (entries.length === 0) throw new TypeError("to() takes at least one end; the record that it was given is empty");
   return new Map(
@@ -102,16 +102,16 @@ function heldBy(ends: Readonly<Record<string, EndTarget>>): Map<string, Held> {
 function heldOf(target: unknown, where: string): Held {
   if (typeof target === "function") return target as Held;
   if (!isTarget(target)) throw new TypeError(`${where} must be ${TARGETS}, not ${kind(target)}`);
-  return end(target);
+  return upstream(target);
 }
 
-function isRecord(ends: EndTarget | Readonly<Record<string, EndTarget>>): ends is Readonly<Record<string, EndTarget>> {
+function isRecord(ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>): ends is Readonly<Record<string, UpstreamTarget>> {
   if (typeof ends !== "object" || ends === null || Array.isArray(ends) || isTarget(ends)) return false;
   // A command that is no text is a mistake, unless it is an end that is called so.
   return !("command" in ends) || typeof ends.command === "function" || isTarget(ends.command);
 }
 
-function isTarget(target: unknown): target is Exclude<EndTarget, Handler> {
+function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
   if (typeof target === "string") return target.trim() !== "";
   if (typeof target !== "object" || target === null) return false;
   if (target instanceof URL) return true;

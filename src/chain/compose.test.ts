@@ -3,7 +3,7 @@
 
 import { expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { compose } from "./compose.ts";
@@ -85,7 +85,7 @@ it("names a link that failed by accident, at once or later, once", async () => {
     const error = (await failureOf([through, through, broken, through])) as McpError;
     expect(error).toBeInstanceOf(McpError);
     expect(error.message).toBe(words);
-    expect(error.data).toEqual({ kind: "internal_error", linkName: broken.name });
+    expect(error.data).toEqual({ kind: "internal_error", middlewareName: broken.name });
   }
 });
 
@@ -99,21 +99,21 @@ it("survives what bites when it is looked at", async () => {
     },
   });
   const error = await failureOf([link("biter", () => Promise.reject(hostile))]);
-  expect(error).toMatchObject({ data: { linkName: "biter" } });
+  expect(error).toMatchObject({ data: { middlewareName: "biter" } });
 });
 
 it("leaves alone what a link passes on, and what it chose to answer", async () => {
   const accident = new Error("of the end");
   expect(await failureOf([through, through], () => Promise.reject(accident))).toBe(accident);
-  const lost = new LinkError("closed", "The end is gone");
+  const lost = new ConnectionError("closed", "The end is gone");
   expect(await failureOf([through], () => Promise.reject(lost))).toBe(lost);
   const chosen = McpError.of("access_denied", "Not today");
   expect(await failureOf([through, link("guard", () => Promise.reject(chosen))])).toBe(chosen);
 });
 
 it("says at which link a local error was made, and keeps what it says", async () => {
-  const made = new LinkError("refused", "no room", { mayHaveRun: false, status: 503 });
-  const error = (await failureOf([through, link("full", () => Promise.reject(made))])) as LinkError;
+  const made = new ConnectionError("refused", "no room", { mayHaveRun: false, status: 503 });
+  const error = (await failureOf([through, link("full", () => Promise.reject(made))])) as ConnectionError;
   expect(error.message).toBe("At the link full: no room");
   expect(error).toMatchObject({ kind: "refused", mayHaveRun: false, status: 503, cause: made });
 });

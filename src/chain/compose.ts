@@ -4,13 +4,13 @@
 // said it. Calling `next` not at all, twice or late is a link's right. Which links there are is not decided here.
 
 import type { Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
 import { attempt } from "../core/promises.ts";
 import { textOf } from "../core/text.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
-import { following } from "./following.ts";
+import { following } from "./upstream/following.ts";
 
 export function compose(links: readonly Link[], handler: Handler): Handler {
   if (links.length === 0) return handler;
@@ -25,7 +25,7 @@ function answering(handler: Handler): Handler {
   return async (request, context) => {
     const result: unknown = await handler(request, context);
     if (isObject(result)) return result;
-    throw new LinkError("protocol", `The end answered ${request.method} with something that is no result`);
+    throw new ConnectionError("protocol", `The end answered ${request.method} with something that is no result`);
   };
 }
 
@@ -95,9 +95,9 @@ class Passage {
       if (this.#passed.includes(error) || error instanceof McpError) return error;
       const { signal } = this.#context;
       if (signal.aborted && signal.reason === error) return error;
-      if (error instanceof LinkError) {
+      if (error instanceof ConnectionError) {
         const { kind, message, mayHaveRun, status } = error;
-        return new LinkError(kind, `At the link ${name}: ${message}`, {
+        return new ConnectionError(kind, `At the link ${name}: ${message}`, {
           cause: error,
           mayHaveRun,
           ...(status === undefined ? undefined : { status }),
@@ -119,7 +119,7 @@ class Passage {
   }
 
   #error(message: string, cause?: unknown): McpError {
-    return McpError.of("internal_error", message, { linkName: this.#link.name }, { cause });
+    return McpError.of("internal_error", message, { middlewareName: this.#link.name }, { cause });
   }
 }
 

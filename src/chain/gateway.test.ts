@@ -2,10 +2,10 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { chain } from "./chain.ts";
-import type { EndStatus } from "./end-status.ts";
+import type { UpstreamStatus } from "./upstream/status.ts";
 import { provide } from "./gateway.ts";
 import { Replaceable } from "./replaceable.ts";
 
@@ -30,7 +30,7 @@ function slow(): { end: Handler; answer: () => void } {
 }
 
 describe("status and close", () => {
-  const asleep: EndStatus = { state: "asleep", target: "far", sessions: 0, pids: [], restarts: 0 };
+  const asleep: UpstreamStatus = { state: "asleep", target: "far", sessions: 0, pids: [], restarts: 0 };
   const far = (more: object = {}): Handler =>
     Object.defineProperties(async () => text(""), {
       status: { value: () => asleep },
@@ -54,14 +54,14 @@ describe("status and close", () => {
   });
 
   it("closes ends and links once, and answers nothing any more", async () => {
-    const closeEnd = vi.fn(async () => undefined);
-    const closeLink = vi.fn(async () => undefined);
-    const gateway = chain(marking("a", closeLink)).to({ notes: far({ close: closeEnd }), mine: echo });
+    const closeUpstream = vi.fn(async () => undefined);
+    const closeMiddleware = vi.fn(async () => undefined);
+    const gateway = chain(marking("a", closeMiddleware)).to({ notes: far({ close: closeUpstream }), mine: echo });
     await Promise.all([gateway.close(50), gateway.close()]);
-    expect(closeEnd.mock.calls).toEqual([[50]]);
-    expect(closeLink).toHaveBeenCalledTimes(1);
+    expect(closeUpstream.mock.calls).toEqual([[50]]);
+    expect(closeMiddleware).toHaveBeenCalledTimes(1);
     await expect(gateway(call("x"), loneCaller().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
-    expect(() => gateway.replace("a", marking("b"))).toThrow(LinkError);
+    expect(() => gateway.replace("a", marking("b"))).toThrow(ConnectionError);
     expect(gateway.status()["mine"]?.state).toBe("closed");
   });
 

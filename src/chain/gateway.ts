@@ -3,12 +3,12 @@
 // by chain.ts.
 
 import type { Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
 import { isLive, LIVE } from "../core/live.ts";
 import { within } from "../core/promises.ts";
-import type { EndStatus } from "./end-status.ts";
-import { checkLink, hold, letGo, missing, place, type Place } from "./link-places.ts";
+import type { UpstreamStatus } from "./upstream/status.ts";
+import { checkMiddleware, hold, letGo, missing, place, type Place } from "./link-places.ts";
 import type { Replaceable } from "./replaceable.ts";
 
 export interface Gateway extends Handler {
@@ -17,7 +17,7 @@ export interface Gateway extends Handler {
   /** Another link in the place of this name, which the place keeps. Throws where there is no such place. */
   replace(name: string, link: Link | Middleware): void;
   /** How each end stands, by its name. */
-  status(): Record<string, EndStatus>;
+  status(): Record<string, UpstreamStatus>;
   /** Closes ends and links, once; gives up waiting for them after so many milliseconds (10 s). */
   close(budgetMs?: number): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface Gateway extends Handler {
 /** An end as a gateway holds it. */
 export type Held = Handler & {
   called?(name: string): void;
-  status?(): EndStatus | Record<string, EndStatus>;
+  status?(): UpstreamStatus | Record<string, UpstreamStatus>;
   close?(budgetMs?: number): Promise<void> | void;
 };
 
@@ -44,7 +44,7 @@ const CLOSE_MS = 10_000;
 
 export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): Gateway {
   const state = { closing: undefined as Promise<void> | undefined };
-  const links = places.length === 0 ? undefined : linksOf(places, handler);
+  const links = places.length === 0 ? undefined : middlewareOf(places, handler);
   const run = heldToHeaders(links === undefined ? handler : (request, context) => links.run(request, context));
   const gateway = (request: Request, context: Context): Promise<Result> =>
     state.closing === undefined ? run(request, context) : Promise.reject(closed());
@@ -70,7 +70,7 @@ export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): 
     replace: {
       value: (name: string, link: Link | Middleware): void => {
         if (state.closing !== undefined) throw closed();
-        checkLink(link, "replace()");
+        checkMiddleware(link, "replace()");
         if (links === undefined) throw new TypeError(`There is no link ${JSON.stringify(name)}: the chain has none`);
         links.replace(name, link);
       },
@@ -90,7 +90,7 @@ export function provide(Loaded: new (places: readonly Place[], end: Handler) => 
 type Links = Pick<Replaceable, "places" | "run" | "replace" | "close">;
 
 /** What runs them is loaded with the first request; until then they can be replaced by simply putting in others. */
-function linksOf(given: readonly Place[], handler: Handler): Links {
+function middlewareOf(given: readonly Place[], handler: Handler): Links {
   let places = given;
   for (const one of places) hold(one);
   let running = provided.Replaceable && new provided.Replaceable(places, handler);
@@ -149,9 +149,9 @@ function heldToHeaders(handler: Handler): Handler {
   };
 }
 
-function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<string, EndStatus> {
+function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<string, UpstreamStatus> {
   return Object.fromEntries(
-    [...ends].flatMap(([name, end]): [string, EndStatus][] => {
+    [...ends].flatMap(([name, end]): [string, UpstreamStatus][] => {
       const told = end.status?.();
       if (told === undefined) return [[name, inProcess(end, isClosed)]];
       if (isStatus(told)) return [[name, told]];
@@ -162,17 +162,17 @@ function statusOf(ends: ReadonlyMap<string, Held>, isClosed: boolean): Record<st
   );
 }
 
-function isStatus(told: EndStatus | Record<string, EndStatus>): told is EndStatus {
+function isStatus(told: UpstreamStatus | Record<string, UpstreamStatus>): told is UpstreamStatus {
   return typeof told["state"] === "string";
 }
 
-function inProcess(end: Held, isClosed: boolean): EndStatus {
+function inProcess(end: Held, isClosed: boolean): UpstreamStatus {
   const target = isLive(end) ? "live sessions" : "in this process";
   return { state: isClosed ? "closed" : "running", target, sessions: 0, pids: [], restarts: 0 };
 }
 
-function closed(): LinkError {
-  return new LinkError("closed", "The gateway is closed", { mayHaveRun: false });
+function closed(): ConnectionError {
+  return new ConnectionError("closed", "The gateway is closed", { mayHaveRun: false });
 }
 
 const CLOSE_FAILED = "Some of the gateway's ends or links could not be closed";

@@ -11,7 +11,7 @@ import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, setHeld, wereHeld } from "../protocol/header-match.ts";
 import { headerParams, type HeaderParam } from "../protocol/header-params.ts";
-import { styleOf } from "./caller-key.ts";
+import { styleOf } from "./upstream/caller-key.ts";
 
 /** Tools that are remembered; those named first go first. */
 const MOST_TOOLS = 10_000;
@@ -24,7 +24,7 @@ const LOOK_AGAIN_MS = 10_000;
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {
-    if (context.caller.headers === undefined || styleOf(context) !== "exchange") return handler(request, context);
+    if (context.caller.headers === undefined || styleOf(context) !== "stateless") return handler(request, context);
     if (request.method === "tools/list") return gate.list(request, context);
     return request.method === "tools/call" ? gate.call(request, context) : handler(request, context);
   };

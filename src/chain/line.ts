@@ -6,7 +6,7 @@ import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Link, Request, Result } from "../core/handler.ts";
 import { unref } from "../core/unref.ts";
-import { SETTLE_MS } from "../dialogue/outcome.ts";
+import { SETTLE_MS } from "../dialogue/calls/outcome.ts";
 import { compose } from "./compose.ts";
 
 interface Underway {

@@ -12,7 +12,7 @@ export interface Place extends Link {
 }
 
 /** Throws a TypeError where it is neither. */
-export function checkLink(given: unknown, where: string): void {
+export function checkMiddleware(given: unknown, where: string): void {
   if (typeof given === "function") return;
   const link = (typeof given === "object" && given !== null ? given : {}) as Partial<Link>;
   if (typeof link.run !== "function") {

@@ -6,9 +6,9 @@
 import type { Context } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../protocol/check.ts";
-import { following, type Following } from "./following.ts";
+import { following, type Following } from "./upstream/following.ts";
 import type { Line } from "./line.ts";
-import { changeOf, FAMILIES, flagOf } from "./merge/kinds.ts";
+import { changeOf, FAMILIES, flagOf } from "./router/kinds.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 

@@ -5,9 +5,9 @@
 // Not seen: what a task asks, which stands in the task itself.
 
 import type { AskOptions, Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-import { goOn } from "../dialogue/drive.ts";
+import { goOn } from "../dialogue/calls/drive.ts";
 import { isObject } from "../protocol/check.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";
@@ -206,7 +206,7 @@ const FAMILIES: ReadonlyMap<ReadonlySet<string>, Family> = new Map<ReadonlySet<s
 
 function isMeant(error: unknown): boolean {
   try {
-    return error instanceof McpError || error instanceof LinkError;
+    return error instanceof McpError || error instanceof ConnectionError;
   } catch {
     return false;
   }

@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { nearest } from "../core/nearest.ts";
-import { fail, leave } from "./output.ts";
+import { fail, leave } from "./terminal/output.ts";
 
 export interface Command {
   /** The whole text of `catenary NAME --help`. */
@@ -108,7 +108,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   }
   const entry = COMMANDS.get(name);
   if (entry === undefined) {
-    const { reporting } = await import("./failure.ts");
+    const { reporting } = await import("./show/failure.ts");
     return reporting(args, () => Promise.reject(new UsageError(unknown(name))));
   }
   const command = await entry.load();

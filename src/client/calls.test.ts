@@ -52,7 +52,7 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     const { aborted } = await abortOf(there);
     const cause = new Error("changed my mind");
     stop.abort(cause);
-    await expect(call).rejects.toMatchObject({ name: "LinkError", kind: "cancelled", cause });
+    await expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled", cause });
     await expect(call).rejects.toThrow("changed my mind");
     await aborted;
     const before = there.requests.length;
@@ -64,7 +64,7 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     const there = stage();
     const client = await join(there.handler, { timeout: 5_000 });
     const call = client.callTool("hold", { key: "k" });
-    const failed = expect(call).rejects.toMatchObject({ name: "LinkError", kind: "timeout" });
+    const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "timeout" });
     const { aborted } = await abortOf(there);
     await vi.advanceTimersByTimeAsync(4_900);
     expect(there.held.size).toBe(1);
@@ -210,7 +210,7 @@ describe("a handler without a wire", () => {
       request.method === "tools/call" ? Promise.resolve("no" as never) : handler(request, context),
     );
     closers.push(() => client.close());
-    await expect(client.callTool("echo")).rejects.toMatchObject({ name: "LinkError", kind: "protocol" });
+    await expect(client.callTool("echo")).rejects.toMatchObject({ name: "ConnectionError", kind: "protocol" });
   });
 
   it("hears nothing after its call is over", async () => {

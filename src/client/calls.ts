@@ -5,11 +5,11 @@
 
 import type { Context, LogLevel } from "../core/context.ts";
 import { onAbort } from "../core/abort.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
-import { drive } from "../dialogue/drive.ts";
-import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
+import { drive } from "../dialogue/calls/drive.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { McpError } from "../protocol/errors.ts";
 import { declaringTasks, saysTasksUndeclared } from "../protocol/tasks.ts";
@@ -72,7 +72,7 @@ export class Calls {
   }
 
   /** Ends all calls, also those that wait for an answer of ours. */
-  endAll(reason: LinkError): void {
+  endAll(reason: ConnectionError): void {
     for (const stop of this.#live) stop.abort(reason);
   }
 
@@ -138,7 +138,7 @@ export class Calls {
     } catch (error) {
       if (!stop.signal.aborted) throw error;
       const reason: unknown = stop.signal.reason;
-      throw reason instanceof LinkError ? reason : cancelled(what, reason);
+      throw reason instanceof ConnectionError ? reason : cancelled(what, reason);
     } finally {
       clearTimeout(timer);
       forget();
@@ -165,15 +165,15 @@ function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Contex
   return { ...(idleMs === undefined ? undefined : { idleMs }), ...(cap === undefined ? undefined : { totalMs: 0 }) };
 }
 
-export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): LinkError {
-  return new LinkError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, {
+export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): ConnectionError {
+  return new ConnectionError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, {
     cause: reason,
     mayHaveRun,
   });
 }
 
-function tooLong(method: string, cap: number): LinkError {
-  return new LinkError(
+function tooLong(method: string, cap: number): ConnectionError {
+  return new ConnectionError(
     "timeout",
     `${method} was not finished within ${cap} ms; a longer \`maxTimeout\` would let it go on`,
   );

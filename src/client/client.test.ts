@@ -145,7 +145,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
     const there = stage();
     const client = await join(there, { timeout: { idleMs: 0, totalMs: 0 } });
     const call = client.callTool("hold", { key: "a" });
-    const failed = expect(call).rejects.toMatchObject({ name: "LinkError", kind: "closed" });
+    const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "closed" });
     const { signal } = await there.holding("a");
     const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     await client.close();
@@ -166,7 +166,7 @@ describe("the connected end as a handler", () => {
     expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });
     expect(requests.at(-1)).toMatchObject({ method: "tools/call", params: { name: "echo" } });
     await client.close();
-    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({ name: "LinkError", kind: "closed" });
+    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({ name: "ConnectionError", kind: "closed" });
     await other.close();
   });
 });

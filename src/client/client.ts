@@ -3,9 +3,9 @@
 // the same end as the bare arrow that a chain takes: no cache, no rounds, the caller's own context.
 
 import { LOG_LEVELS, type LogLevel } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Params, Result } from "../core/handler.ts";
-import type { Opened } from "../dialogue/open.ts";
+import type { Opened } from "../dialogue/connect.ts";
 import { isObject } from "../protocol/check.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
@@ -56,7 +56,7 @@ export class Client {
   /** The program behind the connection, where there is one: its noise and the last of its stderr. */
   readonly program: Program | undefined;
   /** Resolves when the connection is over: with the reason, where it was not our own wish. */
-  readonly closed: Promise<LinkError | undefined>;
+  readonly closed: Promise<ConnectionError | undefined>;
   readonly #opened: Opened;
   readonly #contexts: Contexts;
   readonly #calls: Calls;
@@ -122,7 +122,7 @@ export class Client {
   /** The handle of a task whose id was kept from elsewhere. Throws where the end does not know it. */
   async task(id: string, options?: CallOptions): Promise<TaskHandle> {
     if (this.#opened.discovered["capabilities"] !== undefined && !hasTasks(this.capabilities)) {
-      throw new LinkError("refused", `The end has not declared the extension ${TASKS}: it knows no tasks`);
+      throw new ConnectionError("refused", `The end has not declared the extension ${TASKS}: it knows no tasks`);
     }
     return (await this.#taskDesk()).find(id, options);
   }
@@ -207,7 +207,7 @@ export class Client {
 
   /** Ends all calls and listens, and the connection; a child process is gone when it resolves, within the budget if any. */
   close(budgetMs?: number): Promise<void> {
-    return (this.#closing ??= this.#close(new LinkError("closed", "The client was closed"), undefined, budgetMs));
+    return (this.#closing ??= this.#close(new ConnectionError("closed", "The client was closed"), undefined, budgetMs));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -244,7 +244,7 @@ export class Client {
   #check(method: string): void {
     const name = this.#lacks(method);
     if (name === undefined) return;
-    throw new LinkError(
+    throw new ConnectionError(
       "refused",
       `The end has not declared the capability ${name}, which ${method} needs; request() sends it all the same`,
       { mayHaveRun: false },
@@ -255,7 +255,7 @@ export class Client {
     return this.#opened.revision.style === "session";
   }
 
-  async #close(reason: LinkError, failure?: LinkError, budgetMs?: number): Promise<void> {
+  async #close(reason: ConnectionError, failure?: ConnectionError, budgetMs?: number): Promise<void> {
     this.#listens.endAll(failure);
     this.#calls.endAll(reason);
     this.#contexts.end(reason);
@@ -263,12 +263,12 @@ export class Client {
     await this.#opened.close(budgetMs);
   }
 
-  async #untilOver(): Promise<LinkError | undefined> {
-    let failure: LinkError | undefined;
+  async #untilOver(): Promise<ConnectionError | undefined> {
+    let failure: ConnectionError | undefined;
     try {
       await this.#opened.ended(this.#contexts.home.signal);
     } catch (error) {
-      if (this.#closing === undefined) failure = error as LinkError;
+      if (this.#closing === undefined) failure = error as ConnectionError;
     }
     // A connection that broke still holds something, and nobody else will let go of it.
     if (failure !== undefined) this.#closing ??= this.#close(failure, failure);

@@ -2,9 +2,9 @@
 // far as it is more than an end: what it wrote where only messages belong, and the last of its stderr. A program
 // that never came to speak says why in one of these two; an error about it quotes both.
 
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/text.ts";
-import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
+import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ChildTransport, ChildTransportOptions, Noise } from "../transport/child.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -78,7 +78,7 @@ export async function openCommand(
 
 function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
   // One that has ended says all this itself.
-  if (!(error instanceof LinkError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
+  if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
   const { message } = error;
   // A program that stands before another has perhaps quoted it already.
   const said = lastLines(started?.stderrTail() ?? "", EVIDENCE_LENGTH)
@@ -94,5 +94,5 @@ function withEvidence(error: unknown, command: string, started: ChildTransport |
     ...(noise === "" ? [] : [`\non its stdout, where only messages belong:\n${noise}`]),
     ...(said === "" ? [] : [`\nthe end of its stderr:\n${said}`]),
   ];
-  return new LinkError(error.kind, named, { cause: error, evidence: evidence.join("") });
+  return new ConnectionError(error.kind, named, { cause: error, evidence: evidence.join("") });
 }

@@ -4,8 +4,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
 import { stage } from "../../test/support/stage.ts";
-import type { LinkError } from "../core/errors.ts";
-import { serveTransport } from "../dialogue/serve.ts";
+import type { ConnectionError } from "../core/errors.ts";
+import { serveTransport } from "../dialogue/connection.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -33,13 +33,13 @@ describe("targets", () => {
   it("says what is wrong with an address", async () => {
     const wrong = ["nowhere", "ftp://files.example/", "http://me:secret@end.example/mcp"];
     for (const target of wrong) {
-      const error = await connect(target).catch((failure: unknown) => failure as LinkError);
+      const error = await connect(target).catch((failure: unknown) => failure as ConnectionError);
       expect(error).toMatchObject({
-        name: "LinkError",
+        name: "ConnectionError",
         kind: "refused",
         message: expect.stringContaining("Cannot connect"),
       });
-      expect((error as LinkError).message).not.toContain("secret");
+      expect((error as ConnectionError).message).not.toContain("secret");
     }
   });
 
@@ -237,7 +237,7 @@ describe("giving up", () => {
     await peer.until(asks("tools/list"));
     await peer.close();
     await failed;
-    expect(await client.closed).toMatchObject({ name: "LinkError", kind: "closed" });
+    expect(await client.closed).toMatchObject({ name: "ConnectionError", kind: "closed" });
   });
 });
 
@@ -274,7 +274,7 @@ describe("a command", () => {
 
   it("that cannot be started is told by its name", async () => {
     await expect(connect({ command: "no-such-program-anywhere" })).rejects.toMatchObject({
-      name: "LinkError",
+      name: "ConnectionError",
       kind: "spawn",
       message: expect.stringContaining("no-such-program-anywhere"),
     });

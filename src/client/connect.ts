@@ -6,9 +6,9 @@ import { readFileSync } from "node:fs";
 import { onAbort } from "../core/abort.ts";
 import type { Authorizer } from "../core/authorizer.ts";
 import type { LogLevel } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
-import { open, type Opened, type OpenOptions } from "../dialogue/open.ts";
+import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -110,13 +110,13 @@ export async function openTarget(
     throw new TypeError(TARGETS);
   }
   let used = false;
-  const given = (failure?: LinkError): Transport => {
+  const given = (failure?: ConnectionError): Transport => {
     if (!used) {
       used = true;
       return target;
     }
     const advice = "a transport cannot be started again: name its `revision`, or connect to a command";
-    throw new LinkError("refused", `The end did not survive being asked what it speaks, and ${advice}`, {
+    throw new ConnectionError("refused", `The end did not survive being asked what it speaks, and ${advice}`, {
       cause: failure,
     });
   };
@@ -152,9 +152,9 @@ function isGone(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
-function givenUp(signal: AbortSignal | undefined): LinkError {
+function givenUp(signal: AbortSignal | undefined): ConnectionError {
   const reason: unknown = signal?.reason;
-  return new LinkError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, { cause: reason });
+  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, { cause: reason });
 }
 
 /** What we say we are where nobody says otherwise. */

@@ -1,7 +1,7 @@
 // Addresses that are none, and what an error shows of them.
 
 import { expect, test } from "vitest";
-import type { OpenOptions } from "../dialogue/open.ts";
+import type { OpenOptions } from "../dialogue/connect.ts";
 import { openAddress } from "./http.ts";
 
 test.each([
@@ -12,7 +12,7 @@ test.each([
   ["http://somebody:secret@end.test/mcp", "end.test: a name and a password do not belong into an address"],
 ])("%s is refused, and nothing secret of it is shown", async (address, words) => {
   const error = await openAddress(address, {}, {} as OpenOptions).catch((failure: unknown) => failure as Error);
-  expect(error).toMatchObject({ name: "LinkError", kind: "refused", mayHaveRun: false });
+  expect(error).toMatchObject({ name: "ConnectionError", kind: "refused", mayHaveRun: false });
   expect((error as Error).message).toContain(`Cannot connect to ${words}`);
   expect((error as Error).message).not.toContain("secret");
 });

@@ -2,11 +2,11 @@
 // speak over HTTP is the dialogue's; who we are is for the authorizer that the program brings.
 
 import type { Authorizer } from "../core/authorizer.ts";
-import { LinkError } from "../core/errors.ts";
-import { openHttp, type HttpTarget } from "../dialogue/http-back/open-http.ts";
-import type { Opened, OpenOptions } from "../dialogue/open.ts";
-import { sameOrigin } from "../transport/http/redirects.ts";
-import type { Requester } from "../transport/http/requester.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { openHttp, type HttpTarget } from "../http/client/open-http.ts";
+import type { Opened, OpenOptions } from "../dialogue/connect.ts";
+import { sameOrigin } from "../http/client/redirects.ts";
+import type { Requester } from "../http/client/requester.ts";
 
 export interface HttpOptions {
   /** Proves to an end over HTTP who we are: `oauth(...)`, `bearerToken(...)`, or your own. */
@@ -28,8 +28,8 @@ export async function openAddress(
 }
 
 async function requesterBy(given: typeof fetch | undefined): Promise<Requester> {
-  if (given !== undefined) return (await import("../transport/http/fetch-requester.ts")).fetchRequester(given);
-  return (await import("../transport/http/node-requester.ts")).nodeRequester();
+  if (given !== undefined) return (await import("../http/client/fetch-requester.ts")).fetchRequester(given);
+  return (await import("../http/client/node-requester.ts")).nodeRequester();
 }
 
 const UNSENT = { mayHaveRun: false };
@@ -38,14 +38,14 @@ function addressOf(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
   const wrong = `Cannot connect to ${shown(text)}`;
-  if (!URL.canParse(text)) throw new LinkError("refused", `${wrong}: it is no URL; ${advice}`, UNSENT);
+  if (!URL.canParse(text)) throw new ConnectionError("refused", `${wrong}: it is no URL; ${advice}`, UNSENT);
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new LinkError("refused", `${wrong}: it is neither http nor https; ${advice}`, UNSENT);
+    throw new ConnectionError("refused", `${wrong}: it is neither http nor https; ${advice}`, UNSENT);
   }
   if (url.username !== "" || url.password !== "") {
     const why = "a name and a password do not belong into an address";
-    throw new LinkError(
+    throw new ConnectionError(
       "refused",
       `Cannot connect to ${url.host}: ${why}; send them by \`headers\` or \`auth\``,
       UNSENT,

@@ -2,7 +2,7 @@
 
 export type { Authorizer, Challenge, Sending } from "../core/authorizer.ts";
 export type { LogLevel } from "../core/context.ts";
-export { LinkError, type LinkErrorKind, type LinkErrorOptions } from "../core/errors.ts";
+export { ConnectionError, type ConnectionErrorKind, type ConnectionErrorOptions } from "../core/errors.ts";
 export type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
 export type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";
@@ -24,4 +24,4 @@ export type { Progress } from "./contexts.ts";
 export type { TaskHandle } from "./task-handle.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./listen.ts";
 export type { HttpOptions } from "./http.ts";
-export * from "./oauth/index.ts";
+export * from "../auth/oauth/index.ts";

@@ -3,10 +3,10 @@
 // hears of every change; what else comes along (a session's log messages) goes where the client's own goes.
 
 import { onAbort } from "../core/abort.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { attempt } from "../core/promises.ts";
-import { DEFAULT_TIMEOUTS } from "../dialogue/pending.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import type {
   RequestParams,
   ResourceUpdatedParams,
@@ -100,7 +100,7 @@ export class Listens {
   }
 
   /** With a failure: what broke them. */
-  endAll(failure?: LinkError): void {
+  endAll(failure?: ConnectionError): void {
     for (const listening of this.#open) listening.end(failure);
   }
 
@@ -144,7 +144,7 @@ class Listening implements Subscription {
     const { signal } = this.stop;
     signal.addEventListener("abort", () => {
       const reason: unknown = signal.reason;
-      this.#refuse(reason instanceof LinkError ? reason : cancelled("subscriptions/listen", reason));
+      this.#refuse(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
       this.#end();
     });
   }
@@ -174,9 +174,9 @@ class Listening implements Subscription {
     this.#wake?.();
   }
 
-  end(failure?: LinkError): void {
+  end(failure?: ConnectionError): void {
     if (failure !== undefined) this.#end(failure);
-    this.stop.abort(failure ?? new LinkError("closed", "The subscription was closed"));
+    this.stop.abort(failure ?? new ConnectionError("closed", "The subscription was closed"));
   }
 
   async close(): Promise<void> {
@@ -220,6 +220,6 @@ class Listening implements Subscription {
   }
 }
 
-function unacknowledged(ms: number): LinkError {
-  return new LinkError("timeout", `The end did not acknowledge subscriptions/listen in ${ms} ms`);
+function unacknowledged(ms: number): ConnectionError {
+  return new ConnectionError("timeout", `The end did not acknowledge subscriptions/listen in ${ms} ms`);
 }

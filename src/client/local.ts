@@ -5,12 +5,12 @@
 import { onAbort } from "../core/abort.ts";
 import type { Context } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";
-import { toMcpError } from "../dialogue/faults.ts";
-import type { Opened } from "../dialogue/open.ts";
-import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "../dialogue/pending.ts";
+import { toMcpError } from "../dialogue/calls/faults.ts";
+import type { Opened } from "../dialogue/connect.ts";
+import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "../dialogue/calls/pending.ts";
 import { checkParams, isObject } from "../protocol/check.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { cancelled } from "./calls.ts";
@@ -50,7 +50,7 @@ class Local {
   async handle(request: Request, context: Context): Promise<Result> {
     const { method, params } = request;
     const { signal } = context;
-    if (this.#over.signal.aborted) throw this.#over.signal.reason as LinkError;
+    if (this.#over.signal.aborted) throw this.#over.signal.reason as ConnectionError;
     if (signal.aborted) throw cancelled(method, signal.reason, false);
     checkParams(method, params);
     const stop = new AbortController();
@@ -83,11 +83,11 @@ class Local {
         onAbort(signal, resolve);
       });
     }
-    if (over.aborted) throw over.reason as LinkError;
+    if (over.aborted) throw over.reason as ConnectionError;
   }
 
   close(): void {
-    const reason = new LinkError("closed", "The connection was closed");
+    const reason = new ConnectionError("closed", "The connection was closed");
     this.#over.abort(reason);
     this.#pending.failAll(reason);
     for (const stop of this.#stops) stop.abort(reason);
@@ -99,10 +99,10 @@ class Local {
     try {
       result = await this.#target(request, context);
     } catch (error) {
-      throw error instanceof LinkError ? error : toMcpError(error);
+      throw error instanceof ConnectionError ? error : toMcpError(error);
     }
     if (!isObject(result))
-      throw new LinkError("protocol", `The handler answered ${request.method} with something that is no result`);
+      throw new ConnectionError("protocol", `The handler answered ${request.method} with something that is no result`);
     return result;
   }
 

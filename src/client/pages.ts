@@ -1,7 +1,7 @@
 // Lists that come in pages, walked to their ends. A cursor is the end's own affair: it is given back as it
 // came, and the empty text is a cursor like any other. An end whose pages never finish is stopped here.
 
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Result } from "../core/handler.ts";
 
 const MOST_PAGES = 1_000;
@@ -27,8 +27,8 @@ export async function* pagesOf<T>(
   }
 }
 
-function broken(method: string, why: string): LinkError {
-  return new LinkError(
+function broken(method: string, why: string): ConnectionError {
+  return new ConnectionError(
     "protocol",
     `The end cannot be walked through ${method}: ${why}; ask for single pages with \`cursor\``,
   );

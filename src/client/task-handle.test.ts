@@ -2,8 +2,8 @@
 // and what it gets to hear of us.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { taskEnd, type TaskEnd, type TaskEndOptions } from "../../test/support/task-end.ts";
-import { LinkError } from "../core/errors.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/task-end.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { CallToolResult } from "../protocol/model/index.ts";
@@ -22,10 +22,10 @@ const textOf = ({ content }: CallToolResult): string => (content[0] as { text: s
 
 /** A client in front of the end; the next requests of a method fail as it is told. */
 async function facing(
-  options: TaskEndOptions = {},
+  options: TaskServerOptions = {},
   how: ConnectOptions = {},
-): Promise<{ end: TaskEnd; client: Client; break(method: string, ...errors: Error[]): void }> {
-  const end = taskEnd({ pollIntervalMs: 100, ...options });
+): Promise<{ end: TaskServer; client: Client; break(method: string, ...errors: Error[]): void }> {
+  const end = taskServer({ pollIntervalMs: 100, ...options });
   const faults = new Map<string, Error[]>();
   const handler: Handler = async (request, context) => {
     const error = faults.get(request.method)?.shift();
@@ -37,7 +37,7 @@ async function facing(
   return { end, client, break: (method, ...errors) => faults.set(method, errors) };
 }
 
-const lost = (): LinkError => new LinkError("http", "The end answered 502 Bad Gateway");
+const lost = (): ConnectionError => new ConnectionError("http", "The end answered 502 Bad Gateway");
 
 describe("a task whose end is hard to reach", () => {
   it("is asked for again after a few failures, be it by a call or by its handle", async () => {
@@ -58,7 +58,7 @@ describe("a task whose end is hard to reach", () => {
   it("is given up in the end, and with the call it is cancelled", async () => {
     const { end, client, break: fail } = await facing({ listens: false });
     fail("tasks/get", lost(), lost(), lost(), lost());
-    await expect(client.callTool("job")).rejects.toMatchObject({ name: "LinkError", kind: "http" });
+    await expect(client.callTool("job")).rejects.toMatchObject({ name: "ConnectionError", kind: "http" });
     expect(end.count("tasks/cancel")).toBe(1);
     const handle = await client.startTool("job");
     fail("tasks/get", lost(), lost(), lost(), lost());
@@ -120,7 +120,7 @@ describe("an end that acts of its own accord", () => {
   });
 
   it("never heeds a cancellation: for us the task is cancelled all the same", async () => {
-    const end = taskEnd();
+    const end = taskServer();
     const heedless: Handler = async (request, context) =>
       request.method === "tasks/cancel" ? { resultType: "complete" } : end.handler(request, context);
     const client = await connect(heedless);

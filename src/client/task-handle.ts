@@ -4,10 +4,10 @@
 
 import { onAbort } from "../core/abort.ts";
 import type { AskOptions, Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
-import { outcomeOf, TaskQuestions, untilOver } from "../dialogue/task-drive.ts";
-import { TaskWatch } from "../dialogue/task-watch.ts";
+import { outcomeOf, TaskQuestions, untilOver } from "../dialogue/calls/task-drive.ts";
+import { TaskWatch } from "../dialogue/calls/task-watch.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
@@ -181,7 +181,7 @@ export function outcomeFor(state: Json): Result {
   const { status, taskId, statusMessage } = state;
   const said = typeof statusMessage === "string" ? statusMessage : "";
   if (status === "cancelled") {
-    throw new LinkError("cancelled", `The task ${String(taskId)} was cancelled${said === "" ? "" : `: ${said}`}`);
+    throw new ConnectionError("cancelled", `The task ${String(taskId)} was cancelled${said === "" ? "" : `: ${said}`}`);
   }
   try {
     return outcomeOf(state);

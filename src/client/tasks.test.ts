@@ -2,7 +2,7 @@
 // starts, waits, answers, looks on, cancels and comes back.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask } from "../protocol/model/index.ts";
@@ -181,7 +181,7 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     expect(held[0]?.context.signal.aborted).toBe(true);
     expect(handle.status).toBe("cancelled");
     for (const result of [waiting, handle.result()]) {
-      await expect(result).rejects.toMatchObject({ name: "LinkError", kind: "cancelled" });
+      await expect(result).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled" });
     }
     await handle.cancel();
   });
@@ -194,7 +194,7 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     const call = client.callTool("hold", {}, { signal: stop.signal });
     await holding(1);
     stop.abort(cause);
-    await expect(call).rejects.toMatchObject({ name: "LinkError", kind: "cancelled", cause });
+    await expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled", cause });
     await vi.waitFor(() => expect(held[0]?.context.signal.aborted).toBe(true));
     const handle = await client.startTool("hold");
     const waiting = handle.result({ signal: AbortSignal.abort(cause) });
@@ -335,7 +335,7 @@ describe.each(REVISIONS.filter(({ requests }) => !requests.has("tasks/get")).map
       expect(textOf(await handle.result())).toBe("held");
       expect(await client.callTool("fail")).toMatchObject({ isError: true });
       const refused = client.task("any");
-      await expect(refused).rejects.toBeInstanceOf(LinkError);
+      await expect(refused).rejects.toBeInstanceOf(ConnectionError);
       await expect(refused).rejects.toMatchObject({ kind: "refused" });
     });
   },

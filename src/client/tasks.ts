@@ -4,9 +4,9 @@
 
 import type { Context } from "../core/context.ts";
 import type { Handler, Params, Request, Result } from "../core/handler.ts";
-import { drive } from "../dialogue/drive.ts";
-import { taskToEnd } from "../dialogue/task-drive.ts";
-import { seedOf } from "../dialogue/task-watch.ts";
+import { drive } from "../dialogue/calls/drive.ts";
+import { taskToEnd } from "../dialogue/calls/task-drive.ts";
+import { seedOf } from "../dialogue/calls/task-watch.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/revision.ts";
 import { declaringTasks, TASK_WANTED, type Wanting } from "../protocol/tasks.ts";

@@ -1,10 +1,10 @@
 // What came from a variable is named by the variable, whoever speaks of it: status, errors, and errors behind errors.
 
 import { describe, expect, it } from "vitest";
-import { end } from "../chain/end.ts";
+import { upstream } from "../chain/upstream/upstream.ts";
 import type { Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
-import { concealedEnd, concealing } from "./concealed-end.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { redactedUpstream, concealing } from "./concealed-end.ts";
 
 const KEY = { value: "s3cr3t key", reference: "${KEY}" };
 const SITE = { value: "https://example.com/p/s3cr3t?token=abcd", reference: "${SITE}" };
@@ -20,10 +20,10 @@ describe("what is shown", () => {
   });
 
   it("of an end that fails keeps what is known of the failure, but for the secret", async () => {
-    const exit = new LinkError("closed", `${KEY.value} exited`, { evidence: `; it said ${KEY.value}` });
-    const failure = new LinkError("closed", `The end failed: ${exit.message}`, { cause: exit, mayHaveRun: false });
-    const made = end(() => Promise.reject(failure));
-    const one = concealedEnd(made, concealing([KEY]));
+    const exit = new ConnectionError("closed", `${KEY.value} exited`, { evidence: `; it said ${KEY.value}` });
+    const failure = new ConnectionError("closed", `The end failed: ${exit.message}`, { cause: exit, mayHaveRun: false });
+    const made = upstream(() => Promise.reject(failure));
+    const one = redactedUpstream(made, concealing([KEY]));
     await expect(one({ method: "ping", params: {} }, {} as Context)).rejects.toMatchObject({
       ...{ kind: "closed", mayHaveRun: false, message: "The end failed: ${KEY} exited; it said ${KEY}" },
       cause: { message: "${KEY} exited; it said ${KEY}", evidence: "; it said ${KEY}" },
@@ -35,8 +35,8 @@ describe("what is shown", () => {
 
   it("of an end that answers with an error is the answer", async () => {
     const answer = new Error(KEY.value);
-    const one = concealedEnd(
-      end(() => Promise.reject(answer)),
+    const one = redactedUpstream(
+      upstream(() => Promise.reject(answer)),
       concealing([KEY]),
     );
     await expect(one({ method: "ping", params: {} }, {} as Context)).rejects.toBe(answer);

@@ -2,9 +2,9 @@
 // an argument is what errors and reports name. Whatever this end says of itself names the variables instead. What the
 // end answers is its own, and passes untouched.
 
-import type { End } from "../chain/end.ts";
-import type { EndStatus } from "../chain/end-status.ts";
-import { LinkError } from "../core/errors.ts";
+import type { Upstream } from "../chain/upstream/upstream.ts";
+import type { UpstreamStatus } from "../chain/upstream/status.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { isLive, LIVE } from "../core/live.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
 
@@ -40,13 +40,13 @@ function encoded(value: string): string {
   }
 }
 
-export function concealedStatus(status: EndStatus, conceal: Conceal): EndStatus {
+export function concealedStatus(status: UpstreamStatus, conceal: Conceal): UpstreamStatus {
   const { target, problem } = status;
   return { ...status, target: conceal(target), ...(problem === undefined ? undefined : { problem: conceal(problem) }) };
 }
 
-export function concealedEnd(made: End, conceal: Conceal): End {
-  const handler: End = async (request, context) => {
+export function redactedUpstream(made: Upstream, conceal: Conceal): Upstream {
+  const handler: Upstream = async (request, context) => {
     try {
       return await made(request, context);
     } catch (error) {
@@ -62,13 +62,13 @@ export function concealedEnd(made: End, conceal: Conceal): End {
 
 /** With its causes: what of them callers may hear is decided later. */
 function concealed(error: unknown, conceal: Conceal): unknown {
-  if (!(error instanceof LinkError)) return error;
+  if (!(error instanceof ConnectionError)) return error;
   const { kind, message, mayHaveRun, status, evidence = "", cause } = error;
   const own = evidence !== "" && message.endsWith(evidence) ? message.slice(0, -evidence.length) : message;
-  return new LinkError(kind, conceal(own), {
+  return new ConnectionError(kind, conceal(own), {
     mayHaveRun,
     ...(status === undefined ? undefined : { status }),
     ...(own === message ? undefined : { evidence: conceal(evidence) }),
-    ...(cause instanceof LinkError ? { cause: concealed(cause, conceal) } : undefined),
+    ...(cause instanceof ConnectionError ? { cause: concealed(cause, conceal) } : undefined),
   });
 }

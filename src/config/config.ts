@@ -2,10 +2,10 @@
 // secrets, so it is not for printing.
 
 import type { GatewayOptions } from "../chain/chain.ts";
-import type { HttpLimits } from "../dialogue/http/options.ts";
-import type { EndEntry } from "./ends.ts";
+import type { HttpLimits } from "../http/server/options.ts";
+import type { UpstreamEntry } from "./ends.ts";
 import type { Listen } from "./front.ts";
-import type { LinkEntry } from "./links.ts";
+import type { MiddlewareEntry } from "./links.ts";
 import type { Problem } from "./problems.ts";
 
 export interface Config {
@@ -18,11 +18,11 @@ export interface Config {
   readonly instructions?: string;
   readonly names?: NonNullable<GatewayOptions["names"]>;
   /** By name, in the order of the file. */
-  readonly ends: ReadonlyMap<string, EndEntry>;
+  readonly ends: ReadonlyMap<string, UpstreamEntry>;
   /** Names of the ends that are switched off. */
   readonly disabled: readonly string[];
   /** Links in front of all ends, the outermost first. */
-  readonly chain: readonly LinkEntry[];
+  readonly chain: readonly MiddlewareEntry[];
   readonly listen: Listen;
   readonly limits: Partial<HttpLimits>;
   /** What it can be used in spite of. */

@@ -1,13 +1,13 @@
 // The ends of a config: the entries of `mcpServers` and of `servers`, which mean the same. What all entries may say
 // stands here; what each kind of them says of itself is in kinds/. Names that only other clients know are left alone.
 
-import { SHARES, type EndOptions } from "../chain/end.ts";
-import { labelsOf } from "../chain/merge/labels.ts";
+import { SHARES, type UpstreamOptions } from "../chain/upstream/upstream.ts";
+import { labelsOf } from "../chain/router/labels.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import type { Member } from "./document.ts";
 import { KINDS } from "./kinds/index.ts";
 import type { Found, Kind } from "./kinds/kind.ts";
-import { linkList, type LinkEntry } from "./links.ts";
+import { middlewareList, type MiddlewareEntry } from "./links.ts";
 import type { Position } from "./problems.ts";
 import {
   contents,
@@ -28,13 +28,13 @@ import type { Spot } from "./spot.ts";
 import type { Hidden } from "./variables.ts";
 
 /** What an end may be told whatever its kind. */
-export type EndPolicy = Pick<EndOptions, "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart">;
+export type UpstreamPolicy = Pick<UpstreamOptions, "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart">;
 
-export interface EndEntry extends Found {
+export interface UpstreamEntry extends Found {
   readonly name: string;
-  readonly policy: EndPolicy;
+  readonly policy: UpstreamPolicy;
   /** Links for this end alone. */
-  readonly use: readonly LinkEntry[];
+  readonly use: readonly MiddlewareEntry[];
   readonly position: Position;
   /** What in it came from variables and inputs. */
   readonly hidden: readonly Hidden[];
@@ -72,7 +72,7 @@ const COMMON = {
   startTimeout: milliseconds,
   idle: milliseconds,
   restart: objectOf(RESTART, "an object, such as {most: 5, windowMs: 180000}"),
-  use: linkList,
+  use: middlewareList,
 } as const satisfies Fields;
 
 export const COMMON_FIELDS: Fields = COMMON;
@@ -86,13 +86,13 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 ]);
 
 export interface Ends {
-  readonly ends: ReadonlyMap<string, EndEntry>;
+  readonly ends: ReadonlyMap<string, UpstreamEntry>;
   /** Names of those that are switched off; nothing in them is looked at. */
   readonly disabled: readonly string[];
 }
 
-export function readEnds(root: Spot): Ends {
-  const ends = new Map<string, EndEntry>();
+export function readUpstreams(root: Spot): Ends {
+  const ends = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
   const seen = new Map<string, Spot>();
   const enabled = new Map<string, Spot>();
@@ -108,7 +108,7 @@ export function readEnds(root: Spot): Ends {
       if (isDisabled(entry)) disabled.push(member.name);
       else {
         enabled.set(member.name, entry);
-        const end = readEnd(entry, member.name);
+        const end = readUpstream(entry, member.name);
         if (end !== undefined) ends.set(member.name, end);
       }
     }
@@ -143,7 +143,7 @@ function isDisabled(entry: Spot): boolean {
   return says("disabled", true) || says("enabled", false);
 }
 
-function readEnd(spot: Spot, name: string): EndEntry | undefined {
+function readUpstream(spot: Spot, name: string): UpstreamEntry | undefined {
   if (spot.value.kind !== "object") {
     return wrongKind(spot, "an object that says how the server is reached", HOW);
   }
@@ -176,7 +176,7 @@ function readEnd(spot: Spot, name: string): EndEntry | undefined {
   } = read;
   const found = kind.found(read, spot);
   if (found === undefined) return undefined;
-  const policy: EndPolicy = {
+  const policy: UpstreamPolicy = {
     ...(share && { share }),
     ...(revision && { revision }),
     ...(given !== undefined && { timeout: given }),

@@ -1,6 +1,6 @@
 // What a config says of the side that callers see: where to listen, and the limits of what they may send.
 
-import { httpLimits, type HttpLimits } from "../dialogue/http/options.ts";
+import { httpLimits, type HttpLimits } from "../http/server/options.ts";
 import { listOf, numberThat, objectOf, text, textThat, type Fields, type Reader } from "./shape.ts";
 
 const isPort = (given: number): boolean => Number.isInteger(given) && given >= 0 && given <= 65_535;

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { end, type End, type EndOptions, type EndTarget } from "../chain/end.ts";
+import { upstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/upstream.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
@@ -38,8 +38,8 @@ async function gateway(config: unknown, options?: GatewayOfOptions): ReturnType<
 }
 
 interface Made {
-  readonly target: EndTarget;
-  readonly options: EndOptions;
+  readonly target: UpstreamTarget;
+  readonly options: UpstreamOptions;
   readonly close: ReturnType<typeof vi.fn>;
 }
 
@@ -48,10 +48,10 @@ function stage(): { made: Made[]; end: NonNullable<GatewayOfOptions["end"]> } {
   const made: Made[] = [];
   return {
     made,
-    end: (target, options) => {
+    upstream: (target, options) => {
       const name = options.name ?? "";
       const server = createServer({ name, version: "1" }).tool(`tool-of-${name}`, {}, () => name);
-      const inner = end(server);
+      const inner = upstream(server);
       const close = vi.fn(async () => inner.close());
       made.push({ target, options, close });
       const handler: Handler = (request, context) => inner(request, context);
@@ -59,7 +59,7 @@ function stage(): { made: Made[]; end: NonNullable<GatewayOfOptions["end"]> } {
         called: { value: () => undefined },
         status: { value: () => inner.status() },
         close: { value: close },
-      }) as End;
+      }) as Upstream;
     },
   };
 }
@@ -74,7 +74,7 @@ describe("a gateway", () => {
     const { made, end: make } = stage();
     const onStderr = vi.fn();
     const onState = vi.fn();
-    const built = await gateway({ mcpServers: SERVERS }, { end: make, onStderr, onState });
+    const built = await gateway({ mcpServers: SERVERS }, { upstream: make, onStderr, onState });
     expect(made.map(({ target, options }) => ({ target, options }))).toEqual([
       {
         target: { command: join(folder, "notes"), args: ["-v"], env: { A: "1" }, cwd: folder },
@@ -120,12 +120,12 @@ describe("a gateway", () => {
       {
         onStderr,
         onState,
-        end: (target, options) => (made.length === 0 ? real(target, options) : make(target, options)),
+        upstream: (target, options) => (made.length === 0 ? real(target, options) : make(target, options)),
       },
     );
-    function real(target: EndTarget, options: EndOptions): End {
+    function real(target: UpstreamTarget, options: UpstreamOptions): Upstream {
       make(target, options);
-      return end(target, options);
+      return upstream(target, options);
     }
     expect(made.map(({ options }) => options.limits)).toEqual([
       { messageBytes: 1000, depth: 9 },
@@ -150,7 +150,7 @@ describe("a gateway", () => {
   });
 
   it("has links for all and links for one", async () => {
-    const { end: make } = stage();
+    const { upstream: make } = stage();
     const built = await gateway(
       {
         name: "office",
@@ -159,7 +159,7 @@ describe("a gateway", () => {
         mcpServers: { ...SERVERS, notes: { ...SERVERS.notes, use: [{ use: "./mark.mjs" }] } },
         chain: [{ timeout: 5000 }, { use: "./mark.mjs", options: { word: "all ${WORD}" }, name: "all" }],
       },
-      { end: make },
+      { upstream: make },
     );
     expect(built.links.map(({ name }) => name)).toEqual(["timeout", "all"]);
     const client = await connect(built);
@@ -184,7 +184,7 @@ describe("a gateway", () => {
         chain: [{ use: "./bad.mjs" }],
         mcpServers: { ...SERVERS, mine: { module: "./thrown.mjs" }, other: { module: "./bad.mjs" } },
       },
-      { end: make },
+      { upstream: make },
     );
     await expect(building).rejects.toMatchObject({
       name: "ConfigError",

@@ -2,18 +2,18 @@
 // anything of that fails, what was made is closed again, and all failures are told together, each with its place.
 
 import { chain } from "../chain/chain.ts";
-import { end as reachEnd, type End, type EndOptions, type EndTarget } from "../chain/end.ts";
-import type { EndStatus } from "../chain/end-status.ts";
+import { upstream as reachUpstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/upstream.ts";
+import type { UpstreamStatus } from "../chain/upstream/status.ts";
 import type { Gateway } from "../chain/gateway.ts";
-import { LINKS } from "../chain/links/registry.ts";
+import { LINKS } from "../chain/middleware/registry.ts";
 import { ourselves } from "../client/connect.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
-import { concealedEnd, concealedStatus, concealing } from "./concealed-end.ts";
+import { redactedUpstream, concealedStatus, concealing } from "./concealed-end.ts";
 import type { Config } from "./config.ts";
-import type { EndEntry } from "./ends.ts";
-import { linkFromModule } from "./link-module.ts";
-import type { LinkEntry, LinkMakers } from "./links.ts";
+import type { UpstreamEntry } from "./ends.ts";
+import { middlewareFromModule } from "./link-module.ts";
+import type { MiddlewareEntry, MiddlewareFactories } from "./links.ts";
 import { ConfigError, type Position, type Problem } from "./problems.ts";
 
 export interface GatewayOfOptions {
@@ -22,11 +22,11 @@ export interface GatewayOfOptions {
   /** Each line on its stdout that is no message. */
   readonly onNoise?: (end: string, line: string) => void;
   /** Told whenever the status of an end has changed. */
-  readonly onState?: (end: string, status: EndStatus) => void;
+  readonly onState?: (end: string, status: UpstreamStatus) => void;
   /** Links that the config may name; those of the house. */
-  readonly links?: LinkMakers;
+  readonly links?: MiddlewareFactories;
   /** Makes the ends; `end` of catenary/chain. */
-  readonly end?: (target: EndTarget, options: EndOptions) => End;
+  readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
 }
 
 /** Throws a ConfigError where a link or an end cannot be made; nothing is left open then. */
@@ -35,7 +35,7 @@ export async function gatewayOf(config: Config, options: GatewayOfOptions = {}):
   const links = await making.links(config.chain);
   const ends: [string, Handler][] = [];
   for (const entry of config.ends.values()) {
-    const made = await making.end(entry);
+    const made = await making.upstream(entry);
     if (made !== undefined) ends.push([entry.name, made]);
   }
   if (making.problems.length > 0) {
@@ -53,7 +53,7 @@ export async function gatewayOf(config: Config, options: GatewayOfOptions = {}):
 class Making {
   readonly problems: Problem[] = [];
   readonly #options: GatewayOfOptions;
-  readonly #limits: NonNullable<EndOptions["limits"]>;
+  readonly #limits: NonNullable<UpstreamOptions["limits"]>;
   readonly #made: { close?(): Promise<void> }[] = [];
 
   constructor(options: GatewayOfOptions, { messageBytes, depth, batch }: Config["limits"]) {
@@ -65,7 +65,7 @@ class Making {
     };
   }
 
-  async links(entries: readonly LinkEntry[]): Promise<Link[]> {
+  async links(entries: readonly MiddlewareEntry[]): Promise<Link[]> {
     const links: Link[] = [];
     for (const entry of entries) {
       const link = await this.#attempt(entry.position, () => this.#link(entry));
@@ -74,23 +74,23 @@ class Making {
     return links;
   }
 
-  async end(entry: EndEntry): Promise<Handler | undefined> {
+  async upstream(entry: UpstreamEntry): Promise<Handler | undefined> {
     const { name, position, policy, use, hidden } = entry;
     const conceal = concealing(hidden);
-    const { end = reachEnd, onNoise, onStderr, onState } = this.#options;
+    const { upstream = reachUpstream, onNoise, onStderr, onState } = this.#options;
     const links = await this.links(use);
     const made = await this.#attempt(position, async () => {
       const { target, options } = await entry.reach();
-      const made = end(target, {
+      const made = upstream(target, {
         name,
         ...policy,
         ...options,
         ...(Object.keys(this.#limits).length > 0 && { limits: this.#limits }),
         ...(onNoise && { onNoise: (line: string) => onNoise(name, conceal(line)) }),
         ...(onStderr && { onStderr: (text: string) => onStderr(name, conceal(text)) }),
-        ...(onState && { onState: (status: EndStatus) => onState(name, concealedStatus(status, conceal)) }),
+        ...(onState && { onState: (status: UpstreamStatus) => onState(name, concealedStatus(status, conceal)) }),
       });
-      return hidden.length === 0 ? made : concealedEnd(made, conceal);
+      return hidden.length === 0 ? made : redactedUpstream(made, conceal);
     });
     return made === undefined || links.length === 0 ? made : chain(...links).to(made);
   }
@@ -113,8 +113,8 @@ class Making {
     }
   }
 
-  async #link(entry: LinkEntry): Promise<Link> {
-    if (entry.kind === "module") return linkFromModule(entry);
+  async #link(entry: MiddlewareEntry): Promise<Link> {
+    if (entry.kind === "module") return middlewareFromModule(entry);
     const make = (this.#options.links ?? LINKS).get(entry.name);
     if (make === undefined) throw new Error(`There is no link ${JSON.stringify(entry.name)}`);
     return make(entry.options);

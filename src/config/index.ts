@@ -1,12 +1,12 @@
 // The config as others use it: `catenary/config`.
 
 export type { Config } from "./config.ts";
-export type { EndEntry, EndPolicy } from "./ends.ts";
+export type { UpstreamEntry, UpstreamPolicy } from "./ends.ts";
 export type { Listen } from "./front.ts";
 export { gatewayOf, type GatewayOfOptions } from "./gateway.ts";
 export { inputVariable, type AskInput, type Input } from "./inputs.ts";
-export type { LinkModule } from "./link-module.ts";
-export type { LinkEntry, LinkMakers, ModuleLink, NamedLink } from "./links.ts";
+export type { MiddlewareModule } from "./link-module.ts";
+export type { MiddlewareEntry, MiddlewareFactories, ModuleMiddleware, NamedLink } from "./links.ts";
 export { checkConfig, examineConfig, loadConfig, type Examined } from "./load.ts";
 export { ConfigError, describeProblem, type Position, type Problem } from "./problems.ts";
 export type { ConfigOptions, Environment } from "./read.ts";

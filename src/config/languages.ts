@@ -64,7 +64,7 @@ export function nearLanguage(name: string): LanguageName | undefined {
 }
 
 /** The server of a language's sessions; the live room is loaded by it. */
-export async function liveEnd(name: LanguageName, settings: LiveSettings): Promise<Handler> {
+export async function liveUpstream(name: LanguageName, settings: LiveSettings): Promise<Handler> {
   const { javascript, lisp } = await import("../live/index.ts");
   const { timeout, memory, output, printLength, printDepth, sessions, idle, cwd, env, program, permission } = settings;
   const options = {

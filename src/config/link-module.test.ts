@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Link } from "../core/handler.ts";
-import { linkFromModule } from "./link-module.ts";
+import { middlewareFromModule } from "./link-module.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -20,7 +20,7 @@ async function link(text: string, rest: { options?: unknown; name?: string } = {
   const file = join(folder, `mine-${(count += 1)}.${extension}`);
   writeFileSync(file, text);
   const position = { line: 1, column: 1 };
-  return linkFromModule({ kind: "module", file, hidden: [], options: undefined, position, ...rest });
+  return middlewareFromModule({ kind: "module", file, hidden: [], options: undefined, position, ...rest });
 }
 
 /** What comes back through the link from an end that answers with nothing. */
@@ -105,7 +105,7 @@ describe("a module is refused", () => {
     const hidden = [{ value: "s3cret", reference: "${KEY}" }];
     const options = { key: "Bearer s3cret" };
     await expect(
-      linkFromModule({ kind: "module", file, hidden, options, position: { line: 1, column: 1 } }),
+      middlewareFromModule({ kind: "module", file, hidden, options, position: { line: 1, column: 1 } }),
     ).rejects.toThrow("could not make its link: bad Bearer ${KEY} (");
   });
 });

@@ -7,7 +7,7 @@ import { textOf } from "../core/text.ts";
 import { places } from "../modules/exported.ts";
 import { userModule } from "./user-module.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
-import type { ModuleLink } from "./links.ts";
+import type { ModuleMiddleware } from "./links.ts";
 
 /**
  * What a module that a config uses exports, as its default or as `link`:
@@ -20,29 +20,29 @@ import type { ModuleLink } from "./links.ts";
  * A parameter with a default value, and those after it, and `...rest` do not count as named: it is what `length` of the
  * function says. `on(...)` of catenary/chain gives a Middleware.
  */
-export type LinkModule = Link | Middleware | ((options: never) => Link | Middleware | Promise<Link | Middleware>);
+export type MiddlewareModule = Link | Middleware | ((options: never) => Link | Middleware | Promise<Link | Middleware>);
 
 const FORMS =
   "export a link ({ name, run }), a middleware (request, context, next), or a function (options) that makes one";
 
 /** Fails with a sentence about the module. */
-export async function linkFromModule({ file, options, hidden, name }: ModuleLink): Promise<Link> {
+export async function middlewareFromModule({ file, options, hidden, name }: ModuleMiddleware): Promise<Link> {
   const module = await userModule(file);
   const exported = exportOf(module);
   if (exported === undefined) throw new Error(`${file} exports no link: ${FORMS}, as the default or as \`link\``);
   const called = name ?? basename(file, extname(file));
-  if (isMaker(exported)) return asLink(await made(exported, options ?? {}, file, hidden), called, name, file);
+  if (isMaker(exported)) return asMiddleware(await made(exported, options ?? {}, file, hidden), called, name, file);
   if (options !== undefined) {
     const why = typeof exported === "function" ? "a middleware, because it names two parameters or more" : "a link";
     throw new Error(`${file} takes no options: it exports ${why}; export a function (options) that makes one`);
   }
-  return asLink(exported, called, name, file);
+  return asMiddleware(exported, called, name, file);
 }
 
 function exportOf(module: Readonly<Record<string, unknown>>): unknown {
   return places(module)
     .flatMap((place) => [place["default"], place["link"]])
-    .find((value) => typeof value === "function" || isLink(value));
+    .find((value) => typeof value === "function" || isMiddleware(value));
 }
 
 type Maker = (options: unknown) => unknown;
@@ -62,9 +62,9 @@ async function made(make: Maker, options: unknown, file: string, hidden: readonl
   }
 }
 
-function asLink(given: unknown, called: string, name: string | undefined, file: string): Link {
+function asMiddleware(given: unknown, called: string, name: string | undefined, file: string): Link {
   if (typeof given === "function") return { name: called, run: given as Middleware };
-  if (!isLink(given)) {
+  if (!isMiddleware(given)) {
     const rule = "a middleware must name its parameters, (request, context, next)";
     throw new Error(
       `${file} made something that is no link: a function (options) gives a link or a middleware; ${rule}`,
@@ -75,7 +75,7 @@ function asLink(given: unknown, called: string, name: string | undefined, file: 
   return { name: called, run: (request, context, next) => given.run(request, context, next), ...(close && { close }) };
 }
 
-function isLink(value: unknown): value is Link {
+function isMiddleware(value: unknown): value is Link {
   if (typeof value !== "object" || value === null) return false;
   return "run" in value && typeof value.run === "function" && "name" in value && typeof value.name === "string";
 }

@@ -1,8 +1,8 @@
 // Links as a config names them: those of the house by name, with options, and users' own by the path of a module. A
 // link of the house is made once to see whether its options are right; users' modules are not loaded here.
 
-import { OptionError } from "../chain/links/options.ts";
-import type { MakeLink } from "../chain/links/registry.ts";
+import { OptionError } from "../chain/middleware/options.ts";
+import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
 import { textOf } from "../core/text.ts";
 import type { Member } from "./document.ts";
 import type { Position } from "./problems.ts";
@@ -22,7 +22,7 @@ import type { Spot } from "./spot.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
 
 /** The links that there are by name; a maker throws a TypeError that says what is wrong with its options. */
-export type LinkMakers = ReadonlyMap<string, MakeLink>;
+export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
 
 interface Placed {
   readonly position: Position;
@@ -35,7 +35,7 @@ export interface NamedLink extends Placed {
   readonly options: unknown;
 }
 
-export interface ModuleLink extends Placed {
+export interface ModuleMiddleware extends Placed {
   readonly kind: "module";
   readonly file: string;
   readonly options: unknown;
@@ -45,7 +45,7 @@ export interface ModuleLink extends Placed {
   readonly name?: string;
 }
 
-export type LinkEntry = NamedLink | ModuleLink;
+export type MiddlewareEntry = NamedLink | ModuleMiddleware;
 
 const MODULE = {
   use: pathTo("file", "error"),
@@ -55,16 +55,16 @@ const MODULE = {
 
 export const MODULE_FIELDS: Fields = MODULE;
 
-const moduleLink = objectOf(MODULE, "an object");
+const moduleMiddleware = objectOf(MODULE, "an object");
 
 const FORMS = '"log", {"log": {...}} or {"use": "./mine.ts"}';
 
-export const linkList: Reader<readonly LinkEntry[]> = (spot) => {
+export const middlewareList: Reader<readonly MiddlewareEntry[]> = (spot) => {
   if (spot.value.kind !== "list") return wrongKind(spot, `a list of links, such as ["log", {"use": "./mine.ts"}]`);
   return spot.items().flatMap((item) => link(item) ?? []);
 };
 
-function link(spot: Spot): LinkEntry | undefined {
+function link(spot: Spot): MiddlewareEntry | undefined {
   const { value } = spot;
   if (value.kind === "text") {
     const name = anyText(spot);
@@ -78,8 +78,8 @@ function link(spot: Spot): LinkEntry | undefined {
   return named(spot.member(only), only.name, only.name, spot.member(only));
 }
 
-function ofModule(spot: Spot): ModuleLink | undefined {
-  const { use: file, options, name } = moduleLink(spot) ?? {};
+function ofModule(spot: Spot): ModuleMiddleware | undefined {
+  const { use: file, options, name } = moduleMiddleware(spot) ?? {};
   if (file === undefined) return undefined;
   const given = spot.named("options");
   const { hidden } = given === undefined ? { hidden: [] } : contents(given);
@@ -116,7 +116,7 @@ function named(spot: Spot, name: string, written: string, given: Spot | undefine
   return undefined;
 }
 
-function faultOf(make: MakeLink, options: unknown): { readonly message: string; readonly option: string } | undefined {
+function faultOf(make: MiddlewareFactory, options: unknown): { readonly message: string; readonly option: string } | undefined {
   try {
     make(options)
       .close?.()

@@ -3,13 +3,13 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import { LINKS } from "../chain/links/registry.ts";
+import { LINKS } from "../chain/middleware/registry.ts";
 import type { Config } from "./config.ts";
 import { parseDocument, type Value } from "./document.ts";
-import { readEnds } from "./ends.ts";
+import { readUpstreams } from "./ends.ts";
 import { limits, listen } from "./front.ts";
 import { Answers, readInputs, type AskInput } from "./inputs.ts";
-import { linkList, type LinkMakers } from "./links.ts";
+import { middlewareList, type MiddlewareFactories } from "./links.ts";
 import { Problems, type Problem } from "./problems.ts";
 import { anyText, oneOf, readFields, text as someText, warnOfStray, type Fields } from "./shape.ts";
 import { Spot, type FileCheck, type Reading } from "./spot.ts";
@@ -23,7 +23,7 @@ export interface ConfigOptions {
   /** Answers for the inputs of a config; by default the environment does, by `CATENARY_INPUT_ID`. What it throws goes on. */
   readonly inputs?: AskInput;
   /** Links that a config may name; those of the house. */
-  readonly links?: LinkMakers;
+  readonly links?: MiddlewareFactories;
 }
 
 /** Read by others, each in its turn: inputs before all, because texts hold them. */
@@ -37,7 +37,7 @@ const TOP = {
   mcpServers: elsewhere,
   servers: elsewhere,
   inputs: elsewhere,
-  chain: linkList,
+  chain: middlewareList,
   listen,
   limits,
 } as const satisfies Fields;
@@ -111,7 +111,7 @@ function readRoot(root: Spot, answers: Answers, source: { path: string; text: st
     ...(name !== undefined && { name }),
     ...(instructions !== undefined && { instructions }),
     ...(names !== undefined && { names }),
-    ...readEnds(root),
+    ...readUpstreams(root),
     chain,
     listen: where,
     limits: bounds,

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import { parse } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
-import { LINKS } from "../chain/links/registry.ts";
+import { LINKS } from "../chain/middleware/registry.ts";
 import { ELSEWHERE } from "../../test/support/config-mistakes-elsewhere.ts";
 import { IN_SERVERS, type Mistake } from "../../test/support/config-mistakes.ts";
 import { GOOD } from "../../test/support/config-samples.ts";
@@ -45,7 +45,7 @@ describe("the schema has the names that the checker knows", () => {
     ["of its permission", server?.properties?.["permission"]?.anyOf?.[1], keys(PERMISSION_FIELDS)],
     ["of listen", properties["listen"], keys(LISTEN_FIELDS)],
     ["of limits", properties["limits"], keys(LIMIT_FIELDS)],
-    ["of a module that is a link", definitions["moduleLink"], keys(MODULE_FIELDS)],
+    ["of a module that is a link", definitions["moduleMiddleware"], keys(MODULE_FIELDS)],
     ["of links with options", link[1], [...LINKS.keys()].toSorted()],
   ])("%s", (_name, schema, known) => {
     expect(names(schema)).toEqual(known);

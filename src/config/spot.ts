@@ -1,7 +1,7 @@
 // A place in a config while it is read: its value, the way to it as people write it (`mcpServers.notes.timeout`), and
 // whom to tell of a mistake. What must stand at a place is said by the readers in shape.ts.
 
-import type { LinkMakers } from "./links.ts";
+import type { MiddlewareFactories } from "./links.ts";
 import type { Member, Value } from "./document.ts";
 import type { Position, Problems } from "./problems.ts";
 import type { Variables } from "./variables.ts";
@@ -22,7 +22,7 @@ export interface Reading {
   readonly variables: Variables;
   /** The folder to which paths are relative. */
   readonly folder: string;
-  readonly links: LinkMakers;
+  readonly links: MiddlewareFactories;
   /** Filled as it is read. */
   readonly files: FileCheck[];
 }

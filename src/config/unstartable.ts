@@ -3,15 +3,15 @@
 
 import { startProblem } from "../process/start-problem.ts";
 import { concealing } from "./concealed-end.ts";
-import type { EndEntry } from "./ends.ts";
+import type { UpstreamEntry } from "./ends.ts";
 import type { Problem } from "./problems.ts";
 
-export async function unstartable(ends: readonly EndEntry[]): Promise<Problem[]> {
+export async function unstartable(ends: readonly UpstreamEntry[]): Promise<Problem[]> {
   const problems = await Promise.all(ends.map(problemOf));
   return [...ends.map(({ unfit }) => unfit), ...problems].filter((problem) => problem !== undefined);
 }
 
-async function problemOf({ starts, hidden }: EndEntry): Promise<Problem | undefined> {
+async function problemOf({ starts, hidden }: UpstreamEntry): Promise<Problem | undefined> {
   const found = starts && (await startProblem(starts.program));
   if (starts === undefined || found === undefined) return undefined;
   const [what = "", ...advice] = concealing(hidden)(found.message).split("; ");

@@ -23,9 +23,9 @@ export interface Challenge extends Sending {
 export interface Authorizer {
   /** Extensions of the protocol that it is made of: a client that has it declares them. */
   readonly extensions?: readonly string[];
-  /** The headers that go with a request. Quick where it has what it needs. Rejects with LinkError("unauthorized"). */
+  /** The headers that go with a request. Quick where it has what it needs. Rejects with ConnectionError("unauthorized"). */
   authorize(sending: Sending): Promise<Readonly<Record<string, string>>>;
-  /** Whether it is worth sending again. Rejects with LinkError("unauthorized") where it never will be, and says why. */
+  /** Whether it is worth sending again. Rejects with ConnectionError("unauthorized") where it never will be, and says why. */
   refused(challenge: Challenge): Promise<boolean>;
   /** The headers of an answer that was no refusal. */
   answered?(sending: Sending, headers: Readonly<Record<string, string>>): void;

@@ -2,7 +2,7 @@
 // itself (McpError does). Its `kind` is a closed list, so that callers can switch over it; `mayHaveRun` says
 // whether the request that failed so can be sent again without running twice.
 
-export type LinkErrorKind =
+export type ConnectionErrorKind =
   | "closed"
   | "timeout"
   | "cancelled"
@@ -12,7 +12,7 @@ export type LinkErrorKind =
   | "unauthorized"
   | "protocol";
 
-export interface LinkErrorOptions {
+export interface ConnectionErrorOptions {
   readonly cause?: unknown;
   /** False where the end has surely not begun with it. */
   readonly mayHaveRun?: boolean;
@@ -22,18 +22,18 @@ export interface LinkErrorOptions {
   readonly evidence?: string;
 }
 
-export class LinkError extends Error {
-  readonly kind: LinkErrorKind;
+export class ConnectionError extends Error {
+  readonly kind: ConnectionErrorKind;
   /** Whether the end may have begun with the request; true unless the contrary is certain. */
   readonly mayHaveRun: boolean;
   readonly status: number | undefined;
   /** The part of the message that is for whoever runs the end, and for nobody else. */
   readonly evidence: string | undefined;
 
-  constructor(kind: LinkErrorKind, message: string, options?: LinkErrorOptions) {
+  constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
     super(`${message}${options?.evidence ?? ""}`, options);
     this.evidence = options?.evidence;
-    this.name = "LinkError";
+    this.name = "ConnectionError";
     this.kind = kind;
     this.mayHaveRun = options?.mayHaveRun ?? true;
     this.status = options?.status;

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { chain } from "../chain/chain.ts";
-import { end } from "../chain/end.ts";
-import { concealedEnd } from "../config/concealed-end.ts";
+import { upstream } from "../chain/upstream/upstream.ts";
+import { redactedUpstream } from "../config/concealed-end.ts";
 import type { Handler } from "./handler.ts";
 import { isLive, LIVE } from "./live.ts";
 
@@ -21,8 +21,8 @@ describe("the mark of what evaluates code", () => {
     expect(isLive(live())).toBe(true);
     expect(isLive(handler())).toBe(false);
     expect(isLive(chain().to({ a: handler(), b: { command: "x" } }))).toBe(false);
-    expect(isLive(end(handler()))).toBe(false);
-    expect(isLive(concealedEnd(end(handler()), (text) => text))).toBe(false);
+    expect(isLive(upstream(handler()))).toBe(false);
+    expect(isLive(redactedUpstream(upstream(handler()), (text) => text))).toBe(false);
   });
 
   it("is known to other copies of this package", () => {
@@ -30,8 +30,8 @@ describe("the mark of what evaluates code", () => {
   });
 
   it.each<[string, () => object]>([
-    ["an end", () => end(live(), { name: "js" })],
-    ["an end that names variables instead of what they stand for", () => concealedEnd(end(live()), (text) => text)],
+    ["an end", () => upstream(live(), { name: "js" })],
+    ["an end that names variables instead of what they stand for", () => redactedUpstream(upstream(live()), (text) => text)],
     ["a chain with one end", () => chain().to(live())],
     ["a chain with several", () => chain().to({ notes: { command: "x" }, js: live() })],
     ["a chain with links", () => chain((request, context, next) => next(request, context)).to({ js: live() })],

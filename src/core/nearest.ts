@@ -27,8 +27,8 @@ function distance(from: string, to: string): number {
     const next = [i + 1];
     for (let j = 0; j < to.length; j += 1) {
       const changed = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
-      const isExchange = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j];
-      const exchanged = isExchange ? (before[j - 1] ?? 0) + 1 : Infinity;
+      const isStateless = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j];
+      const exchanged = isStateless ? (before[j - 1] ?? 0) + 1 : Infinity;
       next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, changed, exchanged));
     }
     before = row;

@@ -7,7 +7,7 @@ import { encode } from "../jsonrpc/codec.ts";
 import { isRequest, isResponse, type Message, type ResponseMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { BatchItem, Inbound } from "../transport/transport.ts";
-import { isExchange } from "./exchange-front.ts";
+import { isStateless } from "./stateless/front.ts";
 
 export async function takeBatch(
   items: readonly BatchItem[],
@@ -22,7 +22,7 @@ export async function takeBatch(
       return;
     }
     const { message } = item;
-    if (isRequest(message) && (message.method === "initialize" || isExchange(message))) {
+    if (isRequest(message) && (message.method === "initialize" || isStateless(message))) {
       const details = `${message.method} cannot be part of a batch`;
       const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
       answers.set(index, { jsonrpc: "2.0", id: message.id, error });

@@ -3,13 +3,13 @@
 // an end may only be slow, so the question stays open and a late answer still counts (see open).
 
 import type { Context } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Result } from "../core/handler.ts";
 import { codeOf, McpError } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
-import { ExchangeBack } from "./exchange-back.ts";
-import type { Wire } from "./wire.ts";
+import { StatelessBack } from "./stateless/back.ts";
+import type { Wire } from "./calls/wire.ts";
 
 export interface ProbeOptions {
   readonly info: Json;
@@ -18,7 +18,7 @@ export interface ProbeOptions {
 
 /** It speaks exchanges. */
 export interface Found {
-  readonly back: ExchangeBack;
+  readonly back: StatelessBack;
   readonly discovered: Result;
 }
 
@@ -45,7 +45,7 @@ export async function probe(
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<NotFound>((resolve) => {
     timer = setTimeout(() => {
-      const error = new LinkError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
+      const error = new ConnectionError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
       resolve({ back: undefined, error, final: false, late: asking });
     }, patienceMs);
   });
@@ -60,7 +60,7 @@ export function isProbing(wire: Wire): boolean {
 }
 
 async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again = true): Promise<Probe> {
-  const back = new ExchangeBack(wire, { revision, info: options.info, home: options.home });
+  const back = new StatelessBack(wire, { revision, info: options.info, home: options.home });
   let names: readonly string[] | undefined;
   let problem: Error | undefined;
   try {
@@ -75,20 +75,20 @@ async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again 
     problem = error as Error;
     names = supportedBy(error, revision);
     // An end that is gone cannot be spoken to in any style; one that answers, however strangely, may know another.
-    if (error instanceof LinkError)
+    if (error instanceof ConnectionError)
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
   // Only an end that knows exchanges says so.
   if (problem instanceof McpError && MODERN.has(problem.code)) return { back: undefined, error: problem, final: true };
-  const common = REVISIONS.findLast(({ style, name }) => style === "exchange" && names?.includes(name) === true);
+  const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
   // Also the one that was refused: some ends refuse the first request whatever it says.
   if (common !== undefined && again) return ask(wire, options, common, false);
   // Some session-style ends answer anything with something. One that names revisions means them.
   const final = names !== undefined && !names.some((name) => isSession(name));
   if (!final)
-    return { back: undefined, error: problem ?? new LinkError("protocol", "The end speaks no exchanges"), final };
+    return { back: undefined, error: problem ?? new ConnectionError("protocol", "The end speaks no exchanges"), final };
   const message = `The end speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
-  return { back: undefined, error: new LinkError("protocol", message, { cause: problem }), final };
+  return { back: undefined, error: new ConnectionError("protocol", message, { cause: problem }), final };
 }
 
 const MODERN: ReadonlySet<number> = new Set(

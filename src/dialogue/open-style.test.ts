@@ -6,7 +6,7 @@ import type { Context } from "../core/context.ts";
 import { isRequest, type Message } from "../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
-import { open, type Opened, type OpenOptions } from "./open.ts";
+import { open, type Opened, type OpenOptions } from "./connect.ts";
 
 const discovered = {
   resultType: "complete",
@@ -72,7 +72,7 @@ const BOTH: Answers = { initialize: { result: initialized }, "server/discover": 
 describe("an end that speaks both styles", () => {
   it.each([
     [undefined, NEWEST, "server/discover"],
-    ["exchange", NEWEST, "server/discover"],
+    ["stateless", NEWEST, "server/discover"],
     ["session", NEWEST_SESSION, "initialize"],
   ] as const)("and is wanted in %s is asked once", async (style, revision, method) => {
     const { asked, end } = await meet(style, {}, BOTH);

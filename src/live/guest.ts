@@ -3,7 +3,7 @@
 // or to end it is for the session.
 
 import { StringDecoder } from "node:string_decoder";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import { within } from "../core/promises.ts";
 import { startChild, type Child } from "../process/child.ts";
@@ -83,7 +83,7 @@ export class Guest {
     void child.exited.then(({ code, signal }) => this.#end(signal === null ? `exit code ${code}` : signal));
   }
 
-  /** Resolves when it is ready; rejects with a LinkError that says what to do. */
+  /** Resolves when it is ready; rejects with a ConnectionError that says what to do. */
   static async start(runtime: Runtime, limits: Limits, opening: Opening = {}): Promise<Guest> {
     const command = await runtime.start(limits);
     try {
@@ -110,7 +110,7 @@ export class Guest {
         },
       });
     } catch (error) {
-      throw new LinkError("spawn", textOf(error), { cause: error, mayHaveRun: false });
+      throw new ConnectionError("spawn", textOf(error), { cause: error, mayHaveRun: false });
     }
     const made = (guest = opening.guest = new Guest(runtime, child));
     if (opening.isGivenUp === true) void made.close(0);
@@ -128,7 +128,7 @@ export class Guest {
       await made.close(0);
       const tail = child.stderrTail().trim().slice(-500);
       const message = `A ${runtime.language} session could not be started (${command.command}): ${why}`;
-      throw new LinkError("spawn", tail === "" ? message : `${message}; it said: ${tail}`, { mayHaveRun: false });
+      throw new ConnectionError("spawn", tail === "" ? message : `${message}; it said: ${tail}`, { mayHaveRun: false });
     }
     made.onGone = () => undefined;
     runtime.settled?.();

@@ -52,7 +52,7 @@ export interface Runtime {
   readonly language: string;
   /** The gentlest first. */
   readonly ladder: readonly Rung[];
-  /** Rejects with a LinkError that says what to install where it cannot be had. */
+  /** Rejects with a ConnectionError that says what to install where it cannot be had. */
   start(limits: Limits): Promise<GuestCommand>;
   /** What its runtime says on stderr of itself, and nobody needs to know; with a g. */
   readonly noise?: RegExp;

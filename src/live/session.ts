@@ -2,7 +2,7 @@
 // deadline, and what does not end by itself is stopped by the gentlest step that works, up to ending the process. A
 // process that is gone is started again when it is next needed, and what was lost with it is said once.
 
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { isStopped, onStop } from "../core/stop.ts";
 import { Background } from "./background.ts";
 import { Capture } from "./capture.ts";
@@ -184,7 +184,7 @@ export class Session {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new LinkError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
+    if (this.#isClosed) throw new ConnectionError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
   }
 
   async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {

@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { unref } from "../core/unref.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
@@ -139,8 +139,8 @@ export class Sessions {
   }
 }
 
-export function closed(): LinkError {
-  return new LinkError("closed", "The server of these sessions is closed: make another", { mayHaveRun: false });
+export function closed(): ConnectionError {
+  return new ConnectionError("closed", "The server of these sessions is closed: make another", { mayHaveRun: false });
 }
 
 function span(ms: number): string {

@@ -54,7 +54,7 @@ export interface Child {
   /** The last 8 KiB of its stderr, which is always read, so that it never blocks the child. */
   stderrTail(): string;
   /**
-   * End of input, SIGTERM, SIGKILL, to all of its family; resolves when nobody is left and its output has
+   * Upstream of input, SIGTERM, SIGKILL, to all of its family; resolves when nobody is left and its output has
    * been read or dropped. `budgetMs` bounds the whole, also of a close that is already under way.
    */
   close(budgetMs?: number): Promise<void>;

@@ -46,7 +46,7 @@ const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
 interface CodeRules {
-  readonly style: "session" | "exchange";
+  readonly style: "session" | "stateless";
   readonly codes: CodeChanges;
 }
 

@@ -41,7 +41,7 @@ export interface Vocabulary {
 
 export interface Delta {
   readonly name: string;
-  readonly style: "session" | "exchange";
+  readonly style: "session" | "stateless";
   /** Whether messages may come several in an array. */
   readonly batches: boolean;
   /** Here but not in the successor. */
@@ -71,7 +71,7 @@ export interface Codec {
 
 export interface Revision {
   readonly name: string;
-  readonly style: "session" | "exchange";
+  readonly style: "session" | "stateless";
   readonly batches: boolean;
   readonly codes: CodeChanges;
   /** Whether arguments that do not fit a tool's schema are an error of the request. */
@@ -91,7 +91,7 @@ export interface Revision {
 /** The newest revision: the shape that everything inside is in, so nothing of it needs to change. */
 export interface Newest {
   readonly name: string;
-  readonly style: "session" | "exchange";
+  readonly style: "session" | "stateless";
   readonly batches: boolean;
   readonly vocabulary: Vocabulary;
 }

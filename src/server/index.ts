@@ -1,8 +1,8 @@
 // catenary/server: servers, and all that their authors may need to name.
 
 export type { TaskSupport } from "../protocol/tasks.ts";
-export type { BearerOptions } from "./bearer-options.ts";
-export { bearer } from "./bearer.ts";
+export type { BearerOptions } from "../auth/bearer/bearer-options.ts";
+export { bearer } from "../auth/bearer/bearer.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { Completer } from "./completions.ts";
 export type { CacheHint, ServerInfo } from "./frame.ts";

@@ -10,7 +10,7 @@ import { Frame, type ServerInfo } from "./frame.ts";
 import { Rounds } from "./input-required.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
-import { demandScopes } from "./scopes.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import { type ListName, type Offer, Subscriptions } from "./subscriptions.ts";
 import { checkedLimits, type TaskLimits } from "./task-options.ts";
 import type { Tasks } from "./tasks.ts";

@@ -14,7 +14,7 @@ import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
 import { isStandard, vendorOf } from "./schema-kind.ts";
 import type { Flat } from "./schema.ts";
-import { demandScopes } from "./scopes.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 

@@ -2,7 +2,7 @@
 // without types may leave out any of them, or give them in the wrong order, and are told which at once.
 
 import { isObject } from "../protocol/check.ts";
-import { scopesProblem } from "./scopes.ts";
+import { scopesProblem } from "../auth/bearer/scopes.ts";
 
 type Kind = "tool" | "resource" | "template" | "prompt";
 

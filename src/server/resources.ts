@@ -12,7 +12,7 @@ import type { Completer, Completers } from "./completions.ts";
 import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
-import { demandScopes } from "./scopes.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { orError } from "./thrown.ts";
 

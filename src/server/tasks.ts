@@ -13,7 +13,7 @@ import { hasTasks, isOver, type Listing, TASKS_LISTED, tasksUndeclared } from ".
 import type { Brought } from "./call-context.ts";
 import type { Frame } from "./frame.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
-import { demandScopes, permits } from "./scopes.ts";
+import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import type { Extra } from "./subscriptions.ts";
 import type { Task } from "./task.ts";
 import type { TaskLimits, TaskOptions } from "./task-options.ts";

@@ -21,7 +21,7 @@ import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
 import { checkRegistration } from "./registration.ts";
 import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
-import { demandScopes } from "./scopes.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import { counter, Shelf } from "./shelf.ts";
 import { type TaskOptions, taskOptions } from "./task-options.ts";
 import type { Tasks } from "./tasks.ts";

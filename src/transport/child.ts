@@ -2,7 +2,7 @@
 // on its stdout is counted and kept for whoever looks for a fault, never answered and never fatal. Its
 // end is told once, after all that it said was read, with the reason. How it is ended is process/'s work.
 
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/text.ts";
 import { within } from "../core/promises.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
@@ -73,15 +73,15 @@ class PipedChild implements ChildTransport {
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    if (this.#starting !== undefined) throw new LinkError("protocol", "this transport has been started before");
-    if (this.#closed) throw new LinkError("closed", "this transport is closed");
+    if (this.#starting !== undefined) throw new ConnectionError("protocol", "this transport has been started before");
+    if (this.#closed) throw new ConnectionError("closed", "this transport is closed");
     this.#receive = receive;
     this.#starting = startChild(this.#options);
     let child: Child;
     try {
       child = await this.#starting;
     } catch (cause) {
-      throw new LinkError("spawn", cause instanceof Error ? cause.message : String(cause), { cause });
+      throw new ConnectionError("spawn", cause instanceof Error ? cause.message : String(cause), { cause });
     }
     this.child = child;
     this.#read(child);
@@ -91,11 +91,11 @@ class PipedChild implements ChildTransport {
       () => void this.#cripple(child, "closed its stdin"),
     );
     void this.#awaitEnd(child);
-    if (this.#closed) throw new LinkError("closed", "this transport was closed while it started");
+    if (this.#closed) throw new ConnectionError("closed", "this transport was closed while it started");
   }
 
   readonly send = (message: Message | readonly Message[]): Promise<void> =>
-    this.#outlet?.send(message) ?? refuse(new LinkError("closed", "this transport is not started"));
+    this.#outlet?.send(message) ?? refuse(new ConnectionError("closed", "this transport is not started"));
 
   stderrTail(): string {
     return this.child?.stderrTail() ?? "";
@@ -192,7 +192,7 @@ class PipedChild implements ChildTransport {
     this.#reader?.end();
     const noisy = !this.#spoke && this.noise.count >= NOISE_BEFORE_SPEECH;
     const evidence = lastWords(child.stderrTail());
-    const error = new LinkError(noisy ? "protocol" : "closed", this.#farewell(exit), { evidence });
+    const error = new ConnectionError(noisy ? "protocol" : "closed", this.#farewell(exit), { evidence });
     this.#outlet?.fail(error);
     this.#gone.abort(error);
     const cause = this.#closed ? {} : { error };

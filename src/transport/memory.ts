@@ -2,7 +2,7 @@
 // Messages are handed over as they are (they are immutable), in order, one turn of the event loop's
 // microtask queue later, so that neither side ever runs inside the other's call.
 
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
@@ -22,7 +22,7 @@ class MemoryTransport implements Transport {
   async send(message: Message | readonly Message[]): Promise<void> {
     const { peer } = this;
     if (peer === undefined || peer.#ended || this.#gone.signal.aborted) {
-      throw new LinkError("closed", "The in-memory connection is closed");
+      throw new ConnectionError("closed", "The in-memory connection is closed");
     }
     queueMicrotask(() => peer.#hand(message));
   }

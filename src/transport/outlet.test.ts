@@ -2,7 +2,7 @@
 
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { Outlet } from "./outlet.ts";
 
@@ -57,13 +57,13 @@ describe("an outlet", () => {
 
   it("settles all who wait when the stream dies instead, and says so once", async () => {
     const { output } = slow(10);
-    const broken: LinkError[] = [];
+    const broken: ConnectionError[] = [];
     const outlet = new Outlet(output, LIMIT, (error) => broken.push(error));
     const first = outlet.send(ping);
     const second = outlet.send(ping);
     output.destroy(new Error("write EPIPE"));
     await expect(first).rejects.toMatchObject({ kind: "closed", message: "the pipe is closed: write EPIPE" });
-    await expect(second).rejects.toBeInstanceOf(LinkError);
+    await expect(second).rejects.toBeInstanceOf(ConnectionError);
     await expect(outlet.send(ping)).rejects.toMatchObject({ kind: "closed" });
     expect(broken).toHaveLength(1);
   });
@@ -83,7 +83,7 @@ describe("an outlet", () => {
 
   it("notices a stream that was ended behind its back", async () => {
     const { output } = slow(1e6);
-    const broken: LinkError[] = [];
+    const broken: ConnectionError[] = [];
     const outlet = new Outlet(output, LIMIT, (error) => broken.push(error));
     output.end();
     await outlet.send(ping);

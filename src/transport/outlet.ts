@@ -3,7 +3,7 @@
 // breaks settles all who wait for it, whether or not it ever drains. What is written is not looked at.
 
 import type { Writable } from "node:stream";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import { within } from "../core/promises.ts";
 import { encode } from "../jsonrpc/codec.ts";
@@ -24,14 +24,14 @@ interface Waiting {
 export class Outlet {
   readonly #output: Writable;
   readonly #maxBytes: number;
-  readonly #broken: (error: LinkError) => void;
+  readonly #broken: (error: ConnectionError) => void;
   #pending = "";
   #scheduled = false;
   #drain: Waiting | undefined;
-  #failure: LinkError | undefined;
+  #failure: ConnectionError | undefined;
 
   /** `broken` is called once, when the pipe can carry no more and nobody asked it to end. */
-  constructor(output: Writable, maxBytes: number, broken: (error: LinkError) => void) {
+  constructor(output: Writable, maxBytes: number, broken: (error: ConnectionError) => void) {
     this.#output = output;
     this.#maxBytes = maxBytes;
     this.#broken = broken;
@@ -46,7 +46,7 @@ export class Outlet {
     return this.#pending.length + this.#output.writableLength;
   }
 
-  /** Resolves when the pipe can take more; rejects with a LinkError when the message cannot be carried. */
+  /** Resolves when the pipe can take more; rejects with a ConnectionError when the message cannot be carried. */
   send(message: Message | readonly Message[]): Promise<void> {
     if (this.#failure !== undefined) return refuse(this.#failure);
     // Progress and logs are for somebody who listens: for one who does not read they are not kept.
@@ -55,12 +55,12 @@ export class Outlet {
     try {
       text = encode(message);
     } catch (cause) {
-      return refuse(new LinkError("protocol", textOf(cause), { cause }));
+      return refuse(new ConnectionError("protocol", textOf(cause), { cause }));
     }
     // One character is at most three bytes, so most messages need no counting.
     if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {
       const why = `it is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
-      return refuse(new LinkError("protocol", why));
+      return refuse(new ConnectionError("protocol", why));
     }
     this.#pending += frame(text);
     if (!this.#scheduled) {
@@ -84,9 +84,9 @@ export class Outlet {
   /** Nothing more is carried; those who wait are told so. A better reason may follow later. */
   fail(cause?: Error): void {
     const first = this.#failure === undefined;
-    if (cause instanceof LinkError) this.#failure = cause;
+    if (cause instanceof ConnectionError) this.#failure = cause;
     const why = cause === undefined ? "" : `: ${cause.message}`;
-    this.#failure ??= new LinkError("closed", `the pipe is closed${why}`, { cause });
+    this.#failure ??= new ConnectionError("closed", `the pipe is closed${why}`, { cause });
     if (!first) return;
     this.#pending = "";
     this.#drain?.reject(this.#failure);
@@ -128,7 +128,7 @@ function isPassing(message: Message | readonly Message[]): boolean {
   return message.method === "notifications/progress" || message.method === "notifications/message";
 }
 
-export function refuse(error: LinkError): Promise<void> {
+export function refuse(error: ConnectionError): Promise<void> {
   return quiet(Promise.reject(error));
 }
 

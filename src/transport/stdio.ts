@@ -3,7 +3,7 @@
 // speaking to it is the other half, in child.ts. What the messages say is not read.
 
 import type { Readable, Writable } from "node:stream";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { LineReader } from "../jsonrpc/framing.ts";
@@ -63,8 +63,8 @@ class StdioTransport implements Transport {
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    if (this.#receive !== undefined) throw new LinkError("protocol", "this transport has been started before");
-    if (this.#closing !== undefined) throw new LinkError("closed", "this transport is closed");
+    if (this.#receive !== undefined) throw new ConnectionError("protocol", "this transport has been started before");
+    if (this.#closing !== undefined) throw new ConnectionError("closed", "this transport is closed");
     this.#receive = receive;
     if (this.#protect && this.#output === process.stdout) this.#restoreConsole = divertConsole();
     const input = this.#input;
@@ -74,7 +74,7 @@ class StdioTransport implements Transport {
     input.on("data", this.#onData);
     // A stream that was over before we came would never say so again.
     if (input.destroyed || input.readableEnded) process.nextTick(this.#onEnd);
-    if (this.#gone.signal.aborted) process.nextTick(() => this.#end(this.#gone.signal.reason as LinkError));
+    if (this.#gone.signal.aborted) process.nextTick(() => this.#end(this.#gone.signal.reason as ConnectionError));
   }
 
   readonly send = (message: Message | readonly Message[]): Promise<void> => this.#outlet.send(message);
@@ -92,7 +92,7 @@ class StdioTransport implements Transport {
     // A stdin that is still read would keep the process from ending by itself.
     if (this.#receive !== undefined) this.#input.pause();
     await this.#outlet.finish(FINISH_MS);
-    this.#outlet.fail(new LinkError("closed", "this transport is closed"));
+    this.#outlet.fail(new ConnectionError("closed", "this transport is closed"));
     // Ending the process's own stdout is left to the end of the process.
     if (this.#output !== process.stdout) this.#output.end();
     this.#restoreConsole?.();
@@ -120,7 +120,7 @@ class StdioTransport implements Transport {
   };
 
   readonly #onError = (cause: Error): void => {
-    this.#end(new LinkError("closed", `the input broke: ${cause.message}`, { cause }));
+    this.#end(new ConnectionError("closed", `the input broke: ${cause.message}`, { cause }));
   };
 
   #line(text: string): void {

@@ -3,13 +3,13 @@
 // that whoever answers need not know which wire it came by.
 
 import type { Caller } from "../core/context.ts";
-import { LinkError } from "../core/errors.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 
 export interface Transport {
   /** Begins to read. `receive` is called once for each thing that comes in, never concurrently. */
   start(receive: (inbound: Inbound) => void): Promise<void>;
-  /** Resolves when the wire can take more; rejects with a LinkError when the message cannot be carried. */
+  /** Resolves when the wire can take more; rejects with a ConnectionError when the message cannot be carried. */
   send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
   /** `budgetMs` is the longest that it may take, where somebody waits for us. */
   close(budgetMs?: number): Promise<void>;
@@ -72,7 +72,7 @@ export interface Inbound {
 export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
 
 /** The end knows the session of this wire no more. It has not begun with the request, which can be sent in a new one. */
-export class SessionLost extends LinkError {
+export class SessionLost extends ConnectionError {
   constructor(message: string, options?: { readonly cause?: unknown; readonly status?: number }) {
     super("closed", message, { ...options, mayHaveRun: false });
   }

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import type { Handler } from "../../src/core/handler.ts";
-import { serveTransport } from "../../src/dialogue/serve.ts";
+import { serveTransport } from "../../src/dialogue/connection.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import type { Caller } from "../../src/core/context.ts";
 

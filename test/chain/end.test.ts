@@ -4,10 +4,10 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { end, type End, type EndOptions } from "../../src/chain/end.ts";
+import { upstream, type Upstream, type UpstreamOptions } from "../../src/chain/upstream/upstream.ts";
 import type { ChangeEvent, Client } from "../../src/client/index.ts";
 import type { Context } from "../../src/core/context.ts";
-import { LinkError } from "../../src/core/errors.ts";
+import { ConnectionError } from "../../src/core/errors.ts";
 import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** A caller of another kind, who has no wire. */
@@ -19,16 +19,16 @@ const stranger: Context = {
   ask: async () => ({}),
 };
 
-const QUICK: EndOptions = { restart: { firstMs: 10, most: 1_000 } };
+const QUICK: UpstreamOptions = { restart: { firstMs: 10, most: 1_000 } };
 
-function made(options: EndOptions = {}, ...args: readonly string[]): End {
-  const one = end(program(...args), { name: "program", ...QUICK, ...options });
+function made(options: UpstreamOptions = {}, ...args: readonly string[]): Upstream {
+  const one = upstream(program(...args), { name: "program", ...QUICK, ...options });
   onTestFinished(() => one.close());
   return one;
 }
 
 /** Waits until the end's status is so. */
-async function until(one: End, holds: (status: ReturnType<End["status"]>) => boolean): Promise<void> {
+async function until(one: Upstream, holds: (status: ReturnType<Upstream["status"]>) => boolean): Promise<void> {
   await vi.waitFor(() => expect(holds(one.status())).toBe(true), { timeout: 10_000, interval: 10 });
 }
 
@@ -365,21 +365,21 @@ describe("an end", () => {
   it("may be a handler, which is called as it is", async () => {
     let closed = 0;
     const handler = async (): Promise<{ ok: true }> => ({ ok: true });
-    const one = end(Object.assign(handler, { close: () => void (closed += 1) }));
+    const one = upstream(Object.assign(handler, { close: () => void (closed += 1) }));
     expect(one.status()).toMatchObject({ state: "running", target: "in this process" });
     await one.close();
     expect([closed, one.status().state]).toEqual([1, "closed"]);
   });
 
   it("says what is wrong with its options", async () => {
-    expect(() => end(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
-    expect(() => end(program(), { revision: 2020 as never })).toThrow(/`revision`/);
-    await expect(caller(end(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(/2020-01-01; known are/);
-    expect(() => end(program(), { idle: -1 })).toThrow(/`idle`/);
+    expect(() => upstream(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
+    expect(() => upstream(program(), { revision: 2020 as never })).toThrow(/`revision`/);
+    await expect(caller(upstream(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(/2020-01-01; known are/);
+    expect(() => upstream(program(), { idle: -1 })).toThrow(/`idle`/);
   });
 
   it("shows how it is reached, as far as that can hold no secret", () => {
-    const shown = (target: Parameters<typeof end>[0]): string => end(target).status().target;
+    const shown = (target: Parameters<typeof upstream>[0]): string => upstream(target).status().target;
     expect(shown({ command: "/usr/bin/npx", args: ["-y", "@scope/server", "--token", "secret"] })).toBe(
       "npx @scope/server",
     );
@@ -391,7 +391,7 @@ describe("an end", () => {
   });
 
   it("says that a program cannot be started, and does not name its arguments", async () => {
-    const one = end({ command: "/there/is/no/such-program", args: ["--token", "secret"] });
+    const one = upstream({ command: "/there/is/no/such-program", args: ["--token", "secret"] });
     const home = await caller(async (request, context) => {
       if (request.method === "server/discover") return { capabilities: { tools: {} }, supportedVersions: [EXCHANGE] };
       return one(request, context);
@@ -400,6 +400,6 @@ describe("an end", () => {
     expect(failure).toBeInstanceOf(Error);
     expect(String(failure)).toMatch(/such-program/);
     expect(String(failure)).not.toMatch(/secret/);
-    expect(failure).not.toBeInstanceOf(LinkError);
+    expect(failure).not.toBeInstanceOf(ConnectionError);
   });
 });

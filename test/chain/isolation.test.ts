@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { chain } from "../../src/chain/chain.ts";
-import { end } from "../../src/chain/end.ts";
+import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { createServer } from "../../src/server/server.ts";
 import { serve } from "../../src/serve.ts";
 import { call, caller, EXCHANGE, folder, program } from "./callers.ts";
@@ -25,7 +25,7 @@ function remembered(): string[] {
 }
 
 it("remembers what an end lists for each person apart", async () => {
-  const one = end(program(), { name: "program" });
+  const one = upstream(program(), { name: "program" });
   onTestFinished(() => one.close());
   const ada = await caller(one, EXCHANGE, { cache: false }, { principal: "ada" });
   await call(ada.client, "grow");
@@ -33,7 +33,7 @@ it("remembers what an end lists for each person apart", async () => {
   expect((await ada.client.listTools()).tools.some(grown)).toBe(true);
   await vi.waitFor(() => expect(remembered().some((text) => text.includes("grown-"))).toBe(true), { timeout: 5_000 });
   // Whoever comes anew is shown from the file.
-  const again = end(program(), { name: "program" });
+  const again = upstream(program(), { name: "program" });
   onTestFinished(() => again.close());
   const later = await caller(again, EXCHANGE, { cache: false }, { principal: "ada" });
   expect((await later.client.listTools()).tools.some(grown)).toBe(true);
@@ -45,7 +45,7 @@ it("remembers what an end lists for each person apart", async () => {
 it("keeps tasks apart at an end over HTTP", async () => {
   const server = createServer({ name: "tasks", version: "1" }).tool("job", { task: "required" }, () => "done");
   const back = await serve(server, { http: { port: 0 } });
-  const gateway = chain().to(end(back.url));
+  const gateway = chain().to(upstream(back.url));
   onTestFinished(async () => {
     await gateway.close();
     await back.close();

@@ -2,7 +2,7 @@
 // callers come to have what those of a program have from the beginning.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { end, type End } from "../../src/chain/end.ts";
+import { upstream, type Upstream } from "../../src/chain/upstream/upstream.ts";
 import type { Context } from "../../src/core/context.ts";
 import { serve } from "../../src/serve.ts";
 import { createServer } from "../../src/server/index.ts";
@@ -12,7 +12,7 @@ const NAME = { type: "object", properties: { name: { type: "string" } }, require
 const FORM = { type: "object", properties: { answer: { type: "string" } } } as const;
 
 /** By name, the connections by which tools were called; how many there are, and how to end the work of "hold". */
-async function stage(): Promise<{ one: End; origins: Map<string, unknown>; release: (text: string) => void }> {
+async function stage(): Promise<{ one: Upstream; origins: Map<string, unknown>; release: (text: string) => void }> {
   const origins = new Map<string, unknown>();
   let release = (_text: string): void => undefined;
   const server = createServer({ name: "old", version: "1" })
@@ -32,7 +32,7 @@ async function stage(): Promise<{ one: End; origins: Map<string, unknown>; relea
     { http: { port: 0, revisions: [SESSION] } },
   );
   onTestFinished(() => front.close());
-  const one = end(new URL("/sse", front.url), { name: "old" });
+  const one = upstream(new URL("/sse", front.url), { name: "old" });
   onTestFinished(() => one.close());
   return { one, origins, release: (text) => release(text) };
 }

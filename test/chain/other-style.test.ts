@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { end } from "../../src/chain/end.ts";
+import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { call, caller, EXCHANGE, SESSION } from "./callers.ts";
 
 /** Answers in the revision that it is told to speak; `ran` counts its calls. */
@@ -20,12 +20,12 @@ async function changingEnd(): Promise<{ url: string; speak(revision: string): vo
     const { id, method } = JSON.parse(Buffer.concat(chunks).toString("utf8")) as { id?: number; method: string };
     if (id === undefined) return answer(response, 202);
     const capabilities = { tools: {} };
-    const isExchange = request.headers["mcp-protocol-version"] === EXCHANGE;
-    if (state.revision === EXCHANGE && !isExchange && method !== "server/discover") {
+    const isStateless = request.headers["mcp-protocol-version"] === EXCHANGE;
+    if (state.revision === EXCHANGE && !isStateless && method !== "server/discover") {
       const data = { supported: [EXCHANGE] };
       return answer(response, 400, { id, error: { code: -32022, message: "Unsupported", data } });
     }
-    if (state.revision === SESSION && isExchange) return answer(response, 404);
+    if (state.revision === SESSION && isStateless) return answer(response, 404);
     if (method === "initialize") {
       const result = { protocolVersion: SESSION, capabilities, serverInfo: { name: "end", version: "1" } };
       return answer(response, 200, { id, result });
@@ -64,7 +64,7 @@ it.each([
 ])("is spoken to as it wants to be: first %s, then %s", async (first, second) => {
   const far = await changingEnd();
   far.speak(first);
-  const one = end(far.url, { name: "far" });
+  const one = upstream(far.url, { name: "far" });
   onTestFinished(() => one.close());
   const { client } = await caller(one, EXCHANGE);
   expect(await call(client, "which")).toBe(first);

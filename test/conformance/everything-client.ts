@@ -3,7 +3,7 @@
 // suite writes down what it saw on its wire, but neither how a client of a parallel run ended nor which revision
 // it spoke; so both are said here, in the one line of stdout that client.test.ts reads.
 
-import { LinkError } from "catenary/client";
+import { ConnectionError } from "catenary/client";
 import { actOf, type Stage } from "./client/acts.ts";
 
 const [, , url = ""] = process.argv;
@@ -19,7 +19,7 @@ try {
   process.stdout.write(`done in ${await actOf(scenario)(stage)}\n`);
 } catch (error) {
   // Some scenarios ask for nothing else than a refusal.
-  if (error instanceof LinkError) process.stdout.write(`${error.kind}: ${error.message}\n`);
+  if (error instanceof ConnectionError) process.stdout.write(`${error.kind}: ${error.message}\n`);
   else console.error(error);
   process.exitCode = 1;
 }

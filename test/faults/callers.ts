@@ -9,7 +9,7 @@ import type { Chance } from "./chance.ts";
 export interface Plan {
   readonly name: string;
   /** Callers of one style may share a process of an end, those of two never do. */
-  readonly style: "session" | "exchange";
+  readonly style: "session" | "stateless";
   readonly revision: string;
   readonly door: "stdio" | "http" | "sse";
   /** Whether it can be asked. */
@@ -63,7 +63,7 @@ export class BusyCaller {
     const elicit: ConnectOptions["elicit"] = async ({ message }) => {
       if (!message.startsWith(`${this.plan.name}-`)) this.faults.push(`${this.plan.name} was asked ${message}`);
       // In a session a question may be taken back and come again, when the call that it was taken for is answered.
-      const isAgain = this.#asked.has(message) && style === "exchange";
+      const isAgain = this.#asked.has(message) && style === "stateless";
       if (isAgain) this.faults.push(`${message} was asked twice`);
       this.#asked.add(message);
       await after(this.#chance.next() * 20);

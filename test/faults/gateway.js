@@ -4,7 +4,7 @@
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { chain, end, serve } from "catenary";
+import { chain, upstream, serve } from "catenary";
 
 const { values } = parseArgs({
   options: { log: { type: "string" }, end: { type: "string", multiple: true } },
@@ -14,7 +14,7 @@ const WORKER = fileURLToPath(new URL("worker.js", import.meta.url));
 function worker(name, revisions) {
   const args = [WORKER, "--log", values.log, "--end", name, ...(revisions === "" ? [] : ["--revisions", revisions])];
   const restart = { firstMs: 5, maxMs: 20, most: 1_000_000 };
-  return end({ command: process.execPath, args }, { name, restart, idle: 0 });
+  return upstream({ command: process.execPath, args }, { name, restart, idle: 0 });
 }
 
 const ends = values.end.map((given) => given.split("="));

@@ -68,7 +68,7 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
 
 /** In an exchange a call that asks is with its caller until that one replies, and comes back to the next process. */
 function isWithCaller({ style, repliedAt }: Call, { at }: Kill): boolean {
-  return style === "exchange" && repliedAt > at;
+  return style === "stateless" && repliedAt > at;
 }
 
 interface Told {

@@ -13,8 +13,8 @@ const SESSIONS: readonly Plan[] = [
   { name: "session", style: "session", revision: SESSION, door: "http", holds: true },
 ];
 const EXCHANGES: readonly Plan[] = [
-  { name: "exchange", style: "exchange", revision: EXCHANGE, door: "http", holds: true },
-  { name: "asked-exchange", style: "exchange", revision: EXCHANGE, door: "http", asked: true },
+  { name: "stateless", style: "stateless", revision: EXCHANGE, door: "http", holds: true },
+  { name: "asked-exchange", style: "stateless", revision: EXCHANGE, door: "http", asked: true },
 ];
 const SESSION_AT_HOME: Plan = {
   name: "asked-session",
@@ -26,7 +26,7 @@ const SESSION_AT_HOME: Plan = {
 };
 const EXCHANGE_AT_HOME: Plan = {
   name: "home-exchange",
-  style: "exchange",
+  style: "stateless",
   revision: EXCHANGE,
   door: "stdio",
   asked: true,

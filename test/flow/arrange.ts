@@ -4,7 +4,7 @@
 
 import { fileURLToPath } from "node:url";
 import { connect, type Client, type ConnectOptions, type Handler } from "../../src/client/index.ts";
-import { serveTransport } from "../../src/dialogue/serve.ts";
+import { serveTransport } from "../../src/dialogue/connection.ts";
 import { recorded, type Recorded } from "../../src/testing.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import { makeServer } from "./end-server.ts";
@@ -26,31 +26,31 @@ export interface Flow {
   close(): Promise<void>;
 }
 
-export type Arrange = (callerRevision: string, endRevision: string, options: ConnectOptions) => Promise<Flow>;
+export type Arrange = (callerRevision: string, serverRevision: string, options: ConnectOptions) => Promise<Flow>;
 
-const inMemory: Arrange = (callerRevision, endRevision, options) =>
-  bridged(makeServer(), callerRevision, endRevision, options);
+const inMemory: Arrange = (callerRevision, serverRevision, options) =>
+  bridged(makeServer(), callerRevision, serverRevision, options);
 
 /** All three in this process, with a server of one's own at the end. */
 export async function bridged(
   server: Handler,
   callerRevision: string,
-  endRevision: string,
+  serverRevision: string,
   options: ConnectOptions,
 ): Promise<Flow & { readonly wires: readonly WireRecord[] }> {
   const [endBack, endFront] = memoryPair();
   const [callerBack, callerFront] = memoryPair();
   const behind = recorded(endBack);
   const before = recorded(callerBack);
-  const end = await serveTransport(server, endFront, { revisions: [endRevision] });
-  const inner = await connect(behind, { revision: endRevision, capabilities: ALL_CAPABILITIES });
+  const end = await serveTransport(server, endFront, { revisions: [serverRevision] });
+  const inner = await connect(behind, { revision: serverRevision, capabilities: ALL_CAPABILITIES });
   const bridge = await serveTransport(inner.handler, callerFront);
   const client = await connect(before, { ...options, revision: callerRevision });
   return {
     client,
     wires: [
       { name: "caller and bridge", revision: callerRevision, messages: before.messages },
-      { name: "bridge and end", revision: endRevision, messages: behind.messages },
+      { name: "bridge and end", revision: serverRevision, messages: behind.messages },
     ],
     close: async () => {
       await client.close();
@@ -68,8 +68,8 @@ export function command(name: string, ...args: readonly string[]): { command: st
   return { command: process.execPath, args: ["--import", "tsx", script(name), ...args] };
 }
 
-const overStdio: Arrange = async (callerRevision, endRevision, options) => {
-  const client = await connect(command("bridge.ts", endRevision), { ...options, revision: callerRevision });
+const overStdio: Arrange = async (callerRevision, serverRevision, options) => {
+  const client = await connect(command("bridge.ts", serverRevision), { ...options, revision: callerRevision });
   return { client, close: () => client.close() };
 };
 

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { chain } from "../../src/chain/chain.ts";
-import { end, type EndTarget } from "../../src/chain/end.ts";
+import { upstream, type UpstreamTarget } from "../../src/chain/upstream/upstream.ts";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import { serve } from "../../src/serve.ts";
 import { stdioTransport } from "../../src/transport/stdio.ts";
@@ -31,7 +31,7 @@ export class Stage {
 
   /** A chain of its own, for one caller. */
   async flow(caller: string, { front, back, end: revision }: Arrangement, options: ConnectOptions): Promise<Client> {
-    const target = await this.end(back, revision);
+    const target = await this.upstream(back, revision);
     if (front === "stdio") {
       return this.connect(this.scripts.program("chain-gateway", JSON.stringify(target)), {
         ...options,
@@ -42,8 +42,8 @@ export class Stage {
   }
 
   /** One chain for two callers; over stdio it is a process with a pipe for each. */
-  async shared(front: Wire, back: Wire, revision: string): Promise<readonly [EndTarget, EndTarget]> {
-    const target = await this.end(back, revision);
+  async shared(front: Wire, back: Wire, revision: string): Promise<readonly [UpstreamTarget, UpstreamTarget]> {
+    const target = await this.upstream(back, revision);
     if (front !== "stdio") {
       const address = await this.gateway(target, front);
       return [address, address];
@@ -56,14 +56,14 @@ export class Stage {
     return [stdioTransport({ input: output, output: input }), stdioTransport({ input: second, output: second })];
   }
 
-  async connect(target: EndTarget, options: ConnectOptions): Promise<Client> {
+  async connect(target: UpstreamTarget, options: ConnectOptions): Promise<Client> {
     const client = await connect(target, options);
     this.later(() => client.close());
     return client;
   }
 
   /** Where an end of this revision is. */
-  async end(wire: Wire, revision: string): Promise<EndTarget> {
+  async upstream(wire: Wire, revision: string): Promise<UpstreamTarget> {
     if (wire === "stdio") return this.scripts.program("chain-end", revision);
     const server = makeChainServer();
     const { url, close } = await serve(server, { http: { port: 0, revisions: [revision] } });
@@ -72,8 +72,8 @@ export class Stage {
   }
 
   /** Where callers reach a chain before this end. */
-  async gateway(target: EndTarget, wire: Exclude<Wire, "stdio">): Promise<string> {
-    const { url, close } = await serve(chain().to(end(target, { name: "behind" })), { http: { port: 0 } });
+  async gateway(target: UpstreamTarget, wire: Exclude<Wire, "stdio">): Promise<string> {
+    const { url, close } = await serve(chain().to(upstream(target, { name: "behind" })), { http: { port: 0 } });
     this.later(close);
     return addressOn(url, wire);
   }

@@ -29,7 +29,7 @@ export function testFlow(
   if (refusal !== undefined) {
     it.each(features)("%s is refused, since a wire cannot carry its revision", async () => {
       await expect(open()).rejects.toMatchObject({
-        name: "LinkError",
+        name: "ConnectionError",
         kind: "protocol",
         message: expect.stringMatching(refusal) as string,
       });

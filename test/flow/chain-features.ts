@@ -103,7 +103,7 @@ export const FEATURES: Readonly<Record<Feature, (party: Party) => Promise<void>>
     const stop = new AbortController();
     const onProgress = (): void => stop.abort(new Error("enough"));
     const waiting = client.callTool("stay", { name }, { signal: stop.signal, onProgress });
-    await expect(waiting).rejects.toMatchObject({ name: "LinkError", kind: "cancelled" });
+    await expect(waiting).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled" });
     await eventually(async () => expect((await call(party, "left")).split(" ")).toContain(name));
   },
 

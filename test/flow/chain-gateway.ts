@@ -3,11 +3,11 @@
 
 import { Socket } from "node:net";
 import { chain } from "../../src/chain/chain.ts";
-import { end, type EndTarget } from "../../src/chain/end.ts";
+import { upstream, type UpstreamTarget } from "../../src/chain/upstream/upstream.ts";
 import { serve } from "../../src/serve.ts";
 
 const [target = "", second] = process.argv.slice(2);
-const gateway = chain().to(end(JSON.parse(target) as EndTarget, { name: "behind" }));
+const gateway = chain().to(upstream(JSON.parse(target) as UpstreamTarget, { name: "behind" }));
 if (second === "--second") {
   const socket = new Socket({ fd: 3 });
   // Without its close: the gateway lives as long as the first caller.

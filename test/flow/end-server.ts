@@ -9,7 +9,7 @@ export function makeServer(): Server {
   /** What became of calls that waited. */
   const aborted: string[] = [];
   let added = 0;
-  const server = createServer({ name: "end", version: "1.0.0", title: "The End", instructions: "Ask away" });
+  const server = createServer({ name: "end", version: "1.0.0", title: "The Upstream", instructions: "Ask away" });
   server
     .tool(
       "echo",

@@ -53,7 +53,7 @@ describe.each(ARRANGEMENTS)("over %s", (wire, arrange) => {
         const { client } = flow;
         expect(client.revision).toBe(caller);
         expect(client.server).toMatchObject({ name: "end", version: "1.0.0" });
-        expect(client.server?.title).toBe(both(THIRD) ? "The End" : undefined);
+        expect(client.server?.title).toBe(both(THIRD) ? "The Upstream" : undefined);
         expect(client.instructions).toBe("Ask away");
         expect(client.capabilities.tools).toEqual({ listChanged: true });
         // The first revision completes without saying so; seen from the newest it may.
@@ -173,7 +173,7 @@ describe.each(ARRANGEMENTS)("over %s", (wire, arrange) => {
           { text: key },
           { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) },
         );
-        await expect(call).rejects.toMatchObject({ name: "LinkError", kind: "cancelled" });
+        await expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled" });
         await expect.poll(async () => textOf(await flow.client.callTool("aborted"))).toBe(key);
       });
 

@@ -24,7 +24,7 @@ function cells(line: string): string[] {
 }
 
 /** Links to other files, without what follows "#". */
-export function fileLinks(text: string): string[] {
+export function fileMiddleware(text: string): string[] {
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = ""]) => target.replace(/#.*$/, ""))
     .filter((target) => target !== "" && !/^[a-z]+:/.test(target));

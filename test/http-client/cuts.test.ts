@@ -3,7 +3,7 @@
 // had by another request; then every step is heard once and in order.
 
 import { describe, expect, it } from "vitest";
-import type { EndOptions, FaultyEnd } from "../support/faulty-end.ts";
+import type { UpstreamOptions, FaultyServer } from "../support/faulty-end.ts";
 import type { Client } from "../../src/client/index.ts";
 import { joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
 
@@ -21,7 +21,7 @@ interface Cut {
 }
 
 /** A call with a fault in its way, and everything that must be true of it whatever that was. */
-async function call(end: FaultyEnd, client: Client, bytes: number): Promise<Cut> {
+async function call(end: FaultyServer, client: Client, bytes: number): Promise<Cut> {
   const key = keyOf(bytes);
   const steps: number[] = [];
   const onProgress = ({ progress }: { progress: number }): unknown => steps.push(progress);
@@ -35,7 +35,7 @@ async function call(end: FaultyEnd, client: Client, bytes: number): Promise<Cut>
 }
 
 /** Cuts each answer after as many bytes as its key says. */
-function cutting(end: FaultyEnd): void {
+function cutting(end: FaultyServer): void {
   end.lay(
     "tools/call",
     (visit, serve) => {
@@ -46,7 +46,7 @@ function cutting(end: FaultyEnd): void {
   );
 }
 
-async function cutEverywhere(options: EndOptions): Promise<{ end: FaultyEnd; cuts: readonly Cut[]; length: number }> {
+async function cutEverywhere(options: UpstreamOptions): Promise<{ end: FaultyServer; cuts: readonly Cut[]; length: number }> {
   const { end, client } = await met(options);
   cutting(end);
   await call(end, client, 90_000);
@@ -63,11 +63,11 @@ async function cutEverywhere(options: EndOptions): Promise<{ end: FaultyEnd; cut
 
 describe("an answer that is cut off after each byte", { timeout: 60_000 }, () => {
   it.each([
-    ["exchanges as JSON", { style: "exchange", exchange: { answers: "json" } }],
+    ["exchanges as JSON", { style: "stateless", exchange: { answers: "json" } }],
     ["exchanges as streams", STYLES["exchanges as streams"] ?? {}],
     ["sessions of JSON", STYLES["sessions of JSON"] ?? {}],
     ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
-  ] satisfies [string, EndOptions][])("in %s is lost until it is whole", async (_, options) => {
+  ] satisfies [string, UpstreamOptions][])("in %s is lost until it is whole", async (_, options) => {
     const { cuts, length } = await cutEverywhere(options);
     const first = cuts.findIndex(({ isWhole }) => isWhole);
     // What comes after the last event of a stream says nothing more.

@@ -2,7 +2,7 @@
 // A refusal for want of a token says nothing of a style, and neither does a proxy without its server.
 
 import { describe, expect, it } from "vitest";
-import { LinkError } from "../../src/client/index.ts";
+import { ConnectionError } from "../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { hangUp, instead, refusal, silence, status } from "../support/faults.ts";
 import type { Fault } from "../support/faulty-end.ts";
@@ -12,7 +12,7 @@ const SESSION = STYLES["sessions"] ?? {};
 
 describe("an end that is met for the first time", () => {
   it("is found to speak exchanges by the first request", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     expect(client.revision).toBe(NEWEST.name);
     await client.listTools();
     expect(end.asked).toEqual(["server/discover", "tools/list"]);
@@ -87,7 +87,7 @@ describe("an end that is met for the first time", () => {
   });
 
   it("is told apart from one that speaks nothing that we do", async () => {
-    const end = await opened({ style: "exchange" });
+    const end = await opened({ style: "stateless" });
     const error = { code: -32022, message: "Unsupported", data: { supported: ["2031-01-01"], requested: NEWEST.name } };
     end.lay("*", refusal(400, error), 20);
     const { error: failure } = await outcome(joined(end));
@@ -115,7 +115,7 @@ describe("an end that is met for the first time", () => {
   });
 
   it.each([502, 503, 504])("is not taken for an older one while a proxy answers %i for it", async (code) => {
-    const end = await opened({ style: "exchange" });
+    const end = await opened({ style: "stateless" });
     end.lay("*", status(code), 20);
     const { error } = await outcome(joined(end));
     expectHelpful(error);
@@ -175,7 +175,7 @@ describe("an end that is met for the first time", () => {
 
 describe("a refusal of who we are", () => {
   it.each([401, 403])("by %i is no evidence of a style: nothing else is tried", async (code) => {
-    for (const options of [{ style: "exchange" as const }, SESSION, OLD]) {
+    for (const options of [{ style: "stateless" as const }, SESSION, OLD]) {
       const end = await opened(options);
       end.lay("*", status(code, { "www-authenticate": "Bearer" }), 20);
       const { error } = await outcome(joined(end));
@@ -189,7 +189,7 @@ describe("a refusal of who we are", () => {
   });
 
   it("in mid-life is an error of the call, and no more", async () => {
-    for (const options of [{ style: "exchange" as const }, SESSION]) {
+    for (const options of [{ style: "stateless" as const }, SESSION]) {
       const { end, client } = await met(options);
       end.lay("tools/call", status(401));
       const { error } = await outcome(client.callTool("run", { key: "a" }));
@@ -217,7 +217,7 @@ describe("a revision that is asked for", () => {
   it("of exchanges is not spoken by an end of sessions", async () => {
     const end = await opened(SESSION);
     const { error } = await outcome(joined(end, { revision: NEWEST.name }));
-    expect(error).toBeInstanceOf(LinkError);
+    expect(error).toBeInstanceOf(ConnectionError);
     expect(error?.message).toContain(NEWEST.name);
     expect(end.asked).toEqual(["server/discover"]);
   });

@@ -117,7 +117,7 @@ describe("a session", () => {
 
 describe("an end that comes back in another style", () => {
   it.each([
-    ["sessions", "exchange"],
+    ["sessions", "stateless"],
     ["sessions", "old"],
     ["exchanges", "session"],
     ["exchanges", "old"],
@@ -134,7 +134,7 @@ describe("an end that comes back in another style", () => {
 
   it("after the old pair of addresses too", async () => {
     const { end, client } = await met(OLD);
-    await end.restart("exchange");
+    await end.restart("stateless");
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 5_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
@@ -144,7 +144,7 @@ describe("an end that comes back in another style", () => {
 
 describe("a listen in exchanges", () => {
   it("is over when the end says so, and is not opened again", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     end.lay("subscriptions/listen", async (visit, serve) => {
       await serve();
       const result = { resultType: "complete" };
@@ -158,7 +158,7 @@ describe("a listen in exchanges", () => {
   });
 
   it("that is closed is closed at the end too", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     const subscription = await client.listen({ toolsListChanged: true });
     const [visit] = end.visits.filter(({ what }) => what === "subscriptions/listen");
     await subscription.close();

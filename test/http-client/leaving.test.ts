@@ -7,16 +7,16 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { connect } from "../../src/client/index.ts";
 import { cut, hangUp, silence, status } from "../support/faults.ts";
-import type { EndOptions, FaultyEnd } from "../support/faulty-end.ts";
+import type { UpstreamOptions, FaultyServer } from "../support/faulty-end.ts";
 import { OLD, opened, STYLES } from "./stage.ts";
 
 const LEAVER = fileURLToPath(new URL("leaver.ts", import.meta.url));
 
 const [exchange, session] = [STYLES["exchanges"] ?? {}, STYLES["sessions"] ?? {}];
 /** One that wants its callers to come back much later. */
-const patient: EndOptions = { style: "session", session: { retryMs: 60_000 } };
+const patient: UpstreamOptions = { style: "session", session: { retryMs: 60_000 } };
 
-async function leave(...tasks: readonly (readonly [string, FaultyEnd])[]): Promise<void> {
+async function leave(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
   const words = tasks.map(([name, end]) => `${name}@${end.url}`);
   const child = spawn(process.execPath, ["--import", "tsx", LEAVER, ...words], { stdio: ["ignore", "pipe", "pipe"] });
   let [out, err] = ["", ""];
@@ -30,10 +30,10 @@ async function leave(...tasks: readonly (readonly [string, FaultyEnd])[]): Promi
 }
 
 async function failing(
-  options: EndOptions,
+  options: UpstreamOptions,
   what: string,
-  ...faults: Parameters<FaultyEnd["lay"]>[1][]
-): Promise<FaultyEnd> {
+  ...faults: Parameters<FaultyServer["lay"]>[1][]
+): Promise<FaultyServer> {
   const end = await opened(options);
   for (const fault of faults) end.lay(what, fault, 100);
   return end;
@@ -41,7 +41,7 @@ async function failing(
 
 describe("a process leaves by itself", () => {
   it("after its clients have called, listened, cancelled and been cut off, in every style", async () => {
-    const tasks: [string, FaultyEnd][] = [];
+    const tasks: [string, FaultyServer][] = [];
     for (const options of [exchange, session, OLD]) {
       for (const name of ["calls", "listens", "cancels", "closes in mid-call"])
         tasks.push([name, await opened(options)]);

@@ -52,7 +52,7 @@ describe("arguments in headers", () => {
       });
 
   it("are there as the list of tools says, in words that a header can hold", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     await client.listTools();
     await client.callTool("run", { key: "straße", many: 42, sure: false, deep: { place: " here " } });
@@ -80,7 +80,7 @@ describe("arguments in headers", () => {
 
   it("that are declared wrongly cost the tool its place in the list, and a word is said of it", async () => {
     const warnings: unknown[] = [];
-    const { end, client } = await met({ style: "exchange" }, { onLog: ({ data }) => warnings.push(data) });
+    const { end, client } = await met({ style: "stateless" }, { onLog: ({ data }) => warnings.push(data) });
     const wrong = ["", "with space", "Many", "line\nbreak"].map((name, n) => ({
       name: `odd${n}`,
       inputSchema: schema(name),
@@ -91,7 +91,7 @@ describe("arguments in headers", () => {
   });
 
   it("are there though nobody has asked for the list", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     expect(end.visits.at(-1)?.headers["mcp-param-key"]).toBe("a");
@@ -100,7 +100,7 @@ describe("arguments in headers", () => {
   });
 
   it("that the end misses are looked up, and the call is made once more", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     await client.listTools();
     const mismatch = refusal(400, { code: -32020, message: "Header mismatch: Mcp-Param-Key is missing" });
     end.lay("tools/call", mismatch);

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { EndOptions } from "../support/faulty-end.ts";
+import type { UpstreamOptions } from "../support/faulty-end.ts";
 import { OLD, opened, STYLES } from "./stage.ts";
 
 const BYTES = 10 * 1024 * 1024;
@@ -18,7 +18,7 @@ interface Asked {
 }
 
 /** The peak, as how many times the bytes of one answer. */
-async function peakOf(options: EndOptions | undefined, { unit = "x", count = 1 }: Asked = {}): Promise<number> {
+async function peakOf(options: UpstreamOptions | undefined, { unit = "x", count = 1 }: Asked = {}): Promise<number> {
   const end = await opened(options);
   const args = ["--expose-gc", "--import", "tsx", CALLER, end.url, unit, String(BYTES), String(count)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -33,7 +33,7 @@ async function peakOf(options: EndOptions | undefined, { unit = "x", count = 1 }
 }
 
 describe.runIf(process.platform === "linux")("a result of ten megabytes", () => {
-  const ways: readonly [string, EndOptions | undefined][] = [
+  const ways: readonly [string, UpstreamOptions | undefined][] = [
     ["as JSON", STYLES["exchanges"]],
     ["as an event", STYLES["exchanges as streams"]],
     ["as an event of a session", STYLES["sessions"]],

@@ -17,9 +17,9 @@ import {
   reset,
   status,
 } from "../support/faults.ts";
-import type { EndOptions, Fault } from "../support/faulty-end.ts";
+import type { UpstreamOptions, Fault } from "../support/faulty-end.ts";
 import { connect } from "../../src/client/index.ts";
-import { FaultyEnd } from "../support/faulty-end.ts";
+import { FaultyServer } from "../support/faulty-end.ts";
 import { OLD, outcome, STYLES, textOf } from "./stage.ts";
 
 const RUNS = 20;
@@ -77,8 +77,8 @@ const steps = fc.array(fc.record({ moment: moments, tool: fc.constantFrom("run",
 /** Answers that count as "it came" at the old pair of addresses, while nothing was executed: then there is only silence. */
 const SWALLOWED = new Set(["misaddressed", "a page"]);
 
-async function play(options: EndOptions, script: readonly { moment: Moment; tool: string }[]): Promise<void> {
-  const end = await FaultyEnd.open(options);
+async function play(options: UpstreamOptions, script: readonly { moment: Moment; tool: string }[]): Promise<void> {
+  const end = await FaultyServer.open(options);
   try {
     const client = await connect(end.url);
     await client.listTools();

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { connect } from "../../src/client/index.ts";
-import { loopbackRedirect, memoryTokens, oauth, type OAuthOptions } from "../../src/client/oauth/index.ts";
+import { loopbackRedirect, memoryTokens, oauth, type OAuthOptions } from "../../src/auth/oauth/index.ts";
 import { serve } from "../../src/serve.ts";
 import { bearer, createServer } from "../../src/server/index.ts";
 import { Browser, type OidcProvider, openOidcProvider } from "../support/oidc-provider.ts";

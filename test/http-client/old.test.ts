@@ -16,11 +16,11 @@ import {
   status,
 } from "../support/faults.ts";
 import { NOTE } from "../support/faulty-desk.ts";
-import type { Fault, FaultyEnd } from "../support/faulty-end.ts";
+import type { Fault, FaultyServer } from "../support/faulty-end.ts";
 import type { Visit } from "../support/raw-server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, textOf } from "./stage.ts";
 
-const streamOf = (end: FaultyEnd): Visit | undefined => end.visits.findLast(({ what }) => what === "GET");
+const streamOf = (end: FaultyServer): Visit | undefined => end.visits.findLast(({ what }) => what === "GET");
 
 describe("a message to the other address", () => {
   const fails: Readonly<Record<string, readonly [Fault, number, object]>> = {

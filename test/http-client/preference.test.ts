@@ -4,10 +4,10 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openTarget } from "../../src/client/connect.ts";
 import type { Context } from "../../src/core/context.ts";
-import type { Opened, OpenOptions } from "../../src/dialogue/open.ts";
+import type { Opened, OpenOptions } from "../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { status } from "../support/faults.ts";
-import type { FaultyEnd } from "../support/faulty-end.ts";
+import type { FaultyServer } from "../support/faulty-end.ts";
 import { OLD, opened, outcome, STYLES } from "./stage.ts";
 
 const home: Context = {
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end.close();
 });
 
-async function found(end: FaultyEnd, style?: OpenOptions["style"]): Promise<Opened> {
+async function found(end: FaultyServer, style?: OpenOptions["style"]): Promise<Opened> {
   const how: OpenOptions = { info: { name: "us", version: "1" }, capabilities: {}, home };
   const { opened: one } = await openTarget(end.url, {}, style === undefined ? how : { ...how, style });
   ends.push(one);
@@ -42,7 +42,7 @@ describe("an end over HTTP of which a session is preferred", () => {
   });
 
   it("and that speaks exchanges only is spoken to in exchanges, the next time at once", async () => {
-    const end = await opened({ style: "exchange" });
+    const end = await opened({ style: "stateless" });
     expect(await found(end, "session")).toMatchObject({ revision: NEWEST });
     expect(end.asked).toEqual(["initialize", "server/discover"]);
     await found(end, "session");
@@ -58,7 +58,7 @@ describe("an end over HTTP of which a session is preferred", () => {
   it("and that has come to speak the other style since is found anew", async () => {
     const end = await opened(STYLES["sessions"] ?? {});
     await (await found(end, "session")).close();
-    await end.restart("exchange");
+    await end.restart("stateless");
     expect(await found(end, "session")).toMatchObject({ revision: NEWEST });
   });
 

@@ -3,12 +3,12 @@
 
 import { describe, expect, it } from "vitest";
 import { cut, hangUp, reset, status } from "../support/faults.ts";
-import type { EndOptions } from "../support/faulty-end.ts";
+import type { UpstreamOptions } from "../support/faulty-end.ts";
 import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 
-const WAYS: readonly [string, EndOptions][] = [
+const WAYS: readonly [string, UpstreamOptions][] = [
   ["sessions", SESSION],
   ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
   ["the old pair of addresses", OLD],

@@ -10,7 +10,7 @@ const SESSION = STYLES["sessions"] ?? {};
 
 describe("an end that is met again", () => {
   it("in exchanges is asked once, as the first time", async () => {
-    const end = await opened({ style: "exchange" });
+    const end = await opened({ style: "stateless" });
     await joined(end);
     await joined(end);
     expect(end.asked).toEqual(["server/discover", "server/discover"]);
@@ -39,7 +39,7 @@ describe("an end that is met again", () => {
   });
 
   it.each([
-    ["sessions", "exchange", NEWEST.name],
+    ["sessions", "stateless", NEWEST.name],
     ["exchanges", "session", NEWEST_SESSION.name],
     ["exchanges", "old", undefined],
     ["sessions", "old", undefined],
@@ -57,13 +57,13 @@ describe("an end that is met again", () => {
   it("that was old and is renewed is found too", async () => {
     const end = await opened(OLD);
     await (await joined(end)).close();
-    await end.restart("exchange");
+    await end.restart("stateless");
     const client = await joined(end);
     expect(client.revision).toBe(NEWEST.name);
   });
 
   it("is not taken for what it was while it could not be asked", async () => {
-    const end = await opened({ style: "exchange" });
+    const end = await opened({ style: "stateless" });
     end.lay("*", status(503), 20);
     await outcome(joined(end));
     end.clear();

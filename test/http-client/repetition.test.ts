@@ -4,11 +4,11 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
 import { cut, hangUp, lost, reset, status } from "../support/faults.ts";
-import type { EndOptions, Fault } from "../support/faulty-end.ts";
+import type { UpstreamOptions, Fault } from "../support/faulty-end.ts";
 import { expectHelpful, joined, met, outcome, STYLES, textOf } from "./stage.ts";
 
 /** Tries are apart by some time, so the styles are tried side by side. */
-async function inEveryStyle(work: (options: EndOptions, style: string) => Promise<void>): Promise<void> {
+async function inEveryStyle(work: (options: UpstreamOptions, style: string) => Promise<void>): Promise<void> {
   await Promise.all(Object.entries(STYLES).map(([style, options]) => work(options, style)));
 }
 

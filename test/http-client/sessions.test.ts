@@ -4,10 +4,10 @@
 import { describe, expect, it } from "vitest";
 import { cut, instead, refusal, status } from "../support/faults.ts";
 import { NOTE } from "../support/faulty-desk.ts";
-import type { EndOptions } from "../support/faulty-end.ts";
+import type { UpstreamOptions } from "../support/faulty-end.ts";
 import { expectHelpful, joined, met, opened, outcome, STYLES, textOf } from "./stage.ts";
 
-const SESSIONS: readonly [string, EndOptions][] = [
+const SESSIONS: readonly [string, UpstreamOptions][] = [
   ["sessions", STYLES["sessions"] ?? {}],
   ["sessions of JSON", STYLES["sessions of JSON"] ?? {}],
   ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
@@ -150,7 +150,7 @@ describe("what a session was told is told again in the next", () => {
   });
 
   it("and a listen in exchanges is opened again", async () => {
-    const { end, client } = await met({ style: "exchange" });
+    const { end, client } = await met({ style: "stateless" });
     let wake: () => void = () => undefined;
     let updates = 0;
     await client.listen({ resourceSubscriptions: [NOTE] }, () => {

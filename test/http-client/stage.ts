@@ -3,33 +3,33 @@
 // of a table names.
 
 import { afterEach, expect } from "vitest";
-import { connect, LinkError, McpError, type Client, type ConnectOptions } from "../../src/client/index.ts";
-import { FaultyEnd, type EndOptions } from "../support/faulty-end.ts";
+import { connect, ConnectionError, McpError, type Client, type ConnectOptions } from "../../src/client/index.ts";
+import { FaultyServer, type UpstreamOptions } from "../support/faulty-end.ts";
 
 /** Every way in which an end may speak, by a name that fits into a sentence. */
-export const STYLES: Readonly<Record<string, EndOptions>> = {
-  exchanges: { style: "exchange" },
-  "exchanges as streams": { style: "exchange", exchange: { answers: "sse" } },
+export const STYLES: Readonly<Record<string, UpstreamOptions>> = {
+  exchanges: { style: "stateless" },
+  "exchanges as streams": { style: "stateless", exchange: { answers: "sse" } },
   sessions: { style: "session", session: { retryMs: 10 } },
   "sessions of JSON": { style: "session", session: { answers: "json", get: "refused", eventIds: false } },
   "sessions without ids of events": { style: "session", session: { eventIds: false, retryMs: 10 } },
   "sessions without a name": { style: "session", session: { sessionIds: false, eventIds: false, get: "refused" } },
 };
 
-export const OLD: EndOptions = { style: "old" };
+export const OLD: UpstreamOptions = { style: "old" };
 
 const clients: Client[] = [];
-const ends: FaultyEnd[] = [];
+const ends: FaultyServer[] = [];
 /** Ends whose idle connections are kept by a fetch that is not ours to close. */
-const pooled = new WeakSet<FaultyEnd>();
+const pooled = new WeakSet<FaultyServer>();
 
-export async function opened(options: EndOptions = {}): Promise<FaultyEnd> {
-  const end = await FaultyEnd.open(options);
+export async function opened(options: UpstreamOptions = {}): Promise<FaultyServer> {
+  const end = await FaultyServer.open(options);
   ends.push(end);
   return end;
 }
 
-export async function joined(end: FaultyEnd, options: ConnectOptions = {}): Promise<Client> {
+export async function joined(end: FaultyServer, options: ConnectOptions = {}): Promise<Client> {
   const client = await connect(end.url, options);
   clients.push(client);
   if (options.fetch !== undefined) pooled.add(end);
@@ -37,9 +37,9 @@ export async function joined(end: FaultyEnd, options: ConnectOptions = {}): Prom
 }
 
 export async function met(
-  options: EndOptions = {},
+  options: UpstreamOptions = {},
   how: ConnectOptions = {},
-): Promise<{ end: FaultyEnd; client: Client }> {
+): Promise<{ end: FaultyServer; client: Client }> {
   const end = await opened(options);
   return { end, client: await joined(end, how) };
 }
@@ -59,17 +59,17 @@ export function textOf(result: { readonly content?: unknown }): string {
 }
 
 /** What a promise came to: it settles once by its nature, so what counts is to what. */
-export async function outcome<T>(promise: Promise<T>): Promise<{ value?: T; error?: LinkError | McpError }> {
+export async function outcome<T>(promise: Promise<T>): Promise<{ value?: T; error?: ConnectionError | McpError }> {
   try {
     return { value: await promise };
   } catch (error) {
-    expect(error instanceof LinkError || error instanceof McpError, String(error)).toBe(true);
-    return { error: error as LinkError | McpError };
+    expect(error instanceof ConnectionError || error instanceof McpError, String(error)).toBe(true);
+    return { error: error as ConnectionError | McpError };
   }
 }
 
 /** An error that helps: words for people that name who failed, and no remains of what went on inside. */
-export function expectHelpful(error: LinkError | McpError | undefined): void {
+export function expectHelpful(error: ConnectionError | McpError | undefined): void {
   expect(error).toBeInstanceOf(Error);
   const { message = "" } = error ?? {};
   expect(message).toMatch(/\bend\b|127\.0\.0\.1/i);

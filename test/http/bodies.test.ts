@@ -4,7 +4,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, initialize } from "../support/http-callers.ts";
+import { StatelessCaller, initialize } from "../support/http-callers.ts";
 import type { HttpPeer } from "../support/http-peer.ts";
 import { staged } from "./stage.ts";
 
@@ -121,7 +121,7 @@ describe("paths and methods", () => {
   it("may be elsewhere", async () => {
     const { peer, front } = await staged({ http: { path: "/api/tools" } });
     expect(new URL(front.url ?? "").pathname).toBe("/api/tools");
-    const listed = await new ExchangeCaller(peer).request(1, "tools/list");
+    const listed = await new StatelessCaller(peer).request(1, "tools/list");
     expect(listed).toMatchObject({ result: { resultType: "complete" } });
     expect((await peer.post(HELLO, {}, "/mcp")).status).toBe(404);
     expect(

@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller } from "../support/http-callers.ts";
+import { StatelessCaller } from "../support/http-callers.ts";
 import type { Json, SentHeaders } from "../support/http-peer.ts";
 import { stamp } from "../support/raw-peer.ts";
 import { staged } from "./stage.ts";
@@ -105,7 +105,7 @@ const ROWS: readonly Row[] = [
 describe("headers of an exchange", () => {
   it.each(ROWS)("$title: $status", async ({ method = "tools/call", params = ECHO, headers, status, code }) => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const made = caller.made(7, method, params);
     const sent = Object.fromEntries(
       Object.entries({ ...made.headers, ...headers }).filter(([, value]) => value !== undefined),
@@ -121,7 +121,7 @@ describe("headers of an exchange", () => {
 
   it("never runs a call whose headers lie", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     await caller.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
     await caller.post(2, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-method": "tools/list" });
     expect(stage.runs.size).toBe(0);
@@ -187,7 +187,7 @@ describe("several things wrong at once", () => {
     const { json } = await peer.post(body, { "mcp-protocol-version": "v999", "mcp-method": "tools/list" });
     const { supported, requested } = json["error"].data as { supported: string[]; requested: string };
     expect(requested).toBe("v999");
-    const discovered = await new ExchangeCaller(peer).request(2, "server/discover");
+    const discovered = await new StatelessCaller(peer).request(2, "server/discover");
     for (const name of supported) expect(discovered["result"].supportedVersions).toContain(name);
     expect(supported).toContain(NEWEST.name);
   });
@@ -196,7 +196,7 @@ describe("several things wrong at once", () => {
     "has no %s: 404",
     async (method) => {
       const { peer } = await staged();
-      const reply = await new ExchangeCaller(peer).post(
+      const reply = await new StatelessCaller(peer).post(
         3,
         method,
         { uri: "note://one", level: "info" },

@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, SessionCaller } from "../support/http-callers.ts";
+import { StatelessCaller, SessionCaller } from "../support/http-callers.ts";
 import type { Json } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
@@ -17,7 +17,7 @@ const aborted = async (signal: AbortSignal): Promise<void> => {
 describe("an exchange", () => {
   it("is one POST and one JSON answer, and leaves no session", async () => {
     const { peer } = await staged();
-    const reply = await new ExchangeCaller(peer).post(1, "tools/call", { name: "echo", arguments: { text: "hi" } });
+    const reply = await new StatelessCaller(peer).post(1, "tools/call", { name: "echo", arguments: { text: "hi" } });
     expect(reply.status).toBe(200);
     expect(reply.headers["content-type"]).toMatch(/^application\/json/);
     expect(reply.headers["mcp-session-id"]).toBeUndefined();
@@ -26,7 +26,7 @@ describe("an exchange", () => {
 
   it("is a stream where something comes before the answer, without ids to come back to", async () => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const params = { name: "count", arguments: { to: 3 }, _meta: { progressToken: 0 } };
     const reply = await caller.post(1, "tools/call", params);
     expect(reply.isStream).toBe(true);
@@ -40,7 +40,7 @@ describe("an exchange", () => {
 
   it("is a stream after a silence, with comments while nothing happens", async () => {
     const { stage, peer } = await staged({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
-    const reply = await new ExchangeCaller(peer).post(1, "tools/call", { name: "hold", arguments: { key: "k" } });
+    const reply = await new StatelessCaller(peer).post(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     await reply.untilComments(2);
     stage.release("k");
     expect(textOf(await reply.answerTo(1))).toBe("released k");
@@ -54,7 +54,7 @@ describe("an exchange", () => {
     ["a caller that cannot answer", "tools/call", { name: "elicit" }, 400, -32021],
   ] as const)("answers %s with its status", async (_title, method, params, status, code) => {
     const { peer } = await staged();
-    const reply = await new ExchangeCaller(peer).post("x", method, params);
+    const reply = await new StatelessCaller(peer).post("x", method, params);
     expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
   });
 
@@ -78,7 +78,7 @@ describe("an exchange", () => {
     const { session } = await SessionCaller.open(peer, NEWEST_SESSION.name);
     for (const id of ["nobody", session]) {
       const more = { "mcp-session-id": id, "last-event-id": "7" };
-      const reply = await new ExchangeCaller(peer).post(1, "tools/list", {}, more);
+      const reply = await new StatelessCaller(peer).post(1, "tools/list", {}, more);
       expect(reply.status).toBe(200);
       expect(reply.headers["mcp-session-id"]).toBeUndefined();
     }
@@ -86,7 +86,7 @@ describe("an exchange", () => {
 
   it("says how long lists and what is read may be kept, and lists the same twice", async () => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const asked: [string, Json][] = [
       ["server/discover", {}],
       ["tools/list", {}],
@@ -108,7 +108,7 @@ describe("an exchange", () => {
 
   it("is told of nothing that it did not ask for", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const begun = caller.begin(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     const context = await stage.holding("k");
     context.progress(1);
@@ -123,7 +123,7 @@ describe("an exchange", () => {
 describe("hanging up", () => {
   it.each(["before the head", "in mid-stream"])("cancels the call %s", async (when) => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
     const begun = caller.begin(1, "tools/call", params);
     const context = await stage.holding("k");
@@ -141,7 +141,7 @@ describe("hanging up", () => {
 
   it("cancels the listen, and what happens later is sent to nobody", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const stream = await caller.post("l", "subscriptions/listen", { notifications: { toolsListChanged: true } });
     const { signal } = await stage.listening(0);
     stream.hangUp();
@@ -152,7 +152,7 @@ describe("hanging up", () => {
 
   it("leaves the calls of others alone, also those with the same id", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const one = caller.begin(1, "tools/call", { name: "hold", arguments: { key: "one" } });
     const two = caller.begin(1, "tools/call", { name: "hold", arguments: { key: "two" } });
     const { signal } = await stage.holding("one");
@@ -170,7 +170,7 @@ describe("rounds of questions", () => {
 
   it("go on over another connection", async () => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer, { capabilities: { elicitation: {} } });
+    const caller = new StatelessCaller(peer, { capabilities: { elicitation: {} } });
     const first = await caller.request(1, "tools/call", { name: "elicit" });
     expect(first["result"].resultType).toBe("input_required");
     const { inputRequests, requestState } = first["result"];
@@ -188,7 +188,7 @@ describe("rounds of questions", () => {
 
   it("carry no request of ours", async () => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer, { capabilities: { elicitation: {} } });
+    const caller = new StatelessCaller(peer, { capabilities: { elicitation: {} } });
     const reply = await caller.post(1, "tools/call", { name: "elicit", _meta: { progressToken: 1 } });
     const messages = reply.isStream ? reply.messages : [reply.json];
     expect(messages.filter((message) => "method" in message && "id" in message)).toEqual([]);
@@ -198,7 +198,7 @@ describe("rounds of questions", () => {
 describe("a listen", () => {
   it("is acknowledged first, tags all that it sends, and sends only what was asked for", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const notifications = { toolsListChanged: true, resourceSubscriptions: ["note://one"] };
     const stream = await caller.post("l-1", "subscriptions/listen", { notifications });
     expect(stream.isStream).toBe(true);
@@ -218,7 +218,7 @@ describe("a listen", () => {
 
   it("is kept alive by comments", async () => {
     const { peer } = await staged({ http: { limits: { keepAliveMs: 20 } } });
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const stream = await caller.post(5, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     await stream.untilComments(3);
     expect(stream.messages).toHaveLength(1);
@@ -226,7 +226,7 @@ describe("a listen", () => {
 
   it("ends with its result when the server closes", async () => {
     const { stage, peer, front } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const stream = await caller.post(5, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     await stage.listening(0);
     const closed = front.close();
@@ -237,7 +237,7 @@ describe("a listen", () => {
 
   it("gives every listener its own copy, also under one id", async () => {
     const { stage, peer } = await staged();
-    const callers = Array.from({ length: 10 }, () => new ExchangeCaller(peer));
+    const callers = Array.from({ length: 10 }, () => new StatelessCaller(peer));
     const listen = { notifications: { toolsListChanged: true } };
     const streams = await Promise.all(callers.map((caller) => caller.post(1, "subscriptions/listen", listen)));
     await Promise.all(streams.map((stream) => stream.until(({ message }) => message !== undefined)));

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, initialize } from "../support/http-callers.ts";
+import { StatelessCaller, initialize } from "../support/http-callers.ts";
 import type { HttpPeer } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
@@ -49,7 +49,7 @@ function spoiled(text: string, edits: readonly { at: number; take: number; put: 
 
 function exchange(peer: HttpPeer): string {
   const params = { name: "echo", arguments: { text: "unspoiled" } };
-  const body = JSON.stringify(new ExchangeCaller(peer).made(1, "tools/call", params).body);
+  const body = JSON.stringify(new StatelessCaller(peer).made(1, "tools/call", params).body);
   const head = [
     "POST /mcp HTTP/1.1",
     `Host: ${peer.url.host}`,
@@ -95,7 +95,7 @@ describe("spoiled requests", () => {
       }),
       { numRuns: 400 },
     );
-    const next = await new ExchangeCaller(peer).request(1, "tools/call", { name: "echo", arguments: { text: "next" } });
+    const next = await new StatelessCaller(peer).request(1, "tools/call", { name: "echo", arguments: { text: "next" } });
     expect(textOf(next)).toBe("next");
   });
 });

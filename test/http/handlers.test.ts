@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { fetchHandler } from "../../src/http.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, initialize, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
+import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
 import { HttpPeer } from "../support/http-peer.ts";
 import { DOORS } from "./doors.ts";
 import { closing, Stage, textOf } from "./stage.ts";
@@ -59,7 +59,7 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
 
   it("answers exchanges with their statuses", async () => {
     const { peer } = await open();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     expect(textOf(await caller.request(1, "tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
     expect((await caller.post(2, "no/such")).status).toBe(404);
     const lying = await caller.post(3, "tools/call", { name: "echo" }, { "mcp-name": "hold" });
@@ -70,7 +70,7 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
 
   it("cancels what is hung up on, before its head and in mid-stream", async () => {
     const { stage, peer } = await open();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     for (const key of ["before", "amid"]) {
       const params = { name: "hold", arguments: { key }, _meta: { progressToken: key } };
       const begun = caller.begin(1, "tools/call", params);
@@ -89,7 +89,7 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
   it("holds a listen open, with comments", async () => {
     const { stage, peer } = await open({ limits: { keepAliveMs: 20 } });
     const listen = { notifications: { toolsListChanged: true } };
-    const stream = await new ExchangeCaller(peer).post("l", "subscriptions/listen", listen);
+    const stream = await new StatelessCaller(peer).post("l", "subscriptions/listen", listen);
     await stream.untilComments(2);
     stage.server.tool("later", {}, () => "late");
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
@@ -142,7 +142,7 @@ describe("fetchHandler alone", () => {
   it("takes a reader that goes for a caller that hangs up", async () => {
     const stage = new Stage();
     const fetch = closing(fetchHandler(stage.handler));
-    const caller = new ExchangeCaller(new HttpPeer("http://localhost/mcp"));
+    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
     const made = caller.made(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
     const reader = response.body?.getReader();
@@ -157,7 +157,7 @@ describe("fetchHandler alone", () => {
     const stage = new Stage();
     const fetch = closing(fetchHandler(stage.handler, { limits: { unreadBytes: 64 * 1024 } }));
     const uri = `heavy://${"x".repeat(1_000)}`;
-    const caller = new ExchangeCaller(new HttpPeer("http://localhost/mcp"));
+    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
     const made = caller.made(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
     const { signal } = await stage.listening(0);
@@ -169,7 +169,7 @@ describe("fetchHandler alone", () => {
   it("ends what it holds when it is closed, and takes nothing more", async () => {
     const stage = new Stage();
     const fetch = fetchHandler(stage.handler);
-    const caller = new ExchangeCaller(new HttpPeer("http://localhost/mcp"));
+    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
     const made = caller.made(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
     await stage.listening(0);

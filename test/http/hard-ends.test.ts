@@ -7,7 +7,7 @@ import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts
 import { fetchHandler } from "../../src/http.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { createServer } from "../../src/server/index.ts";
-import { ExchangeCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
 import { HttpPeer } from "../support/http-peer.ts";
 import { Stage, staged } from "./stage.ts";
 
@@ -28,7 +28,7 @@ describe("a handler that does not heed its signal", () => {
     const stage = new Stage();
     const handler = fetchHandler(stage.server, { graceMs: 1 });
     const params = { name: "deaf", arguments: { key: "k" } };
-    const { body, headers } = new ExchangeCaller(new HttpPeer("http://localhost/mcp")).made("c", "tools/call", params);
+    const { body, headers } = new StatelessCaller(new HttpPeer("http://localhost/mcp")).made("c", "tools/call", params);
     const init = {
       method: "POST",
       body: JSON.stringify(body),

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS } from "../../src/protocol/tasks.ts";
-import { ExchangeCaller, OldCaller, SessionCaller } from "../support/http-callers.ts";
+import { StatelessCaller, OldCaller, SessionCaller } from "../support/http-callers.ts";
 import type { Json, Reply, SentHeaders } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
@@ -33,7 +33,7 @@ describe("callers who proved who they are", () => {
     const { peer } = await staged({ http: { auth } });
     const session = await SessionCaller.open(peer, LATEST, { headers: ADA });
     expect(JSON.parse(textOf(await session.request("tools/call", { name: "who" }))).principal).toBe("ada");
-    const exchange = new ExchangeCaller(peer, { headers: BOB });
+    const exchange = new StatelessCaller(peer, { headers: BOB });
     expect(JSON.parse(textOf(await exchange.request(1, "tools/call", { name: "who" }))).principal).toBe("bob");
     const old = await OldCaller.open(peer, "/sse", ADA);
     await old.handshake(LATEST);
@@ -87,8 +87,8 @@ describe("callers who proved who they are", () => {
   it("get nothing by another's state of a round", async () => {
     const { peer } = await staged({ http: { auth } });
     const capabilities = { elicitation: {} };
-    const ada = new ExchangeCaller(peer, { capabilities, headers: ADA });
-    const bob = new ExchangeCaller(peer, { capabilities, headers: BOB });
+    const ada = new StatelessCaller(peer, { capabilities, headers: ADA });
+    const bob = new StatelessCaller(peer, { capabilities, headers: BOB });
     const { result } = await ada.request(1, "tools/call", { name: "elicit" });
     const [key] = Object.keys(result.inputRequests as Json);
     const inputResponses = { [key ?? ""]: { action: "accept", content: { name: "Ada" } } };
@@ -104,11 +104,11 @@ describe("callers who proved who they are", () => {
     const challenge = 'Bearer error="insufficient_scope", scope="write"';
     const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
     const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
-    for (const style of ["session", "exchange"]) {
+    for (const style of ["session", "stateless"]) {
       const ask = (who: string): ReturnType<typeof session.post> =>
         style === "session"
           ? session.post(call, as(who))
-          : new ExchangeCaller(peer, { headers: as(who) }).post(1, call.method, call.params);
+          : new StatelessCaller(peer, { headers: as(who) }).post(1, call.method, call.params);
       expect([style, textOf((await ask("ada:write")).json)]).toEqual([style, "written with write"]);
       // Fewer than the session began with, and none at all.
       for (const who of ["ada:read", "ada"]) {
@@ -142,8 +142,8 @@ describe("callers who proved who they are", () => {
     expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
 
     const capabilities = { extensions: { [TASKS]: {} } };
-    const wide = new ExchangeCaller(peer, { capabilities, headers: as("ada:write") });
-    const narrow = new ExchangeCaller(peer, { capabilities, headers: as("ada:read") });
+    const wide = new StatelessCaller(peer, { capabilities, headers: as("ada:write") });
+    const narrow = new StatelessCaller(peer, { capabilities, headers: as("ada:read") });
     const { result } = await wide.request(1, "tools/call", { name: "job" });
     const { taskId } = result;
     const task = { id: 2, method: "tasks/get", params: { taskId } };
@@ -172,7 +172,7 @@ describe("callers who proved who they are", () => {
     const { stage, peer } = await staged({ http: { auth } });
     const secrets = { ...ADA, cookie: "id=secret-1", "proxy-authorization": "Basic secret-2", "x-plain": "seen" };
     const session = await SessionCaller.open(peer, LATEST, { headers: secrets });
-    const exchange = new ExchangeCaller(peer, { headers: secrets });
+    const exchange = new StatelessCaller(peer, { headers: secrets });
     const calls = [
       session.call(1, "hold", { key: "s" }),
       exchange.post(1, "tools/call", { name: "hold", arguments: { key: "e" } }),

@@ -4,7 +4,7 @@
 import { connect as connectSocket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, initialize, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
+import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
 import type { HttpPeer, Reply } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
@@ -81,7 +81,7 @@ describe("too many", () => {
     const second = await SessionCaller.open(peer, LATEST);
     expect(busy(await peer.post(HELLO))).toEqual([503, true]);
     expect(await first.request("ping")).toMatchObject({ result: {} });
-    expect(await new ExchangeCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
+    expect(await new StatelessCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     await second.end();
     expect((await peer.post(HELLO)).status).toBe(200);
   });
@@ -101,7 +101,7 @@ describe("too many", () => {
   it("requests in flight: 503 until one is answered, in both styles", async () => {
     const { stage, peer } = await staged({ http: { limits: { requests: 2 } } });
     const session = await SessionCaller.open(peer, LATEST);
-    const exchange = new ExchangeCaller(peer);
+    const exchange = new StatelessCaller(peer);
     const one = session.call(1, "hold", { key: "one" });
     const two = exchange.begin(2, "tools/call", { name: "hold", arguments: { key: "two" } });
     await Promise.all([stage.holding("one"), stage.holding("two")]);
@@ -133,7 +133,7 @@ describe("too many", () => {
 
   it("listens: 503 until one has ended, and calls go on", async () => {
     const { stage, peer } = await staged({ http: { limits: { listens: 1 } } });
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const listen = { notifications: { toolsListChanged: true } };
     const stream = await caller.post(1, "subscriptions/listen", listen);
     const { signal } = await stage.listening(0);
@@ -152,7 +152,7 @@ describe("closing", () => {
     const { stage, peer, front } = await staged({ graceMs: 10_000 });
     const session = await SessionCaller.open(peer, LATEST);
     const held = session.call(1, "hold", { key: "s" });
-    const exchange = new ExchangeCaller(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
+    const exchange = new StatelessCaller(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
     await Promise.all([stage.holding("s"), stage.holding("e")]);
     const closed = front.close();
     stage.release("s");
@@ -183,7 +183,7 @@ describe("closing", () => {
     const { stage, peer, front } = await staged({ graceMs: 50 });
     const session = await SessionCaller.open(peer, LATEST);
     const deaf = session.call(1, "deaf", { key: "s" });
-    const exchange = new ExchangeCaller(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
+    const exchange = new StatelessCaller(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
     const old = await OldCaller.open(peer);
     await old.handshake(LATEST);
     await old.post(toolCall(1, "deaf", { key: "o" }));

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, initialize, SessionCaller } from "../support/http-callers.ts";
+import { StatelessCaller, initialize, SessionCaller } from "../support/http-callers.ts";
 import { staged, textOf } from "./stage.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;
@@ -31,7 +31,7 @@ describe("exchanges only", () => {
 
   it("takes every request for one that stands by itself", async () => {
     const { peer } = await staged({ revisions: [NEWEST.name] });
-    expect(await new ExchangeCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
+    expect(await new StatelessCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     const bare = await peer.post({ jsonrpc: "2.0", id: 1, method: "tools/list" }, { "mcp-session-id": "x" });
     expect([bare.status, bare.json["error"].code]).toEqual([400, -32602]);
     expect((await peer.post([{ jsonrpc: "2.0", id: 1, method: "tools/list" }])).status).toBe(400);
@@ -41,7 +41,7 @@ describe("exchanges only", () => {
 describe("sessions only", () => {
   it("answers an exchange so that its caller falls back to the handshake", async () => {
     const { peer } = await staged({ revisions: [LATEST] });
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     for (const method of ["server/discover", "tools/list"]) {
       const reply = await caller.post(1, method);
       expect([method, reply.status]).toEqual([method, 400]);

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { fetchHandler, nodeHandler } from "../../src/http.ts";
 import { createServer } from "../../src/server/index.ts";
-import { ExchangeCaller } from "../support/http-callers.ts";
+import { StatelessCaller } from "../support/http-callers.ts";
 import { HttpPeer } from "../support/http-peer.ts";
 import { closing, staged } from "./stage.ts";
 
@@ -26,14 +26,14 @@ it("a body that is being read as text is read all the same", async () => {
   closing({ close: () => new Promise((resolve) => http.close(resolve)) });
   await new Promise((resolve) => http.once("listening", resolve));
   const peer = closing(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
-  const caller = new ExchangeCaller(peer);
+  const caller = new StatelessCaller(peer);
   const answer = await caller.request(1, "tools/call", { name: "echo", arguments: {} });
   expect(JSON.stringify(answer)).toContain("heard");
 });
 
 describe("a Request that was given up", () => {
   const made = (signal: AbortSignal): Request => {
-    const { body, headers } = new ExchangeCaller(new HttpPeer("http://localhost/mcp")).made(1, "tools/list");
+    const { body, headers } = new StatelessCaller(new HttpPeer("http://localhost/mcp")).made(1, "tools/list");
     const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
     return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
   };
@@ -62,8 +62,8 @@ it("a retry goes on with a call only by what its beginner was allowed", async ()
     }),
   };
   const { peer } = await staged({ http: { auth } }, asks);
-  const caller = (scopes: string): ExchangeCaller =>
-    new ExchangeCaller(peer, { capabilities: { elicitation: {} }, headers: { authorization: `Bearer ${scopes}` } });
+  const caller = (scopes: string): StatelessCaller =>
+    new StatelessCaller(peer, { capabilities: { elicitation: {} }, headers: { authorization: `Bearer ${scopes}` } });
   const call = { name: "ask", arguments: {} };
   const { result } = await caller("r w").request(1, "tools/call", call);
   expect(result.resultType).toBe("input_required");

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller } from "../support/http-callers.ts";
+import { StatelessCaller } from "../support/http-callers.ts";
 import { staged } from "./stage.ts";
 
 interface Row {
@@ -110,7 +110,7 @@ const ROWS: readonly Row[] = [
 describe("an ambiguous request", () => {
   it.each(ROWS)("$title", async ({ text, allowed = false }) => {
     const { stage, peer } = await staged();
-    const { body } = new ExchangeCaller(peer).made(1, "tools/call", { name: "hold", arguments: { key: "k" } });
+    const { body } = new StatelessCaller(peer).made(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     const whole = JSON.stringify(body);
     // The connection is closed after the first request that says so: whatever is smuggled behind it would say nothing.
     const lines = text.flatMap((line) =>
@@ -137,7 +137,7 @@ describe("an ambiguous request", () => {
 
   it("does not take the body of one request for the next", async () => {
     const { stage, peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const hidden = JSON.stringify(caller.made(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
     const inner = [
       "POST /mcp HTTP/1.1",
@@ -165,7 +165,7 @@ describe("an ambiguous request", () => {
 
   it("answers two requests that came in one breath, each with its own answer, in their order", async () => {
     const { peer } = await staged();
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const bytes = ["one", "two"].map((text, n) => {
       const body = JSON.stringify(caller.made(n, "tools/call", { name: "echo", arguments: { text } }).body);
       const last = n === 1 ? ["Connection: close"] : [];

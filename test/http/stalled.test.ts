@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
 import type { HttpPeer, Json } from "../support/http-peer.ts";
 import { staged, textOf, type Staged } from "./stage.ts";
 
@@ -18,7 +18,7 @@ const SMALL = { http: { limits: { unreadBytes: 1024 * 1024, replayBytes: 1024 * 
 
 /** Another caller's call, answered. */
 async function echo(peer: HttpPeer, n: number): Promise<void> {
-  const answer = await new ExchangeCaller(peer).request(n, "tools/call", { name: "echo", arguments: { text: `${n}` } });
+  const answer = await new StatelessCaller(peer).request(n, "tools/call", { name: "echo", arguments: { text: `${n}` } });
   expect(textOf(answer)).toBe(String(n));
 }
 
@@ -42,10 +42,10 @@ describe("a caller who does not read", () => {
   it("its listen is cut, and another listener gets everything", async () => {
     const house = await staged(SMALL);
     const params = { notifications: { resourceSubscriptions: [HEAVY] } };
-    const made = new ExchangeCaller(house.peer).made("stalled", "subscriptions/listen", params);
+    const made = new StatelessCaller(house.peer).made("stalled", "subscriptions/listen", params);
     const stalled = await house.peer.send({ ...made, paused: true });
     const { signal } = await house.stage.listening(0);
-    const good = await new ExchangeCaller(house.peer).post("good", "subscriptions/listen", params);
+    const good = await new StatelessCaller(house.peer).post("good", "subscriptions/listen", params);
     const reading = await house.stage.listening(1);
     await good.until(({ message }) => message !== undefined);
     // The acknowledgement, and every change.
@@ -91,7 +91,7 @@ describe("a caller who does not read", () => {
   it("its call is cancelled in exchange style", async () => {
     const house = await staged(SMALL);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
-    const sending = house.peer.send({ ...new ExchangeCaller(house.peer).made(1, "tools/call", params), paused: true });
+    const sending = house.peer.send({ ...new StatelessCaller(house.peer).made(1, "tools/call", params), paused: true });
     const context = await house.stage.holding("k");
     const { signal } = context;
     const sent = await flood(
@@ -151,11 +151,11 @@ describe("a caller who does not read", () => {
     const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100, keepAliveMs: 50 };
     const house = await staged({ http: { limits } });
     const heavy = { notifications: { resourceSubscriptions: [HEAVY] } };
-    const made = new ExchangeCaller(house.peer).made("slow", "subscriptions/listen", heavy);
+    const made = new StatelessCaller(house.peer).made("slow", "subscriptions/listen", heavy);
     const slow = await house.peer.send({ ...made, paused: true });
     const { signal } = await house.stage.listening(0);
     const light = { notifications: { resourceSubscriptions: ["note://one"] } };
-    const good = await new ExchangeCaller(house.peer).post("good", "subscriptions/listen", light);
+    const good = await new StatelessCaller(house.peer).post("good", "subscriptions/listen", light);
     const reading = await house.stage.listening(1);
     await good.until(({ message }) => message !== undefined);
     const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
@@ -182,7 +182,7 @@ describe("a caller who reads", () => {
       const call =
         style === "a session"
           ? caller.call(1, "hold", { key: "k" })
-          : new ExchangeCaller(house.peer).post(1, "tools/call", params);
+          : new StatelessCaller(house.peer).post(1, "tools/call", params);
       const context = await house.stage.holding("k");
       context.progress(1);
       const reply = await call;

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { ExchangeCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../support/http-callers.ts";
 import type { HttpPeer, Json, Reply } from "../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
@@ -20,7 +20,7 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
   const replies: Reply[] = [];
   const heard = (): string => replies.map(({ text }) => text).join("\n");
   if (kind === 0) {
-    const caller = new ExchangeCaller(peer);
+    const caller = new StatelessCaller(peer);
     const call = async (id: number, name: string, args: Json): Promise<string> => {
       const reply = await caller.post(id, "tools/call", { name, arguments: args, _meta: { progressToken: id } });
       replies.push(reply);
@@ -77,7 +77,7 @@ describe("all styles on one port", () => {
   it("speaks every revision to its caller, at the same time", async () => {
     const { peer } = await staged();
     const sessions = await Promise.all(SESSIONS.map((revision) => SessionCaller.open(peer, revision)));
-    const alone = new ExchangeCaller(peer);
+    const alone = new StatelessCaller(peer);
     const [exchanged, ...rest] = await Promise.all([
       alone.request(1, "tools/call", { name: "who" }),
       ...sessions.map((session) => session.request("tools/call", { name: "who", arguments: {} })),
@@ -97,7 +97,7 @@ describe("all styles on one port", () => {
     const old = await OldCaller.open(peer);
     await old.handshake(SESSIONS[0] ?? "");
     const listen = { notifications: { toolsListChanged: true } };
-    const exchange = await new ExchangeCaller(peer).post(1, "subscriptions/listen", listen);
+    const exchange = await new StatelessCaller(peer).post(1, "subscriptions/listen", listen);
     await exchange.until(({ message }) => message !== undefined);
     await stage.listening(2);
     stage.server.tool("later", {}, () => "late");
@@ -127,7 +127,7 @@ describe("all styles on one port", () => {
   it("takes a request that stands by itself for what it is, also with a session's id", async () => {
     const { peer } = await staged();
     const session = await SessionCaller.open(peer, LATEST);
-    const made = new ExchangeCaller(peer).made(1, "tools/call", { name: "who" });
+    const made = new StatelessCaller(peer).made(1, "tools/call", { name: "who" });
     const reply = await peer.post(made.body, { ...made.headers, "mcp-session-id": session.session });
     expect(JSON.parse(textOf(reply.json)).revision).toBe(NEWEST.name);
   });

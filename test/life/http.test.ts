@@ -224,9 +224,9 @@ describe("a module that serves itself", () => {
 
 describe("the end over HTTP", () => {
   it.each([
-    ["SIGTERM", 0, "exchange"],
+    ["SIGTERM", 0, "stateless"],
     ["SIGTERM", 0, "session"],
-    ["SIGINT", 130, "exchange"],
+    ["SIGINT", 130, "stateless"],
     ["SIGINT", 130, "session"],
   ] as const)("%s: the code is %i, and a call in %s style that is under way is answered first", async (...row) => {
     const [signal, code, style] = row;
@@ -234,7 +234,7 @@ describe("the end over HTTP", () => {
     const url = await command.url();
     const params = { name: "x", arguments: { ms: 500 } };
     const call =
-      style === "exchange"
+      style === "stateless"
         ? exchange(url, params.name, params.arguments)
         : (await session(url))({ id: 1, method: "tools/call", params });
     await command.says(/(a call has begun)/);

@@ -71,7 +71,7 @@ describe("a session", () => {
 
   it("is refused once its server is closed, and nothing is started", async () => {
     const own = await open();
-    const closed = { name: "LinkError", kind: "closed", mayHaveRun: false };
+    const closed = { name: "ConnectionError", kind: "closed", mayHaveRun: false };
     expect(own.live.tool("mine", {}, () => "1")).toBe(own.live);
     expect(await own.call("mine")).toBe("1");
     await own.live.close();

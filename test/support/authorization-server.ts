@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Redirect } from "../../src/client/oauth/redirect.ts";
+import type { Redirect } from "../../src/auth/oauth/redirect.ts";
 
 export interface Asked {
   readonly method: string;

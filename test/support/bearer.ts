@@ -1,7 +1,7 @@
 // A door that wants bearer tokens, and an issuer whose tokens open it. For tests of doors.
 
 import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../src/core/authenticator.ts";
-import type { BearerOptions } from "../../src/server/bearer-options.ts";
+import type { BearerOptions } from "../../src/auth/bearer/bearer-options.ts";
 import { type Issuer, newSigner, openIssuer, type Signer } from "./issuer.ts";
 
 export const resource = "https://notes.example.com/mcp";

@@ -3,7 +3,7 @@
 import { afterEach } from "vitest";
 import type { Caller, Context } from "../../src/core/context.ts";
 import type { Handler, Result } from "../../src/core/handler.ts";
-import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/serve.ts";
+import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/connection.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import type { Transport } from "../../src/transport/transport.ts";

@@ -3,15 +3,15 @@
 // to serve it properly, so it may answer instead, serve and spoil the answer, or do nothing at all.
 
 import { Desk, NOTE } from "./faulty-desk.ts";
-import { ExchangeStyle, isExchange, type ExchangeOptions } from "./faulty-exchange.ts";
+import { StatelessStyle, isStateless, type ExchangeOptions } from "./faulty-exchange.ts";
 import { SessionStyle, type SessionOptions } from "./faulty-session.ts";
 import { RawServer, type Visit } from "./raw-server.ts";
 
-export type Style = "exchange" | "session" | "old" | "both";
+export type Style = "stateless" | "session" | "old" | "both";
 
 export type Fault = (visit: Visit, serve: () => Promise<void>) => unknown;
 
-export interface EndOptions {
+export interface UpstreamOptions {
   readonly style?: Style;
   readonly session?: SessionOptions;
   readonly exchange?: ExchangeOptions;
@@ -23,31 +23,31 @@ interface Laid {
   times: number;
 }
 
-export class FaultyEnd {
+export class FaultyServer {
   static #count = 0;
-  readonly #number: number = (FaultyEnd.#count += 1);
+  readonly #number: number = (FaultyServer.#count += 1);
   /** Every request that came, in order. */
   readonly visits: Visit[] = [];
   readonly server: RawServer;
   readonly desk: Desk;
   sessions: SessionStyle;
-  exchanges: ExchangeStyle;
+  exchanges: StatelessStyle;
   #style: Style;
-  readonly #options: EndOptions;
+  readonly #options: UpstreamOptions;
   #laid: Laid[] = [];
 
-  private constructor(server: RawServer, options: EndOptions) {
+  private constructor(server: RawServer, options: UpstreamOptions) {
     this.server = server;
     this.#options = options;
-    this.#style = options.style ?? "exchange";
+    this.#style = options.style ?? "stateless";
     this.desk = new Desk(() => server.wake());
     this.sessions = new SessionStyle(this.desk, options.session ?? {});
-    this.exchanges = new ExchangeStyle(this.desk, options.exchange ?? {});
+    this.exchanges = new StatelessStyle(this.desk, options.exchange ?? {});
     server.onVisit = (visit) => this.#take(visit);
   }
 
-  static async open(options: EndOptions = {}): Promise<FaultyEnd> {
-    return new FaultyEnd(await RawServer.open(), options);
+  static async open(options: UpstreamOptions = {}): Promise<FaultyServer> {
+    return new FaultyServer(await RawServer.open(), options);
   }
 
   /** No other end has the same: ports come again, and the style of an end is remembered by its address. */
@@ -84,7 +84,7 @@ export class FaultyEnd {
     await this.server.stop();
     this.#style = style;
     this.sessions = new SessionStyle(this.desk, this.#options.session ?? {});
-    this.exchanges = new ExchangeStyle(this.desk, this.#options.exchange ?? {});
+    this.exchanges = new StatelessStyle(this.desk, this.#options.exchange ?? {});
     await this.server.start();
   }
 
@@ -136,7 +136,7 @@ export class FaultyEnd {
       if (visit.method === "GET") return sessions.oldGet(visit);
       return isPost && visit.path.startsWith("/messages") ? sessions.oldPost(visit) : visit.answer(404, "Cannot POST");
     }
-    if (this.#style === "exchange" || (this.#style === "both" && isPost && isExchange(visit.json))) {
+    if (this.#style === "stateless" || (this.#style === "both" && isPost && isStateless(visit.json))) {
       return isPost ? exchanges.post(visit) : visit.answer(405, "", { allow: "POST" });
     }
     if (isPost) return sessions.post(visit);

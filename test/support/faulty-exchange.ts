@@ -23,11 +23,11 @@ const CAPABILITIES = {
   logging: {},
 };
 
-export function isExchange(message: Json | undefined): boolean {
+export function isStateless(message: Json | undefined): boolean {
   return message?.["params"]?._meta?.[META.revision] !== undefined;
 }
 
-export class ExchangeStyle {
+export class StatelessStyle {
   readonly #desk: Desk;
   readonly #options: ExchangeOptions;
   readonly #listens = new Set<Listen>();
@@ -54,7 +54,7 @@ export class ExchangeStyle {
     const message = visit.json ?? {};
     const { id, method, params } = message;
     const respond = (status: number, error: Json): void => visit.answer(status, { jsonrpc: "2.0", id, error });
-    if (!isExchange(message)) return respond(400, { code: -32602, message: "The request names no revision" });
+    if (!isStateless(message)) return respond(400, { code: -32602, message: "The request names no revision" });
     const wanted: unknown = params._meta[META.revision];
     if (wanted !== NEWEST.name)
       return respond(400, {

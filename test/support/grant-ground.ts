@@ -4,9 +4,9 @@
 import { inspect } from "node:util";
 import type * as oauth from "oauth4webapi";
 import { expect } from "vitest";
-import { LinkError } from "../../src/core/errors.ts";
-import { Reach } from "../../src/client/oauth/reach.ts";
-import type { Grant, Ground } from "../../src/client/oauth/grant.ts";
+import { ConnectionError } from "../../src/core/errors.ts";
+import { Reach } from "../../src/auth/oauth/reach.ts";
+import type { Grant, Ground } from "../../src/auth/oauth/grant.ts";
 import type { AuthorizationServer } from "./authorization-server.ts";
 
 export const RESOURCE = "http://127.0.0.1:9/mcp";
@@ -25,13 +25,13 @@ export function groundOn(server: AuthorizationServer, more: Partial<Ground> = {}
 }
 
 /** What the grant throws; none of the secrets is in it, however deep one looks. */
-export async function failure(grant: Grant, ground: Ground, ...secrets: readonly string[]): Promise<LinkError> {
+export async function failure(grant: Grant, ground: Ground, ...secrets: readonly string[]): Promise<ConnectionError> {
   const error: unknown = await grant.obtain(ground).then(
     () => expect.fail("a token was given"),
     (error: unknown) => error,
   );
-  expect(error).toBeInstanceOf(LinkError);
+  expect(error).toBeInstanceOf(ConnectionError);
   const everything = inspect(error, { depth: 10, showHidden: true });
   for (const secret of secrets) expect(everything).not.toContain(secret);
-  return error as LinkError;
+  return error as ConnectionError;
 }

@@ -82,7 +82,7 @@ export function toolCall(id: unknown, name: string, args: Json = {}): Json {
   return { id, method: "tools/call", params: { name, arguments: args, _meta: { progressToken: `t-${String(id)}` } } };
 }
 
-export class ExchangeCaller {
+export class StatelessCaller {
   readonly peer: HttpPeer;
   readonly #capabilities: Json;
   readonly #headers: SentHeaders;

@@ -4,8 +4,8 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { expect } from "vitest";
-import type { LinkError } from "../../src/core/errors.ts";
-import type { HttpRequest } from "../../src/transport/http/requester.ts";
+import type { ConnectionError } from "../../src/core/errors.ts";
+import type { HttpRequest } from "../../src/http/client/requester.ts";
 
 const closing: (() => unknown)[] = [];
 
@@ -44,14 +44,14 @@ export function closed(socket: Socket | undefined): Promise<void> {
   });
 }
 
-/** The error of what must fail with a LinkError. */
-export async function failure(promise: Promise<unknown>): Promise<LinkError> {
+/** The error of what must fail with a ConnectionError. */
+export async function failure(promise: Promise<unknown>): Promise<ConnectionError> {
   const error: unknown = await promise.then(
     () => undefined,
     (error: unknown) => error,
   );
-  expect(error).toMatchObject({ name: "LinkError" });
-  return error as LinkError;
+  expect(error).toMatchObject({ name: "ConnectionError" });
+  return error as ConnectionError;
 }
 
 export async function all(body: AsyncIterable<Uint8Array>): Promise<string> {

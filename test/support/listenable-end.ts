@@ -4,7 +4,7 @@ import type { Context } from "../../src/core/context.ts";
 import { afterEach, beforeEach, vi } from "vitest";
 import type { Notification, Params, Result } from "../../src/core/handler.ts";
 import type { Desk } from "./desk.ts";
-import { type MadeEnd, madeEnd } from "./made-end.ts";
+import { type MadeServer, madeServer } from "./made-end.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const UPDATED = "notifications/resources/updated";
@@ -46,7 +46,7 @@ export interface Listening {
 }
 
 export interface Listenable {
-  readonly end: MadeEnd;
+  readonly end: MadeServer;
   /** In the order in which they came. */
   readonly listens: Listening[];
 }
@@ -54,7 +54,7 @@ export interface Listenable {
 /** An end that has tools and these resources. */
 export function listenable(resources: readonly string[] = [], capabilities: object = {}): Listenable {
   const listens: Listening[] = [];
-  const end = madeEnd(
+  const end = madeServer(
     {
       "tools/list": { tools: [] },
       "resources/list": { resources: resources.map((uri) => ({ uri, name: uri })) },

@@ -4,8 +4,8 @@
 import { request } from "node:http";
 import { connect } from "node:net";
 import { expect } from "vitest";
-import { loopbackRedirect, type LoopbackRedirectOptions } from "../../src/client/oauth/loopback-redirect.ts";
-import type { Redirect } from "../../src/client/oauth/redirect.ts";
+import { loopbackRedirect, type LoopbackRedirectOptions } from "../../src/auth/oauth/loopback-redirect.ts";
+import type { Redirect } from "../../src/auth/oauth/redirect.ts";
 
 export const never = new AbortController().signal;
 export const authorize = (state = "s1"): URL => new URL(`https://login.example/authorize?client_id=c&state=${state}`);

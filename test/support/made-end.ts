@@ -5,14 +5,14 @@ import type { Context } from "../../src/core/context.ts";
 import type { Handler, Params, Request, Result } from "../../src/core/handler.ts";
 import { methodNotFound } from "../../src/protocol/errors.ts";
 
-export interface MadeEnd extends Handler {
+export interface MadeServer extends Handler {
   readonly asked: Request[];
 }
 
 export type MadeAnswer = Result | ((params: Params, context: Context) => Result | Promise<Result>);
 
 /** What it has no answer for, it does not know. Its capabilities are those families for which it has a list. */
-export function madeEnd(answers: Readonly<Record<string, MadeAnswer>>, capabilities: object = {}): MadeEnd {
+export function madeServer(answers: Readonly<Record<string, MadeAnswer>>, capabilities: object = {}): MadeServer {
   const asked: Request[] = [];
   const families = ["tools", "prompts", "resources"].filter((family) => `${family}/list` in answers);
   const discovered = {
@@ -25,7 +25,7 @@ export function madeEnd(answers: Readonly<Record<string, MadeAnswer>>, capabilit
     if (answer === undefined) throw methodNotFound(request.method);
     return typeof answer === "function" ? answer(request.params, context) : answer;
   };
-  return Object.defineProperty(handler as unknown as MadeEnd, "asked", { value: asked });
+  return Object.defineProperty(handler as unknown as MadeServer, "asked", { value: asked });
 }
 
 /** A list in pages of so many items; its cursors are numbers as text. */

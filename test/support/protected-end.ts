@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { Authorizer } from "../../src/core/authorizer.ts";
 import { type Asked, type AuthorizationServer, json, listen, type Page } from "./authorization-server.ts";
 
-export class ProtectedEnd {
+export class ProtectedServer {
   readonly origin: string;
   readonly url: URL;
   readonly #close: () => Promise<void>;
@@ -74,9 +74,9 @@ export class ProtectedEnd {
   }
 }
 
-export async function openEnd(trusts: AuthorizationServer): Promise<ProtectedEnd> {
+export async function openServer(trusts: AuthorizationServer): Promise<ProtectedServer> {
   const { url, close } = await listen((asked, response) => end.answer(asked, response));
-  const end = new ProtectedEnd(url, close, trusts);
+  const end = new ProtectedServer(url, close, trusts);
   return end;
 }
 

@@ -4,8 +4,8 @@
 
 import type { Context } from "../../src/core/context.ts";
 import type { Notification } from "../../src/core/handler.ts";
-import { open, type Opened } from "../../src/dialogue/open.ts";
-import { serveTransport } from "../../src/dialogue/serve.ts";
+import { open, type Opened } from "../../src/dialogue/connect.ts";
+import { serveTransport } from "../../src/dialogue/connection.ts";
 import { isRequest } from "../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../src/transport/memory.ts";

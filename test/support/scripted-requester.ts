@@ -1,6 +1,6 @@
 // A requester without a network: each request is answered by a function of the test, and kept for it to look at.
 
-import type { HttpAnswer, HttpRequest, Requester } from "../../src/transport/http/requester.ts";
+import type { HttpAnswer, HttpRequest, Requester } from "../../src/http/client/requester.ts";
 
 export interface Scripted extends Requester {
   readonly requests: HttpRequest[];

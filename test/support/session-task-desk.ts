@@ -3,10 +3,10 @@
 import { afterEach, expect, vi } from "vitest";
 import type { Caller, Context } from "../../src/core/context.ts";
 import type { Notification, Params, Result } from "../../src/core/handler.ts";
-import { open, type Opened } from "../../src/dialogue/open.ts";
+import { open, type Opened } from "../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS } from "../../src/protocol/tasks.ts";
-import { SessionTaskEnd, type SessionTaskEndOptions } from "./session-task-end.ts";
+import { SessionTaskServer, type SessionTaskServerOptions } from "./session-task-end.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 export interface Desk {
-  readonly end: SessionTaskEnd;
+  readonly end: SessionTaskServer;
   readonly opened: Opened;
   /** What the caller was told, by the calls of `ask`. */
   readonly told: Notification[];
@@ -37,8 +37,8 @@ export interface Desk {
   listen(...taskIds: string[]): { heard: Loose[]; stop: AbortController; over: Promise<Result> };
 }
 
-export async function desk(options: SessionTaskEndOptions = {}, caller: Partial<Caller> = {}): Promise<Desk> {
-  const end = await SessionTaskEnd.start(options);
+export async function desk(options: SessionTaskServerOptions = {}, caller: Partial<Caller> = {}): Promise<Desk> {
+  const end = await SessionTaskServer.start(options);
   const told: Notification[] = [];
   const context: Context = {
     revision: NEWEST.name,

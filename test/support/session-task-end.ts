@@ -13,7 +13,7 @@ export const RELATED = "io.modelcontextprotocol/related-task";
 const TASKS_OFFERED = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 const AT = "2026-01-01T00:00:00Z";
 
-export interface SessionTaskEndOptions {
+export interface SessionTaskServerOptions {
   /** The tools by how they stand to tasks; pages of one each. */
   readonly tools?: Readonly<Record<string, string>>;
   readonly capabilities?: Loose;
@@ -24,18 +24,18 @@ export interface SessionTaskEndOptions {
   readonly answer?: (message: Loose) => Outcome | undefined;
 }
 
-export class SessionTaskEnd {
+export class SessionTaskServer {
   /** For whoever speaks to it. */
   readonly transport: Transport;
   readonly peer: RawPeer;
-  readonly #options: SessionTaskEndOptions;
+  readonly #options: SessionTaskServerOptions;
   readonly #tasks = new Map<string, Loose>();
   readonly #outcomes = new Map<string, Outcome>();
   /** Requests for results that are not there yet. */
   readonly #waiting = new Map<string, unknown[]>();
   #questions = 0;
 
-  constructor(options: SessionTaskEndOptions = {}) {
+  constructor(options: SessionTaskServerOptions = {}) {
     const [ours, theirs] = memoryPair();
     this.transport = ours;
     this.#options = options;
@@ -51,8 +51,8 @@ export class SessionTaskEnd {
     });
   }
 
-  static async start(options?: SessionTaskEndOptions): Promise<SessionTaskEnd> {
-    const end = new SessionTaskEnd(options);
+  static async start(options?: SessionTaskServerOptions): Promise<SessionTaskServer> {
+    const end = new SessionTaskServer(options);
     await end.peer.start();
     return end;
   }

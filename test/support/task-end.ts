@@ -8,7 +8,7 @@ import { hasTasks, isOver, TASKS, tasksUndeclared } from "../../src/protocol/tas
 
 type State = { readonly [key: string]: unknown };
 
-export interface TaskEnd {
+export interface TaskServer {
   readonly handler: Handler;
   /** Every request that came, in order, with the capabilities of its caller. */
   readonly requests: { readonly request: Request; readonly declared: boolean }[];
@@ -20,7 +20,7 @@ export interface TaskEnd {
   forget(taskId: string): void;
 }
 
-export interface TaskEndOptions {
+export interface TaskServerOptions {
   readonly listens?: boolean;
   readonly pollIntervalMs?: number;
   /** What a call is answered with; a task that works where it is left out. */
@@ -28,11 +28,11 @@ export interface TaskEndOptions {
   readonly update?: (taskId: string, responses: State) => void;
 }
 
-export function taskEnd(options: TaskEndOptions = {}): TaskEnd {
+export function taskServer(options: TaskServerOptions = {}): TaskServer {
   const { listens = true, pollIntervalMs = 100 } = options;
   const tasks = new Map<string, State>();
   const listeners = new Map<string, Set<Context>>();
-  const requests: TaskEnd["requests"] = [];
+  const requests: TaskServer["requests"] = [];
   const at = "2026-01-01T00:00:00Z";
 
   const make = (): Result => {

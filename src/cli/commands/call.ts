@@ -2,18 +2,18 @@
 // what the arguments are; what does not fit is said before anything is sent.
 
 import type { Tool } from "../../protocol/model/index.ts";
-import { ARGUMENTS_HELP, readArguments } from "../arguments.ts";
-import { showResult } from "../content.ts";
-import { errand } from "../errand.ts";
+import { ARGUMENTS_HELP, readArguments } from "../target/arguments.ts";
+import { showResult } from "../show/content.ts";
+import { errand } from "../target/errand.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
+import { reporting } from "../show/failure.ts";
 import type { Command } from "../main.ts";
-import { missingEnds, remarkOn } from "../missing-ends.ts";
-import { notFound, sound } from "../names.ts";
-import { printJson } from "../print.ts";
-import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../saving.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
-import { toolArguments } from "../tool-arguments.ts";
+import { missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
+import { notFound, sound } from "../target/names.ts";
+import { printJson } from "../terminal/print.ts";
+import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../show/saving.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
+import { toolArguments } from "../target/tool-arguments.ts";
 
 const USAGE = `Usage: catenary call TARGET TOOL [key=value ...] [OPTIONS]
        catenary call TOOL [key=value ...] [OPTIONS] -- COMMAND ARGS...
@@ -43,7 +43,7 @@ async function run(args: readonly string[]): Promise<number> {
     const tools = sound<Tool>(listed.tools, "name");
     const tool = tools.find((one) => one.name === name);
     if (tool === undefined) {
-      remarkOn(missingEnds(listed), note);
+      remarkOn(missingUpstreams(listed), note);
       throw notFound(
         "tool",
         name,

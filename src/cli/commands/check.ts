@@ -2,16 +2,16 @@
 // found is what was asked for, so it goes to stdout.
 
 import { examineConfig, type Examined } from "../../config/index.ts";
-import { CONFIG, configPath } from "../config-path.ts";
+import { CONFIG, configPath } from "../target/config-path.ts";
 import { EXIT } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { parseFlags } from "../flags.ts";
-import { fitFor, oneLine } from "../harmless.ts";
+import { reporting } from "../show/failure.ts";
+import { parseFlags } from "../target/flags.ts";
+import { fitFor, oneLine } from "../terminal/harmless.ts";
 import type { Command } from "../main.ts";
-import { surplus } from "../names.ts";
-import { paint, say } from "../output.ts";
-import { printJson, printOwn } from "../print.ts";
-import { counted, problemLines, tally } from "../problems.ts";
+import { surplus } from "../target/names.ts";
+import { paint, say } from "../terminal/output.ts";
+import { printJson, printOwn } from "../terminal/print.ts";
+import { counted, problemLines, tally } from "../show/problems.ts";
 
 const USAGE = "Usage: catenary check [CONFIG] [--json]";
 

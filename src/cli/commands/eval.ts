@@ -5,19 +5,19 @@ import { readFile } from "node:fs/promises";
 import { text as textOfStream } from "node:stream/consumers";
 import { LANGUAGE_NAMES, languageOf, nearLanguage, type LanguageName } from "../../config/languages.ts";
 import { onAbort } from "../../core/abort.ts";
-import { LinkError } from "../../core/errors.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import { within } from "../../core/promises.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
-import { EvaluationReport } from "../evaluation-report.ts";
+import { EvaluationReport } from "../show/evaluation-report.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { parseFlags } from "../flags.ts";
-import { isTerminal } from "../harmless.ts";
-import { Interruption } from "../interruption.ts";
+import { reporting } from "../show/failure.ts";
+import { parseFlags } from "../target/flags.ts";
+import { isTerminal } from "../terminal/harmless.ts";
+import { Interruption } from "../terminal/interruption.ts";
 import type { Command } from "../main.ts";
-import { say } from "../output.ts";
-import { printJson } from "../print.ts";
+import { say } from "../terminal/output.ts";
+import { printJson } from "../terminal/print.ts";
 
 const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS]
        catenary eval LANGUAGE - [OPTIONS]
@@ -150,7 +150,7 @@ async function run(args: readonly string[]): Promise<number> {
     if (!signal.aborted) await saved(runtime, signal);
     return exit;
   } catch (error) {
-    if (interruption.signal.aborted) throw new LinkError("cancelled", "Interrupted", { cause: error });
+    if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Interrupted", { cause: error });
     throw error;
   } finally {
     preparing.end();

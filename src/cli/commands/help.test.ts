@@ -1,9 +1,9 @@
 // The help of each command names every option that it takes, and no other.
 
 import { describe, expect, it } from "vitest";
-import { SAVE_FLAGS } from "../saving.ts";
-import { TARGET_FLAGS } from "../target.ts";
-import { FRONT_FLAGS, TOKEN_FLAGS } from "../front-flags.ts";
+import { SAVE_FLAGS } from "../show/saving.ts";
+import { TARGET_FLAGS } from "../target/target.ts";
+import { FRONT_FLAGS, TOKEN_FLAGS } from "../serve/front-flags.ts";
 import { callCommand } from "./call.ts";
 import { checkCommand } from "./check.ts";
 import { evalCommand } from "./eval.ts";

@@ -3,20 +3,20 @@
 
 import type { Prompt, PromptMessage } from "../../protocol/model/index.ts";
 import { isObject } from "../../protocol/check.ts";
-import { ARGUMENTS_HELP, readArguments } from "../arguments.ts";
-import { showContent, type Showing } from "../content.ts";
-import { errand } from "../errand.ts";
+import { ARGUMENTS_HELP, readArguments } from "../target/arguments.ts";
+import { showContent, type Showing } from "../show/content.ts";
+import { errand } from "../target/errand.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { oneLine } from "../harmless.ts";
+import { reporting } from "../show/failure.ts";
+import { oneLine } from "../terminal/harmless.ts";
 import type { Command } from "../main.ts";
-import { missingEnds, remarkOn } from "../missing-ends.ts";
-import { notFound, sound } from "../names.ts";
-import { paint } from "../output.ts";
-import { printJson, printOwn } from "../print.ts";
-import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../saving.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
-import { promptArguments } from "../tool-arguments.ts";
+import { missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
+import { notFound, sound } from "../target/names.ts";
+import { paint } from "../terminal/output.ts";
+import { printJson, printOwn } from "../terminal/print.ts";
+import { destination, SAVE_FLAGS, SAVE_HELP, Saver } from "../show/saving.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
+import { promptArguments } from "../target/tool-arguments.ts";
 
 const USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTIONS]
        catenary prompt NAME [key=value ...] [OPTIONS] -- COMMAND ARGS...
@@ -44,7 +44,7 @@ async function run(args: readonly string[]): Promise<number> {
     const prompts = sound<Prompt>(listed.prompts, "name");
     const prompt = prompts.find((one) => one.name === name);
     if (prompt === undefined) {
-      remarkOn(missingEnds(listed), note);
+      remarkOn(missingUpstreams(listed), note);
       throw notFound(
         "prompt",
         name,

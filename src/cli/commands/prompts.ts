@@ -1,16 +1,16 @@
 // `catenary prompts TARGET [NAME]`: what prompts an end has, or one of them with all its arguments.
 
 import type { Prompt } from "../../protocol/model/index.ts";
-import { errand } from "../errand.ts";
+import { errand } from "../target/errand.ts";
 import { EXIT } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { promptDetail, promptList } from "../lists.ts";
+import { reporting } from "../show/failure.ts";
+import { promptDetail, promptList } from "../show/lists.ts";
 import type { Command } from "../main.ts";
-import { notFound, sound, surplus } from "../names.ts";
-import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
-import { listStyle } from "../output.ts";
-import { printJson, printOwn } from "../print.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+import { notFound, sound, surplus } from "../target/names.ts";
+import { metaOf, missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
+import { listStyle } from "../terminal/output.ts";
+import { printJson, printOwn } from "../terminal/print.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
 
 const USAGE = `Usage: catenary prompts TARGET [NAME] [OPTIONS]
        catenary prompts [NAME] [OPTIONS] -- COMMAND ARGS...
@@ -33,7 +33,7 @@ async function run(args: readonly string[]): Promise<number> {
     const listed = await client.listPrompts(call);
     const { prompts } = listed;
     done();
-    const missing = missingEnds(listed);
+    const missing = missingUpstreams(listed);
     const found = sound<Prompt>(prompts, "name");
     const style = listStyle();
     if (name !== undefined) {

@@ -1,19 +1,19 @@
 // `catenary read TARGET URI`: what stands at one address. A single text, or a single file to a pipe, comes out byte for
 // byte, so that it can be piped on; bytes never go to a terminal.
 
-import { isTerminal } from "../harmless.ts";
-import { LinkError } from "../../core/errors.ts";
+import { isTerminal } from "../terminal/harmless.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
-import { bytesOf, showContents, type Showing } from "../content.ts";
-import { errand } from "../errand.ts";
+import { bytesOf, showContents, type Showing } from "../show/content.ts";
+import { errand } from "../target/errand.ts";
 import { EXIT, NotFoundError, UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
+import { reporting } from "../show/failure.ts";
 import type { Command } from "../main.ts";
-import { sound, surplus } from "../names.ts";
-import { printBytes, printJson, printRaw } from "../print.ts";
-import { destination, SAVE_FLAGS, Saver } from "../saving.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+import { sound, surplus } from "../target/names.ts";
+import { printBytes, printJson, printRaw } from "../terminal/print.ts";
+import { destination, SAVE_FLAGS, Saver } from "../show/saving.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
 
 const USAGE = `Usage: catenary read TARGET URI [OPTIONS]
        catenary read URI [OPTIONS] -- COMMAND ARGS...
@@ -66,7 +66,7 @@ async function show(uri: string, { contents }: ReadResourceResult, showing: Show
   if (only === undefined) throw new NotFoundError(`${uri} is there, but there is nothing in it`);
   // An empty file would pass for what was asked for.
   if (parts.every((part) => bytesOf(part) === undefined)) {
-    throw new LinkError("protocol", `What came of ${uri} is neither a text nor base64`);
+    throw new ConnectionError("protocol", `What came of ${uri} is neither a text nor base64`);
   }
   if (saver.isWanted) {
     for (const part of parts) {

@@ -2,16 +2,16 @@
 
 import { McpError } from "../../protocol/errors.ts";
 import type { ListResourceTemplatesResult, Resource, ResourceTemplate } from "../../protocol/model/index.ts";
-import { errand } from "../errand.ts";
+import { errand } from "../target/errand.ts";
 import { EXIT } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { resourceList } from "../lists.ts";
+import { reporting } from "../show/failure.ts";
+import { resourceList } from "../show/lists.ts";
 import type { Command } from "../main.ts";
-import { sound, surplus } from "../names.ts";
-import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
-import { listStyle } from "../output.ts";
-import { printJson, printOwn } from "../print.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+import { sound, surplus } from "../target/names.ts";
+import { metaOf, missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
+import { listStyle } from "../terminal/output.ts";
+import { printJson, printOwn } from "../terminal/print.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
 
 const METHOD_NOT_FOUND = -32601;
 
@@ -36,7 +36,7 @@ async function run(args: readonly string[]): Promise<number> {
     done();
     const { resources } = listed;
     const { resourceTemplates } = patterns;
-    const missing = missingEnds(listed, patterns);
+    const missing = missingUpstreams(listed, patterns);
     const found = sound<Resource>(resources, "uri");
     const templates = sound<ResourceTemplate>(resourceTemplates, "uriTemplate");
     if (wanted.values.json === true) printJson({ resources, resourceTemplates, ...metaOf(missing) });

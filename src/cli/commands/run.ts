@@ -3,24 +3,24 @@
 // client that waits for an answer as the answer.
 
 import { chain } from "../../chain/chain.ts";
-import { end, MESSAGE_BYTES, SHARES, type EndOptions, type Share } from "../../chain/end.ts";
-import type { EndStatus } from "../../chain/end-status.ts";
+import { upstream, MESSAGE_BYTES, SHARES, type UpstreamOptions, type Share } from "../../chain/upstream/upstream.ts";
+import type { UpstreamStatus } from "../../chain/upstream/status.ts";
 import type { Command as Program } from "../../client/command.ts";
-import { LinkError } from "../../core/errors.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import type { HttpOptions } from "../../http-options.ts";
 import { startProblem } from "../../process/start-problem.ts";
 import { serve } from "../../serve.ts";
-import { EndReport } from "../end-report.ts";
+import { UpstreamReport } from "../serve/end-report.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
-import { failureOf, reporting } from "../failure.ts";
-import { parseFlags } from "../flags.ts";
-import { FRONT_FLAGS, FRONT_HELP, FRONT_NEEDS, frontOf, SIGNAL_HELP } from "../front-flags.ts";
-import { fitFor, isTerminal } from "../harmless.ts";
-import { announce, GATEWAY_GRACE_MS, listen } from "../listening.ts";
+import { failureOf, reporting } from "../show/failure.ts";
+import { parseFlags } from "../target/flags.ts";
+import { FRONT_FLAGS, FRONT_HELP, FRONT_NEEDS, frontOf, SIGNAL_HELP } from "../serve/front-flags.ts";
+import { fitFor, isTerminal } from "../terminal/harmless.ts";
+import { announce, GATEWAY_GRACE_MS, listen } from "../serve/listening.ts";
 import type { Command } from "../main.ts";
-import { say } from "../output.ts";
-import { programName } from "../program.ts";
-import { checkRevision, variablesOf } from "../target.ts";
+import { say } from "../terminal/output.ts";
+import { programName } from "../target/program.ts";
+import { checkRevision, variablesOf } from "../target/target.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS...
 
@@ -60,7 +60,7 @@ const ANSWER_MS = 200;
 
 interface Wanted {
   readonly program: Program;
-  readonly options: EndOptions;
+  readonly options: UpstreamOptions;
   /** Absent for stdio. */
   readonly http?: HttpOptions | undefined;
   readonly json: boolean;
@@ -105,7 +105,7 @@ async function refuse(problem: Error): Promise<undefined> {
   process.exitCode = exit;
   const refusing = serve(() => {
     setTimeout(end, ANSWER_MS);
-    return Promise.reject(new LinkError("spawn", message, { mayHaveRun: false }));
+    return Promise.reject(new ConnectionError("spawn", message, { mayHaveRun: false }));
   });
   const end = (): void => void refusing.then((serving) => serving.close());
   setTimeout(end, CLIENT_MS);
@@ -118,14 +118,14 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   const problem = await startProblem(program);
   if (problem !== undefined) {
     const isClient = http === undefined && !isTerminal(process.stdin);
-    const error = new LinkError("spawn", problem.message, { cause: problem, mayHaveRun: false });
+    const error = new ConnectionError("spawn", problem.message, { cause: problem, mayHaveRun: false });
     if (!isClient) throw error;
     return refuse(error);
   }
   const name = programName(program);
-  const report = new EndReport(false);
+  const report = new UpstreamReport(false);
   let hasRun = false;
-  const onState = (status: EndStatus): void => {
+  const onState = (status: UpstreamStatus): void => {
     hasRun ||= status.state === "running";
     // At the end of a client's input the process ends by itself; a program that was wanted and has never run is a failure.
     if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
@@ -134,7 +134,7 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   const onStderr = (text: string): void => void process.stderr.write(fitFor(process.stderr, text));
   // What it offered last time is not remembered: a program that has ceased to start must not look as if it did.
   const onNoise = (line: string): void => report.onNoise(name, line);
-  const handler = chain().to(end(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
+  const handler = chain().to(upstream(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
   // On a wire of its own nothing may be lost that the program and its client could say to each other without us.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await listen(handler, http === undefined ? onStdio : { http });

@@ -2,15 +2,15 @@
 // over HTTP. The command line is read here and nowhere else; what it says to the person goes to stderr, and only `--json`
 // puts a line on stdout.
 
-import { MESSAGE_BYTES } from "../../chain/end.ts";
+import { MESSAGE_BYTES } from "../../chain/upstream/upstream.ts";
 import type { HttpOptions } from "../../http-options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
-import { admission } from "../admission.ts";
-import { CONFIG, configHere, isConfig } from "../config-path.ts";
-import { EndReport } from "../end-report.ts";
+import { admission } from "../serve/admission.ts";
+import { CONFIG, configHere, isConfig } from "../target/config-path.ts";
+import { UpstreamReport } from "../serve/end-report.ts";
 import { UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { parseFlags } from "../flags.ts";
+import { reporting } from "../show/failure.ts";
+import { parseFlags } from "../target/flags.ts";
 import {
   checkTokenFlag,
   FRONT_FLAGS,
@@ -21,12 +21,12 @@ import {
   SIGNAL_HELP,
   TOKEN_FLAGS,
   TOKEN_HELP,
-} from "../front-flags.ts";
-import { announce, GATEWAY_GRACE_MS, listen } from "../listening.ts";
+} from "../serve/front-flags.ts";
+import { announce, GATEWAY_GRACE_MS, listen } from "../serve/listening.ts";
 import type { Command } from "../main.ts";
-import { loadHandler, moduleName, ownServing } from "../module.ts";
-import { say } from "../output.ts";
-import { keepStdio } from "../stdio-guard.ts";
+import { loadHandler, moduleName, ownServing } from "../serve/module.ts";
+import { say } from "../terminal/output.ts";
+import { keepStdio } from "../serve/stdio-guard.ts";
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
 
@@ -103,8 +103,8 @@ function read(args: readonly string[]): Wanted {
 
 async function configured(path: string, isStdio: boolean): Promise<Found> {
   // Late: a module needs none of it.
-  const { openGateway } = await import("../gateway.ts");
-  const { config, gateway, release } = await openGateway(path, new EndReport(false), isStdio);
+  const { openGateway } = await import("../serve/gateway.ts");
+  const { config, gateway, release } = await openGateway(path, new UpstreamReport(false), isStdio);
   const limits = { ...limitsOf(isStdio), ...config.limits };
   return { handler: gateway, limits, http: saidOf(config), token: config.listen.token, release };
 }
@@ -115,7 +115,7 @@ async function exported(path: string): Promise<Found> {
 }
 
 async function unconfigured(isStdio: boolean): Promise<Found> {
-  const { NO_CONFIG, openSession } = await import("../gateway.ts");
+  const { NO_CONFIG, openSession } = await import("../serve/gateway.ts");
   if (isStdio) say(`catenary: there is no ${CONFIG} here, so ${NO_CONFIG.what} is served on stdio`);
   return { handler: await openSession(), limits: limitsOf(isStdio), http: {}, release: () => undefined, ...NO_CONFIG };
 }

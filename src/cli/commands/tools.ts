@@ -1,16 +1,16 @@
 // `catenary tools TARGET [NAME]`: what tools an end has, or one of them in full.
 
 import type { Tool } from "../../protocol/model/index.ts";
-import { errand } from "../errand.ts";
-import { reporting } from "../failure.ts";
-import { toolDetail, toolList } from "../lists.ts";
+import { errand } from "../target/errand.ts";
+import { reporting } from "../show/failure.ts";
+import { toolDetail, toolList } from "../show/lists.ts";
 import type { Command } from "../main.ts";
-import { metaOf, missingEnds, remarkOn } from "../missing-ends.ts";
-import { listStyle } from "../output.ts";
-import { printJson, printOwn } from "../print.ts";
-import { notFound, sound, surplus } from "../names.ts";
+import { metaOf, missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
+import { listStyle } from "../terminal/output.ts";
+import { printJson, printOwn } from "../terminal/print.ts";
+import { notFound, sound, surplus } from "../target/names.ts";
 import { EXIT } from "../exit-codes.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target.ts";
+import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
 
 const USAGE = `Usage: catenary tools TARGET [NAME] [OPTIONS]
        catenary tools [NAME] [OPTIONS] -- COMMAND ARGS...
@@ -33,7 +33,7 @@ async function run(args: readonly string[]): Promise<number> {
     const listed = await client.listTools(call);
     const { tools } = listed;
     done();
-    const missing = missingEnds(listed);
+    const missing = missingUpstreams(listed);
     const found = sound<Tool>(tools, "name");
     const style = listStyle();
     if (name !== undefined) {

@@ -1,12 +1,12 @@
 // `catenary up [CONFIG]`: the gateway that a config describes, over HTTP on this machine, for a person who looks on: what
 // it stands for, where it is, and what becomes of its ends while it runs.
 
-import { admission } from "../admission.ts";
-import { CONFIG, configHere, isConfig } from "../config-path.ts";
-import { EndReport, endTable } from "../end-report.ts";
+import { admission } from "../serve/admission.ts";
+import { CONFIG, configHere, isConfig } from "../target/config-path.ts";
+import { UpstreamReport, endTable } from "../serve/end-report.ts";
 import { UsageError } from "../exit-codes.ts";
-import { reporting } from "../failure.ts";
-import { parseFlags } from "../flags.ts";
+import { reporting } from "../show/failure.ts";
+import { parseFlags } from "../target/flags.ts";
 import {
   endpointOf,
   FRONT_FLAGS,
@@ -16,13 +16,13 @@ import {
   SIGNAL_HELP,
   TOKEN_FLAGS,
   TOKEN_HELP,
-} from "../front-flags.ts";
-import { NO_CONFIG, openGateway, openSession } from "../gateway.ts";
-import { announce, listen } from "../listening.ts";
+} from "../serve/front-flags.ts";
+import { NO_CONFIG, openGateway, openSession } from "../serve/gateway.ts";
+import { announce, listen } from "../serve/listening.ts";
 import type { Command } from "../main.ts";
-import { moduleName } from "../module.ts";
-import { surplus } from "../names.ts";
-import { parseAddress } from "../address.ts";
+import { moduleName } from "../serve/module.ts";
+import { surplus } from "../target/names.ts";
+import { parseAddress } from "../target/address.ts";
 
 const USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 
@@ -54,7 +54,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   if (path !== undefined && !(await isConfig(path))) {
     throw new UsageError(`${path} is no config; a module is served by catenary serve ${path} --http 127.0.0.1:3000`);
   }
-  const opened = path === undefined ? undefined : await openGateway(path, new EndReport(true), false);
+  const opened = path === undefined ? undefined : await openGateway(path, new UpstreamReport(true), false);
   const gateway = opened?.gateway ?? (await openSession());
   const token = opened?.config.listen.token;
   const { http: auth, told } = await admission(gateway, { token, path, isUnasked: values["no-token"] === true });

@@ -1,16 +1,16 @@
 // What a kind of end is to a config: the name that tells it from others, what may stand beside that, and how it is
 // reached. One more kind costs its file and a line in kinds/index.ts; nothing else knows how many there are.
 
-import type { EndOptions, EndTarget } from "../../chain/end.ts";
+import type { UpstreamOptions, UpstreamTarget } from "../../chain/upstream/upstream.ts";
 import type { Command } from "../../client/command.ts";
 import type { Position, Problem } from "../problems.ts";
 import type { Fields, Read } from "../shape.ts";
 import type { Spot } from "../spot.ts";
 
-/** What `end()` is called with, once the config is used. */
+/** What `upstream()` is called with, once the config is used. */
 export interface Reach {
-  readonly target: EndTarget;
-  readonly options?: EndOptions;
+  readonly target: UpstreamTarget;
+  readonly options?: UpstreamOptions;
 }
 
 export interface Starts {

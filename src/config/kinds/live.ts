@@ -2,7 +2,7 @@
 // config may say of them; the live room is loaded when the config is used, by the configs that have such an end.
 
 import { resolve } from "node:path";
-import { LANGUAGE_NAMES, liveEnd, nearLanguage } from "../languages.ts";
+import { LANGUAGE_NAMES, liveUpstream, nearLanguage } from "../languages.ts";
 import {
   contents,
   flag,
@@ -128,7 +128,7 @@ export const live: Kind = kindOf(FIELDS, {
             hint: ADVICE[isLisp ? "lisp" : "js"],
           },
         }),
-      reach: async () => ({ target: await liveEnd(name, settings) }),
+      reach: async () => ({ target: await liveUpstream(name, settings) }),
     };
   },
 });

@@ -1,7 +1,7 @@
 // How a session is started, and when it is refused. That what is started works is shown elsewhere.
 
 import { describe, expect, it } from "vitest";
-import { LinkError } from "../../core/errors.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
 import { jsRuntime } from "./runtime.ts";
 
@@ -35,7 +35,7 @@ describe("the runtime", () => {
     const refusal: unknown = await jsRuntime({ permission: true })
       .start(DEFAULT_LIMITS)
       .then(undefined, (error: unknown) => error);
-    expect(refusal).toBeInstanceOf(LinkError);
+    expect(refusal).toBeInstanceOf(ConnectionError);
     expect(refusal).toMatchObject({ kind: "spawn", message: expect.stringContaining("Node 24 or later") as string });
   });
 

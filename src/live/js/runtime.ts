@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { LinkError } from "../../core/errors.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 
 /** What a session may touch, where Node can restrict it. This is a fence, not a sandbox. */
@@ -68,7 +68,7 @@ function command(options: JavaScriptGuestOptions, limits: Limits, fence: readonl
 function guest(): string {
   const file = fileURLToPath(new URL("../../../dist/live/js/guest.js", import.meta.url));
   if (existsSync(file)) return file;
-  throw new LinkError("spawn", `A JavaScript session needs ${file}: build it with npm run build`, {
+  throw new ConnectionError("spawn", `A JavaScript session needs ${file}: build it with npm run build`, {
     mayHaveRun: false,
   });
 }
@@ -77,7 +77,7 @@ async function fenced(options: JavaScriptGuestOptions): Promise<string[]> {
   const major = await majorOf(options.command ?? process.execPath);
   if (major < FIRST_PERMITTING) {
     const message = `The option "permission" of a JavaScript session needs Node ${FIRST_PERMITTING} or later, and this is Node ${major}: run a later one ("command", and "program" in a config), or leave the option out`;
-    throw new LinkError("spawn", message, { mayHaveRun: false });
+    throw new ConnectionError("spawn", message, { mayHaveRun: false });
   }
   const { read, write = [], childProcess, net } = typeof options.permission === "object" ? options.permission : {};
   return [
@@ -111,7 +111,7 @@ async function majorOf(node: string): Promise<number> {
       const [, major] = /^v(\d+)\./.exec(stdout) ?? [];
       if (major !== undefined) return resolve(Number(major));
       const message = `A JavaScript session could not be started: ${node} is no Node, or cannot be run`;
-      return reject(new LinkError("spawn", message, { mayHaveRun: false, cause: error }));
+      return reject(new ConnectionError("spawn", message, { mayHaveRun: false, cause: error }));
     });
   });
 }

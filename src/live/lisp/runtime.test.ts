@@ -14,7 +14,7 @@ import { findSbcl } from "./sbcl.ts";
 it("says what to install where there is no SBCL", async () => {
   await expect(findSbcl("sbcl", "/nowhere")).rejects.toThrow(/not on the PATH; install it .*apt-get install sbcl/);
   const start = lispRuntime({ command: "/nowhere/sbcl" }).start(DEFAULT_LIMITS);
-  await expect(start).rejects.toMatchObject({ name: "LinkError", kind: "spawn", mayHaveRun: false });
+  await expect(start).rejects.toMatchObject({ name: "ConnectionError", kind: "spawn", mayHaveRun: false });
 });
 
 describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {

@@ -4,7 +4,7 @@
 import { constants } from "node:fs";
 import { access, realpath, stat } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
-import { LinkError } from "../../core/errors.ts";
+import { ConnectionError } from "../../core/errors.ts";
 
 export interface Sbcl {
   readonly command: string;
@@ -18,7 +18,7 @@ const STACK_MB = 2;
 
 const INSTALL = "install it (Debian and Ubuntu: apt-get install sbcl; macOS: brew install sbcl)";
 
-/** Rejects with a LinkError that says what to install where there is none. */
+/** Rejects with a ConnectionError that says what to install where there is none. */
 export async function findSbcl(command = "sbcl", path: string = process.env["PATH"] ?? ""): Promise<Sbcl> {
   const places = command.includes("/")
     ? [resolve(command)]
@@ -28,7 +28,7 @@ export async function findSbcl(command = "sbcl", path: string = process.env["PAT
     if (sbcl !== undefined) return sbcl;
   }
   const where = command.includes("/") ? "is no program" : "is not on the PATH";
-  throw new LinkError(
+  throw new ConnectionError(
     "spawn",
     `Common Lisp sessions need SBCL, and ${command} ${where}; ${INSTALL}, or name its program`,
     {

@@ -7,7 +7,7 @@
 (defvar *refuse* nil "What a refusal throws to.")
 
 (defun refuse (control &rest arguments)
-  "End the tool: it could not do what was asked, for the reason given."
+  "Upstream the tool: it could not do what was asked, for the reason given."
   (throw *refuse* (values (apply #'format nil control arguments) :error t)))
 
 (defmacro deftool (name parameters &body body)

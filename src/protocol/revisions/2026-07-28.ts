@@ -7,7 +7,7 @@ import type { Newest } from "../revision.ts";
 
 export const newest: Newest = {
   name: "2026-07-28",
-  style: "exchange",
+  style: "stateless",
   batches: false,
   vocabulary: {
     requests: [

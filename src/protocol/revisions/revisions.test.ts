@@ -32,7 +32,7 @@ describe("the revisions", () => {
     ]);
     expect(revisionNamed("2025-06-18")).toBe(R3);
     expect(revisionNamed("2025-06-19")).toBeUndefined();
-    expect(NEWEST.style).toBe("exchange");
+    expect(NEWEST.style).toBe("stateless");
     expect(NEWEST_SESSION).toBe(R4);
     expect(REVISIONS.filter((revision) => revision.batches)).toEqual([R2]);
   });

@@ -23,7 +23,7 @@ export interface Loss {
 }
 
 const hasNoSessions = ({ revisions }: Behind): boolean => revisions?.includes(NEWEST) === true;
-const hasNoExchanges = ({ revisions }: Behind): boolean => revisions?.includes(NEWEST) === false;
+const hasNoStateless = ({ revisions }: Behind): boolean => revisions?.includes(NEWEST) === false;
 
 const LOSSES: readonly Loss[] = [
   {
@@ -37,7 +37,7 @@ const LOSSES: readonly Loss[] = [
   },
   {
     scenario: "input-required-result-basic-elicitation",
-    isAt: hasNoExchanges,
+    isAt: hasNoStateless,
     because:
       "the suite wants the key that the server gives its question; in a session a question has no key, so the gateway " +
       "makes one",
@@ -46,7 +46,7 @@ const LOSSES: readonly Loss[] = [
   },
   {
     scenario: "input-required-result-ignore-extra-params",
-    isAt: hasNoExchanges,
+    isAt: hasNoStateless,
     because:
       "the suite answers a question before it is asked, by the key that the server gives it; in a session a question has " +
       "no key, so the gateway asks it under one of its own",
@@ -55,7 +55,7 @@ const LOSSES: readonly Loss[] = [
   },
   {
     scenario: "tasks-required-task-error",
-    isAt: hasNoExchanges,
+    isAt: hasNoStateless,
     because:
       "a tool that is always a task is refused to callers that know no tasks only where nothing else can be done; the " +
       "gateway runs it and waits for its end, so that they can call it too",

@@ -1,0 +1,177 @@
+// Keys that tokens are bound to: proofs as RFC 9449 wants them, read back with jose, and nonces of an authorization
+// server and of an end, which are kept apart. The server is a small real one.
+
+import { createServer } from "node:http";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, jwtVerify } from "jose";
+import type { JWK, JWTPayload } from "jose";
+import { inspect } from "node:util";
+import * as oauth from "oauth4webapi";
+import { afterEach, describe, expect, it } from "vitest";
+import { DPoPKey } from "./dpop.ts";
+import { withNonce } from "./token-request.ts";
+
+const END = new URL("https://end.example/mcp?session=1#part");
+
+const claimsOf = async (proof: string): Promise<JWTPayload> => {
+  const { payload } = await jwtVerify(proof, EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
+  return payload;
+};
+const jwkOf = (proof: string): JWK => decodeProtectedHeader(proof).jwk as JWK;
+
+describe("a proof", () => {
+  it("is signed by the key that it shows, for one method and one address", async () => {
+    const key = await DPoPKey.create();
+    const before = Math.floor(Date.now() / 1000);
+    const proof = await key.proof({ method: "POST", url: END });
+    expect(decodeProtectedHeader(proof)).toEqual({
+      typ: "dpop+jwt",
+      alg: "ES256",
+      jwk: { kty: "EC", crv: "P-256", x: expect.any(String), y: expect.any(String) },
+    });
+    const claims = await claimsOf(proof);
+    expect(claims).toEqual({
+      jti: expect.any(String),
+      htm: "POST",
+      htu: "https://end.example/mcp",
+      iat: expect.any(Number),
+    });
+    expect(claims.iat).toBeGreaterThanOrEqual(before);
+    expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+  });
+
+  it("names the address in its plainest form", async () => {
+    const key = await DPoPKey.create();
+    const url = new URL("HTTPS://user@END.example:443/a/../mcp/%7Ex?a#b");
+    expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://end.example/mcp/%7Ex");
+  });
+
+  it("is of one token: the example of RFC 9449", async () => {
+    const key = await DPoPKey.create();
+    const proof = await key.proof({ method: "GET", url: END }, "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
+    expect((await claimsOf(proof))["ath"]).toBe("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
+  });
+
+  it("is never the same twice", async () => {
+    const key = await DPoPKey.create();
+    const proofs = await Promise.all(Array.from({ length: 100 }, () => key.proof({ method: "POST", url: END }, "t")));
+    expect(new Set(proofs.map((proof) => decodeJwt(proof).jti)).size).toBe(100);
+  });
+});
+
+describe("a key", () => {
+  it("is the same after it was stored", async () => {
+    const key = await DPoPKey.create();
+    const stored = await key.export();
+    const again = await DPoPKey.create(stored);
+    expect(await again.export()).toBe(stored);
+    const proof = await again.proof({ method: "POST", url: END });
+    await claimsOf(proof);
+    expect(jwkOf(proof)).toEqual(jwkOf(await key.proof({ method: "POST", url: END })));
+    expect(await again.handle.calculateThumbprint()).toBe(await calculateJwkThumbprint(jwkOf(proof)));
+  });
+
+  it("is another one each time it is made", async () => {
+    expect(await (await DPoPKey.create()).export()).not.toBe(await (await DPoPKey.create()).export());
+  });
+
+  it("that cannot be read is said to be so, without what stands there", async () => {
+    const good = JSON.parse(await (await DPoPKey.create()).export()) as Record<string, string>;
+    const bad = [
+      "",
+      "null",
+      "secret-text",
+      JSON.stringify({ ...good, d: undefined }),
+      JSON.stringify({ ...good, crv: "P-384" }),
+      JSON.stringify({ ...good, d: "secret-text" }),
+      JSON.stringify({ kty: "oct", k: "secret-text" }),
+    ];
+    for (const stored of bad) {
+      const error: unknown = await DPoPKey.create(stored).then(
+        () => expect.fail(`it was read: ${stored}`),
+        (error: unknown) => error,
+      );
+      expect(error).toMatchObject({ name: "ConnectionError", kind: "unauthorized" });
+      expect(inspect(error)).not.toContain("secret-text");
+    }
+  });
+});
+
+describe("a nonce of an end", () => {
+  const nonceOf = async (key: DPoPKey, url: URL): Promise<unknown> =>
+    decodeJwt(await key.proof({ method: "POST", url }))["nonce"];
+
+  it("stands in the proofs for its origin until there is a newer one", async () => {
+    const key = await DPoPKey.create();
+    expect(key.heard(END, { "content-type": "text/plain" })).toBe(false);
+    expect(await nonceOf(key, END)).toBeUndefined();
+    expect(key.heard(END, { "dpop-nonce": "n1" })).toBe(true);
+    expect(await nonceOf(key, new URL("https://end.example/other"))).toBe("n1");
+    expect(await nonceOf(key, new URL("https://other.example/mcp"))).toBeUndefined();
+    expect(await nonceOf(key, new URL("https://end.example:8443/mcp"))).toBeUndefined();
+    expect(key.heard(END, { "dpop-nonce": "n2" })).toBe(true);
+    expect(key.heard(END, { "dpop-nonce": "n2" })).toBe(true);
+    expect(key.heard(END, {})).toBe(false);
+    expect(await nonceOf(key, END)).toBe("n2");
+  });
+
+  it.each(["", "two, of them", 'a "quote"', "a\\b", "ü", "x".repeat(1_025)])(
+    "is none where it is %j",
+    async (nonce) => {
+      const key = await DPoPKey.create();
+      expect(key.heard(END, { "dpop-nonce": nonce })).toBe(false);
+      expect(await nonceOf(key, END)).toBeUndefined();
+    },
+  );
+
+  it("is forgotten where there are very many", async () => {
+    const key = await DPoPKey.create();
+    const origins = Array.from({ length: 101 }, (_one, at) => new URL(`https://end${at}.example/`));
+    for (const url of origins) key.heard(url, { "dpop-nonce": `of ${url.host}`.replace(" ", "-") });
+    expect(await nonceOf(key, origins[0] ?? END)).toBeUndefined();
+    expect(await nonceOf(key, origins[1] ?? END)).toBe("of-end1.example");
+    expect(await nonceOf(key, origins[100] ?? END)).toBe("of-end100.example");
+  });
+});
+
+describe("at a token endpoint", () => {
+  let listening: Server | undefined;
+  afterEach(async () => {
+    await new Promise((resolve) => listening?.close(resolve));
+  });
+
+  it("the server's nonce is used, and is not the end's, even at one origin", async () => {
+    const proofs: JWTPayload[] = [];
+    listening = createServer((request, response) => {
+      const claims = decodeJwt(String(request.headers["dpop"]));
+      proofs.push(claims);
+      response.setHeader("content-type", "application/json");
+      if (claims["nonce"] === "of-server") {
+        response.end(JSON.stringify({ access_token: "t", token_type: "DPoP" }));
+      } else {
+        response.writeHead(400, { "dpop-nonce": "of-server" }).end(JSON.stringify({ error: "use_dpop_nonce" }));
+      }
+    });
+    await new Promise<void>((resolve) => listening?.listen(0, "127.0.0.1", resolve));
+    const issuer = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
+    const server = { issuer, token_endpoint: `${issuer}/token` };
+    const client = { client_id: "c" };
+
+    const key = await DPoPKey.create();
+    key.heard(new URL(issuer), { "dpop-nonce": "of-end" });
+    const options = { DPoP: key.handle, [oauth.allowInsecureRequests]: true };
+    const tokens = await withNonce(async () =>
+      oauth.processClientCredentialsResponse(
+        server,
+        client,
+        await oauth.clientCredentialsGrantRequest(server, client, oauth.None(), {}, options),
+      ),
+    );
+    expect(tokens.token_type).toBe("dpop");
+    expect(proofs.map(({ nonce }) => nonce)).toEqual([undefined, "of-server"]);
+    expect(new Set(proofs.map(({ jti }) => jti)).size).toBe(2);
+    expect(proofs[0]).toMatchObject({ htm: "POST", htu: `${issuer}/token` });
+    expect(decodeJwt(await key.proof({ method: "POST", url: new URL(`${issuer}/mcp`) }, "t"))["nonce"]).toBe("of-end");
+  });
+});

@@ -1,0 +1,232 @@
+// Tokens in a real keychain: gnome-keyring in a D-Bus session of its own, with a home of its own. As root, what is
+// missing is installed; where it cannot be had, what was left out is named. Without a keychain, what is said is tested
+// everywhere.
+
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ConnectionError } from "../../core/errors.ts";
+import { keychainTokens } from "./keychain-tokens.ts";
+
+const run = promisify(execFile);
+const DAEMON = "/usr/bin/gnome-keyring-daemon";
+const BUS = "/usr/bin/dbus-run-session";
+const PACKAGES = ["gnome-keyring", "dbus"];
+const INSTALL_MS = 120_000;
+const SOURCE = JSON.stringify(new URL("keychain-tokens.ts", import.meta.url).href);
+const evaluate = (script: string): string[] => ["--import", "tsx", "--input-type=module", "-e", script];
+
+/** Why there is no keychain to test with. */
+async function missing(): Promise<string | undefined> {
+  if (process.platform !== "linux") return "it is tested on Linux only";
+  if (existsSync(DAEMON) && existsSync(BUS)) return undefined;
+  if (process.getuid?.() !== 0) return `${PACKAGES.join(" and ")} are not installed, and only root may install them`;
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const args = ["install", "-y", "--no-install-recommends", ...PACKAGES];
+  try {
+    await run("apt-get", args, { env, timeout: INSTALL_MS }).catch(async () => {
+      await run("apt-get", ["update"], { env, timeout: INSTALL_MS });
+      await run("apt-get", args, { env, timeout: INSTALL_MS });
+    });
+    return undefined;
+  } catch {
+    return `apt-get could not install ${PACKAGES.join(" and ")}`;
+  }
+}
+
+const home = mkdtempSync(join(tmpdir(), "catenary-keychain-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.doUnmock("@napi-rs/keyring");
+  vi.resetModules();
+});
+
+describe("tokens in the keychain, where there is none", () => {
+  const refusal = async (promise: Promise<unknown>): Promise<ConnectionError> => {
+    const error: unknown = await promise.then(
+      () => expect.fail("it was not refused"),
+      (error: unknown) => error,
+    );
+    return error as ConnectionError;
+  };
+
+  it("say what to install where the module is missing", async () => {
+    vi.stubEnv("XDG_STATE_HOME", home);
+    vi.doMock("@napi-rs/keyring", () => {
+      throw new Error("Cannot find package '@napi-rs/keyring'");
+    });
+    vi.resetModules();
+    const store = (await import("./keychain-tokens.ts")).keychainTokens();
+    for (const promise of [store.get("a"), store.set("a", "the secret")]) {
+      const error = await refusal(promise);
+      expect(error).toMatchObject({ name: "ConnectionError", kind: "refused" });
+      expect(error.message).toContain("npm install @napi-rs/keyring");
+      expect(error.message).toContain("fileTokens()");
+      expect(error.message).not.toContain("the secret");
+    }
+  });
+
+  // In a process of its own: the library behind the keychain keeps the first address of a bus that it sees.
+  it.runIf(process.platform === "linux")("say what to start where the service is missing", async () => {
+    const script = `import { keychainTokens } from ${SOURCE};
+      const store = keychainTokens();
+      const works = [() => store.get("a"), () => store.set("a", "the secret"), () => store.set("a", undefined)];
+      for (const work of works) await work().catch((error) => console.log(JSON.stringify({ ...error, message: error.message })));`;
+    const env = { ...process.env, XDG_STATE_HOME: home, DBUS_SESSION_BUS_ADDRESS: `unix:path=${join(home, "none")}` };
+    const { stdout } = await run(process.execPath, evaluate(script), { env });
+    const errors = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(errors.map(({ name, kind }) => `${name} ${kind}`)).toEqual(
+      Array.from({ length: 3 }, () => "ConnectionError refused"),
+    );
+    for (const { message } of errors) {
+      expect(message).toContain("Secret Service");
+      expect(message).toContain("fileTokens()");
+      expect(message).not.toContain("the secret");
+    }
+  });
+
+  it("lock all the same, in the directory of our state", async () => {
+    vi.stubEnv("XDG_STATE_HOME", join(home, "state"));
+    const store = keychainTokens();
+    const told: string[] = [];
+    const work = (name: string) => async () => {
+      told.push(`${name} begins`);
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push(`${name} ends`);
+    };
+    await Promise.all([store.exclusively("a", work("1")), keychainTokens().exclusively("a", work("2"))]);
+    expect(told.filter((line) => line.endsWith("begins"))).toHaveLength(2);
+    expect(told[1]).toBe(told[0]?.replace("begins", "ends"));
+    expect(existsSync(join(home, "state", "catenary", "keychain.locks"))).toBe(true);
+  });
+});
+
+const why = await missing();
+
+if (why !== undefined) {
+  const left = `tokens in a real keychain (kept, replaced, cut into pieces, shared by processes) are left out: ${why}`;
+  console.warn(left);
+  it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
+} else {
+  describe("tokens in a real keychain", { timeout: 60_000 }, () => {
+    let session: ReturnType<typeof spawn> | undefined;
+    let address = "";
+
+    beforeAll(async () => {
+      // The session ends when its standard input does, and takes the daemon with it.
+      const script = `printf unlocked | ${DAEMON} --unlock --components=secrets >/dev/null; echo "$DBUS_SESSION_BUS_ADDRESS"; cat >/dev/null`;
+      session = spawn(BUS, ["--", "sh", "-c", script], {
+        stdio: ["pipe", "pipe", "ignore"],
+        env: { ...process.env, HOME: home, XDG_RUNTIME_DIR: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home },
+      });
+      address = await new Promise<string>((resolve, reject) => {
+        session?.stdout?.once("data", (line: Buffer) => resolve(line.toString().trim()));
+        session?.once("exit", (code) => reject(new Error(`The D-Bus session ended with ${code}`)));
+      });
+    }, 30_000);
+
+    afterAll(async () => {
+      const ended = new Promise((resolve) => session?.once("exit", resolve));
+      session?.stdin?.end();
+      await ended;
+    });
+
+    const open = (options: Parameters<typeof keychainTokens>[0] = {}): ReturnType<typeof keychainTokens> => {
+      vi.stubEnv("XDG_STATE_HOME", home);
+      vi.stubEnv("XDG_RUNTIME_DIR", home);
+      vi.stubEnv("DBUS_SESSION_BUS_ADDRESS", address);
+      return keychainTokens(options);
+    };
+    /** The names of all entries of a service. */
+    const entries = async (service: string): Promise<string[]> => {
+      const { findCredentialsAsync } = await import("@napi-rs/keyring");
+      return (await findCredentialsAsync(service)).map(({ account }) => account).toSorted();
+    };
+
+    it("are kept, replaced and forgotten", async () => {
+      const store = open();
+      expect(await store.get("a key with blanks https://a.example/mcp")).toBeUndefined();
+      await store.set("a key with blanks https://a.example/mcp", "1 ü 🔑");
+      await store.set("b", "=");
+      expect(await open().get("a key with blanks https://a.example/mcp")).toBe("1 ü 🔑");
+      expect(await entries("catenary")).toEqual(["a key with blanks https://a.example/mcp", "b"]);
+      await store.set("a key with blanks https://a.example/mcp", "2");
+      expect([await store.get("a key with blanks https://a.example/mcp"), await store.get("b")]).toEqual(["2", "="]);
+      await store.set("a key with blanks https://a.example/mcp", undefined);
+      await store.set("b", undefined);
+      await store.set("b", undefined);
+      expect(await store.get("b")).toBeUndefined();
+      expect(await entries("catenary")).toEqual([]);
+    });
+
+    it("are none where somebody else wrote the entry, and take its place", async () => {
+      const store = open({ service: "others" });
+      const { AsyncEntry } = await import("@napi-rs/keyring");
+      for (const text of ["", "a password", "#x", "#0.ab"]) {
+        await new AsyncEntry("others", "a", { linux: { store: "secret-service" } }).setPassword(text);
+        expect(await store.get("a")).toBeUndefined();
+      }
+      await store.set("a", "1");
+      expect(await store.get("a")).toBe("1");
+    });
+
+    it("may be long, under long keys", async () => {
+      const store = open({ service: "long" });
+      const [one, two] = [`${"k".repeat(5_000)}1`, `${"k".repeat(5_000)}2`];
+      const value = "v".repeat(50_000);
+      await store.set(one, value);
+      expect([await store.get(one), await store.get(two)]).toEqual([value, undefined]);
+      expect((await entries("long")).map((name) => name.length <= 200)).toEqual([true]);
+    });
+
+    it("are cut into pieces where entries are short, and none is left over", async () => {
+      const store = open({ service: "short", entryLength: 10 });
+      const texts = ["", "9 letters", "10 letters", "eleven chars", "12345678 🔑🔑🔑", "🔑".repeat(8), "x".repeat(40)];
+      for (const text of [...texts, ...texts.toReversed()]) {
+        await store.set("a", text);
+        expect(await store.get("a")).toBe(text);
+        const pieces = text.length < 10 ? 0 : (await entries("short")).length - 1;
+        expect(pieces * 10).toBeGreaterThanOrEqual(text.length < 10 ? 0 : text.length);
+      }
+      expect(await entries("short")).toEqual(["a"]);
+      await store.set("a", "x".repeat(35));
+      expect(await entries("short")).toHaveLength(5);
+      await store.set("a", undefined);
+      expect(await entries("short")).toEqual([]);
+    });
+
+    it("are the old ones or the new ones for who reads while others write", async () => {
+      const store = open({ service: "mixed", entryLength: 10 });
+      await store.set("a", "0".repeat(25));
+      let writing = true;
+      const writes = (async () => {
+        for (const digit of "1234") await store.set("a", digit.repeat(25));
+        writing = false;
+      })();
+      const read = new Set<string | undefined>();
+      while (writing) read.add(await store.get("a"));
+      await writes;
+      expect([...read].filter((text) => text === undefined || !/^(\d)\1{24}$/.test(text))).toEqual([]);
+      expect(await store.get("a")).toBe("4".repeat(25));
+    });
+
+    it("are shared by processes, one at a time", async () => {
+      const store = open({ service: "shared" });
+      await store.set("count", "0");
+      const script = `import { keychainTokens } from ${SOURCE};
+        const store = keychainTokens({ service: "shared" });
+        for (let i = 0; i < 10; i += 1) {
+          await store.exclusively("count", async () => store.set("count", String(Number(await store.get("count")) + 1)));
+        }`;
+      await Promise.all([1, 2, 3].map(() => run(process.execPath, evaluate(script))));
+      expect(await store.get("count")).toBe("30");
+    });
+  });
+}

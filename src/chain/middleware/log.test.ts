@@ -1,0 +1,130 @@
+// The lines of the log: what stands in them, and above all what does not.
+
+import { expect, it, vi } from "vitest";
+import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Handler, Request } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { chain } from "../chain.ts";
+import { log, type LogOptions } from "./log.ts";
+
+async function lines(
+  options: LogOptions,
+  end: Handler,
+  request: Request = call("echo", { token: "s3cret" }),
+  caller = loneCaller({ name: "ada" }),
+) {
+  const written: string[] = [];
+  const gateway = chain(log({ ...options, write: (line) => written.push(line) })).to(end);
+  await gateway(request, caller.context).catch(() => undefined);
+  return written;
+}
+
+const done: Handler = async () => text("the contents");
+const failing =
+  (error: unknown): Handler =>
+  () =>
+    Promise.reject(error);
+const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
+
+it("writes one line for a request: what, of which tool, what came of it, how long, for whom", async () => {
+  const [line, ...more] = await lines({}, done);
+  expect(more).toEqual([]);
+  expect(line).toMatch(new RegExp(String.raw`^${TIME} info tools/call echo: complete, \d+(\.\d)? ms, for ada$`));
+  const [bare] = await lines({}, done, { method: "tools/list", params: {} }, loneCaller());
+  expect(bare).toMatch(new RegExp(String.raw`^${TIME} info tools/list: complete, \d+(\.\d)? ms$`));
+});
+
+it("writes the same as JSON", async () => {
+  const [line] = await lines({ format: "json" }, failing(McpError.of("rate_limited", "the text")));
+  expect(JSON.parse(line ?? "")).toEqual({
+    time: expect.stringMatching(TIME) as string,
+    level: "warning",
+    method: "tools/call",
+    name: "echo",
+    outcome: "failed",
+    error: "rate_limited",
+    ms: expect.any(Number) as number,
+    caller: "ada",
+  });
+});
+
+it("tells outcomes apart", async () => {
+  const outcome = async (end: Handler, caller = loneCaller()): Promise<string> => {
+    const [line = ""] = await lines({}, end, call("echo"), caller);
+    return line.slice(25).replace(/, [\d.]+ ms$/, "");
+  };
+  expect(await outcome(async () => ({ ...text("no"), isError: true }))).toBe("warning tools/call echo: tool error");
+  expect(await outcome(async () => ({ resultType: "input_required" }))).toBe("info tools/call echo: input_required");
+  expect(await outcome(async () => ({ resultType: "task" }))).toBe("info tools/call echo: task");
+  expect(await outcome(async () => ({ resultType: 7 as never }))).toBe("info tools/call echo: 7");
+  expect(await outcome(failing(new McpError(-5, "x")))).toBe("warning tools/call echo: failed (-5)");
+  expect(await outcome(failing(new ConnectionError("closed", "The end notes is gone")))).toBe(
+    "error tools/call echo: failed (closed: The end notes is gone)",
+  );
+  expect(await outcome(failing(new TypeError("x")))).toBe("error tools/call echo: failed (TypeError)");
+  expect(await outcome(failing(1))).toBe("error tools/call echo: failed (something was thrown that is no error)");
+  const caller = loneCaller();
+  const leaving: Handler = async () => {
+    caller.leave();
+    throw new Error("left");
+  };
+  expect(await outcome(leaving, caller)).toBe("info tools/call echo: cancelled");
+});
+
+it("names the link that failed", async () => {
+  const written: string[] = [];
+  const broken = { name: "broken", run: () => Promise.reject(new Error("s3cret")) };
+  const gateway = chain(log({ write: (line) => written.push(line) }), broken).to(done);
+  await gateway(call("echo"), loneCaller().context).catch(() => undefined);
+  expect(written[0]).toContain("failed (internal_error at the link broken)");
+});
+
+it("shows no arguments, contents, texts of errors or queries, unless it is told to", async () => {
+  const all = [
+    ...(await lines({}, done)),
+    ...(await lines({ format: "json" }, failing(McpError.of("invalid_params", "s3cret", { s3cret: 1 })))),
+    ...(await lines({}, failing(new Error("s3cret")))),
+    ...(await lines({}, done, {
+      method: "resources/read",
+      params: { uri: "https://user:s3cret@host/a?s3cret#s3cret" },
+    })),
+  ].join("\n");
+  expect(all).not.toMatch(/s3cret|the contents/);
+  expect(all).toContain("resources/read https://host/a: complete");
+  const [told] = await lines({ arguments: true }, failing(McpError.of("invalid_params", "s3cret")));
+  expect(told).toContain("failed (invalid_params: s3cret)");
+  expect(told).toContain('arguments {"token":"s3cret"}');
+  const [cut] = await lines({ arguments: 5 }, done);
+  expect(cut).toMatch(/arguments \{"tok…$/);
+  const circle: Record<string, unknown> = {};
+  circle["self"] = circle;
+  expect((await lines({ arguments: true }, done, call("echo", circle)))[0]).toContain("that have no JSON");
+});
+
+it("writes no more than one line, and nothing that a terminal would obey", async () => {
+  const nasty = "a\nb\u001b[31mc\u009b\u202e\u2028\ud800";
+  for (const format of ["text", "json"] as const) {
+    const [line = ""] = await lines({ format }, done, call(nasty), loneCaller({ name: nasty }));
+    expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Cs}]/u);
+    const [long = ""] = await lines({ format }, done, call("x".repeat(10_000)));
+    expect(long.length).toBeLessThan(300);
+  }
+});
+
+it("writes only what is severe enough", async () => {
+  expect(await lines({ level: "warning" }, done)).toEqual([]);
+  expect(await lines({ level: "error" }, failing(McpError.of("tool_not_found", "x")))).toEqual([]);
+  expect(await lines({ level: "error" }, failing(new ConnectionError("closed", "x")))).toHaveLength(1);
+});
+
+it("writes to stderr by itself, and fails no request because it cannot write", async () => {
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  await chain(log()).to(done)(call("echo"), loneCaller().context);
+  expect(write.mock.calls).toEqual([[expect.stringMatching(/tools\/call echo: complete, .* ms\n$/)]]);
+  write.mockRestore();
+  const full = () => {
+    throw new Error("no space left");
+  };
+  expect(await chain(log({ write: full })).to(done)(call("echo"), loneCaller().context)).toEqual(text("the contents"));
+});

@@ -1,0 +1,169 @@
+// Other names, and the way back: whatever a caller sees in a list it can call, complete, read and subscribe to, and
+// what it is told of bears the names that it knows.
+
+import { describe, expect, it } from "vitest";
+import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { connect } from "../../client/connect.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
+import { TASK_SUPPORT, TASK_WANTED } from "../../protocol/tasks.ts";
+import { createServer } from "../../server/server.ts";
+import { chain } from "../chain.ts";
+import { rename, type RenameOptions } from "./rename.ts";
+
+const notes = () =>
+  createServer({ name: "notes", version: "1" })
+    .tool("old", { description: "Says it", input: { type: "object" } }, () => "old was called")
+    .tool("other", { description: "Another" }, () => [
+      { type: "resource_link", uri: "file:///a.txt", name: "a" },
+      { type: "resource", resource: { uri: "file:///b.txt", text: "b" } },
+    ])
+    .resource("file:///a.txt", { name: "a" }, () => "A")
+    .template("file:///{path}", { name: "files", complete: { path: () => ["a.txt"] } }, ({ path }) => path)
+    .prompt("review", { arguments: { what: { complete: () => ["this", "that"] } } }, () => [
+      { role: "user", content: { type: "resource_link", uri: "file:///a.txt", name: "a" } },
+    ]);
+
+const options: RenameOptions = {
+  tools: { old: "new", swap: "swapped" },
+  prompts: { review: "look-over" },
+  resources: { "file:///*": "notes:///*" },
+  descriptions: { tools: { new: "Says it anew" }, resources: { "notes:///a.txt": "The first" } },
+};
+
+/** What is sent to the end, and what comes of it, through the link. */
+function stage(given: RenameOptions, answer: Result | Error = text("done")) {
+  const sent: Request[] = [];
+  const caller = loneCaller();
+  const end: Handler = async (request) => {
+    sent.push(request);
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const gateway = chain(rename(given)).to(end);
+  return { sent, caller, send: (request: Request) => gateway(request, caller.context) };
+}
+
+it("shows other names and descriptions, and keeps all else", async () => {
+  const client = await connect(chain(rename(options)).to(notes()));
+  expect((await client.listTools()).tools).toMatchObject([
+    { name: "new", description: "Says it anew", inputSchema: { type: "object" } },
+    { name: "other", description: "Another" },
+  ]);
+  expect((await client.listPrompts()).prompts).toMatchObject([{ name: "look-over", arguments: [{ name: "what" }] }]);
+  expect((await client.listResources()).resources).toMatchObject([{ uri: "notes:///a.txt", description: "The first" }]);
+  const { resourceTemplates } = await client.listResourceTemplates();
+  expect(resourceTemplates).toMatchObject([{ uriTemplate: "notes:///{path}", name: "files" }]);
+  await client.close();
+});
+
+it("finds the way back, and shows only addresses that lead back", async () => {
+  const client = await connect(chain(rename(options)).to(notes()));
+  expect(await client.callTool("new")).toMatchObject({ content: [{ text: "old was called" }] });
+  expect((await client.callTool("other")).content).toMatchObject([
+    { uri: "notes:///a.txt" },
+    { resource: { uri: "notes:///b.txt" } },
+  ]);
+  expect(await client.readResource("notes:///a.txt")).toMatchObject({
+    contents: [{ uri: "notes:///a.txt", text: "A" }],
+  });
+  expect(await client.readResource("notes:///c")).toMatchObject({ contents: [{ uri: "notes:///c" }] });
+  expect(await client.getPrompt("look-over")).toMatchObject({ messages: [{ content: { uri: "notes:///a.txt" } }] });
+  const prompt = await client.complete({ type: "ref/prompt", name: "look-over" }, { name: "what", value: "" });
+  expect(prompt.completion.values).toEqual(["this", "that"]);
+  const path = await client.complete({ type: "ref/resource", uri: "notes:///{path}" }, { name: "path", value: "" });
+  expect(path.completion.values).toEqual(["a.txt"]);
+  await client.close();
+});
+
+it("knows nothing by the old name any more", async () => {
+  const client = await connect(chain(rename(options)).to(notes()));
+  await expect(client.callTool("old")).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: "old" } });
+  await expect(client.getPrompt("review")).rejects.toMatchObject({ kind: "prompt_not_found" });
+  await expect(client.readResource("file:///a.txt")).rejects.toMatchObject({ kind: "resource_not_found" });
+  const completing = client.complete({ type: "ref/prompt", name: "review" }, { name: "what", value: "" });
+  await expect(completing).rejects.toThrow("There is no prompt review to complete");
+  await client.close();
+});
+
+it("tells of what is not there by the name that was asked for", async () => {
+  const client = await connect(chain(rename(options)).to(notes()));
+  await expect(client.callTool("swapped")).rejects.toMatchObject({ message: "Tool not found: swapped" });
+  await client.close();
+});
+
+it("subscribes under the old addresses and tells of the new ones", async () => {
+  const server = notes();
+  const client = await connect(chain(rename(options)).to(server));
+  const heard: unknown[] = [];
+  const uris = ["notes:///a.txt", "file:///a.txt"];
+  const listening = await client.listen({ resourceSubscriptions: uris }, ({ params }) => heard.push(params?.["uri"]));
+  expect(listening.honoured.resourceSubscriptions).toEqual(["notes:///a.txt"]);
+  server.updated("file:///a.txt");
+  await expect.poll(() => heard).toEqual(["notes:///a.txt"]);
+  await client.close();
+});
+
+describe("one request", () => {
+  it("stays what it was, but for the name", async () => {
+    const { sent, send } = stage(options);
+    const request = Object.freeze({
+      ...call("new", { a: 1 }),
+      params: Object.freeze({ name: "new", x: 1, [TASK_WANTED]: true }),
+    });
+    await send(request);
+    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, [TASK_WANTED]: true } }]);
+    await send(call("other"));
+    expect(sent[1]?.params["name"]).toBe("other");
+  });
+
+  it("of a list keeps cursors, marks, and what it does not know", async () => {
+    const tools = [{ name: "old", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }];
+    const { send } = stage({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
+    expect(await send({ method: "tools/list", params: {} })).toEqual({
+      resultType: "complete",
+      tools: [{ name: "new", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }],
+      nextCursor: "2",
+      ttlMs: 5,
+    });
+  });
+
+  it("of a task shows new addresses in what came of it", async () => {
+    const result = { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] };
+    const { send } = stage(options, { taskId: "1", status: "completed", result });
+    expect(await send({ method: "tasks/get", params: { taskId: "1" } })).toMatchObject({
+      result: { content: [{ uri: "notes:///a" }] },
+    });
+  });
+});
+
+describe("names that meet", () => {
+  it("may change places", async () => {
+    const { sent, send } = stage(
+      { tools: { a: "b", b: "a" } },
+      { resultType: "complete", tools: [{ name: "a" }, { name: "b" }] },
+    );
+    const { tools } = await send({ method: "tools/list", params: {} });
+    expect(tools).toEqual([{ name: "b" }, { name: "a" }]);
+    await send(call("a"));
+    expect(sent[1]?.params["name"]).toBe("b");
+  });
+
+  it("are an error of the list, whichever page they stand on", async () => {
+    const { send } = stage({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name: "new" }] });
+    await expect(send({ method: "tools/list", params: { cursor: "2" } })).rejects.toMatchObject({
+      kind: "internal_error",
+      message:
+        'The link rename: among the tools, "old" cannot become "new": the end has that name already; choose another',
+      data: { middlewareName: "rename" },
+    });
+    const uris = stage({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
+    await expect(uris.send({ method: "resources/list", params: {} })).rejects.toThrow('"a://x" cannot become "b://x"');
+  });
+
+  it("are refused where the options themselves say so", () => {
+    expect(() => rename({ tools: { a: "c", b: "c" } })).toThrow('rename: `tools.a` and `b` cannot both become "c"');
+    expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on none");
+    expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a text");
+    expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is no option of it; did you mean `tools`?");
+  });
+});

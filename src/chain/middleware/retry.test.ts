@@ -1,0 +1,201 @@
+// What is sent again, and what never is. By a clock of the test's own.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { call, loneCaller, text, type LoneCaller } from "../../../test/support/lone-caller.ts";
+import type { Context } from "../../core/context.ts";
+import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
+import type { Link, Request, Result } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { TASK_WANTED } from "../../protocol/tasks.ts";
+import { chain } from "../chain.ts";
+import { retry } from "./retry.ts";
+import { provide } from "../gateway.ts";
+import { Replaceable } from "../replaceable.ts";
+
+// Loaded before the clocks of these tests are stopped.
+provide(Replaceable);
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+afterEach(() => void vi.useRealTimers());
+
+const lost = (kind: ConnectionErrorKind = "closed", status?: number): ConnectionError =>
+  new ConnectionError(kind, "lost", status === undefined ? {} : { status });
+const unsent = (kind: ConnectionErrorKind = "refused"): ConnectionError => new ConnectionError(kind, "not sent", { mayHaveRun: false });
+
+type Step = Result | Error | ((context: Context) => Promise<Result>);
+
+/** Sends a request to an end that answers as it is told, one step for each time; tells what came and how often. */
+async function send(request: Request, steps: readonly Step[], link: Link = retry(), caller: LoneCaller = loneCaller()) {
+  let sent = 0;
+  const gateway = chain(link).to(async (_request, context) => {
+    const step = steps[sent++] ?? text("done");
+    if (typeof step === "function") return step(context);
+    if (step instanceof Error) throw step;
+    return step;
+  });
+  const outcome = gateway(request, caller.context).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(600_000);
+  return { came: await outcome, sent };
+}
+
+/** A link that has seen a list of these tools. */
+async function knowing(annotations: object, link: Link = retry()): Promise<Link> {
+  const tools = [{ name: "a", annotations }, { name: "b" }, null, { name: 5 }];
+  await send({ method: "tools/list", params: {} }, [{ resultType: "complete", tools }], link);
+  return link;
+}
+
+describe("is sent again", () => {
+  it("what the end has surely not begun with, up to three times in all", async () => {
+    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ came: text("done"), sent: 3 });
+    const failed = await send(call("a"), [unsent(), unsent(), unsent()]);
+    expect(failed).toMatchObject({ came: { kind: "refused", mayHaveRun: false }, sent: 3 });
+    expect(
+      await send(
+        call("a"),
+        Array.from({ length: 4 }, () => unsent()),
+        retry({ attempts: 5 }),
+      ),
+    ).toMatchObject({ sent: 5 });
+    expect(await send(call("a"), [unsent()], retry({ attempts: 1 }))).toMatchObject({ sent: 1 });
+  });
+
+  it("what only reads", async () => {
+    for (const method of ["tools/list", "resources/read", "prompts/get", "server/discover", "tasks/get"]) {
+      expect(await send({ method, params: {} }, [lost(), lost("timeout")])).toMatchObject({ sent: 3 });
+    }
+  });
+
+  it("a call of a tool that says it may be", async () => {
+    for (const hints of [
+      { readOnlyHint: true },
+      { idempotentHint: true, destructiveHint: false },
+      { idempotentHint: true },
+    ]) {
+      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ came: text("done"), sent: 2 });
+    }
+  });
+
+  it("after a progress, where it may be in any case", async () => {
+    const reporting = async (context: Context): Promise<Result> => {
+      context.notify({ method: "notifications/progress", params: { progress: 1 } });
+      throw lost();
+    };
+    expect(await send(call("a"), [reporting], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 2 });
+  });
+
+  it("after pauses that grow", async () => {
+    const random = vi.spyOn(Math, "random").mockReturnValue(0.5);
+    const times: number[] = [];
+    let clock = 0;
+    const gateway = chain(retry({ attempts: 4, firstMs: 100, maxMs: 200 })).to(async () => {
+      times.push(clock);
+      throw unsent();
+    });
+    const outcome = gateway(call("a"), loneCaller().context).catch((error: unknown) => error);
+    for (; clock < 600; clock += 10) await vi.advanceTimersByTimeAsync(10);
+    await outcome;
+    expect(times).toEqual([0, 90, 250, 450]);
+    random.mockRestore();
+  });
+});
+
+describe("is not sent again", () => {
+  it("a call that may have run", async () => {
+    expect(await send(call("a"), [lost()])).toMatchObject({ came: { kind: "closed" }, sent: 1 });
+    expect(await send(call("b"), [lost()], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
+    for (const hints of [
+      { idempotentHint: true, destructiveHint: true },
+      { readOnlyHint: true, destructiveHint: true },
+      {},
+    ]) {
+      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ sent: 1 });
+    }
+  });
+
+  it("a call of a tool that no longer says it may be", async () => {
+    const changed = await knowing({ readOnlyHint: true });
+    await knowing({}, changed);
+    expect(await send(call("a"), [lost()], changed)).toMatchObject({ sent: 1 });
+    const told = await knowing({ readOnlyHint: true });
+    const listen = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
+    const change = async (context: Context): Promise<Result> => {
+      context.notify({ method: "notifications/tools/list_changed" });
+      return { resultType: "complete" };
+    };
+    await send(listen, [change], told);
+    expect(await send(call("a"), [lost()], told)).toMatchObject({ sent: 1 });
+  });
+
+  it("what the end answered, whatever it was", async () => {
+    const answers = [
+      McpError.of("internal_error", "no"),
+      new Error("an accident"),
+      { resultType: "input_required", inputRequests: {} },
+      { resultType: "task", taskId: "1" },
+      { ...text("no"), isError: true },
+    ];
+    for (const answer of answers) {
+      expect(await send(call("a"), [answer], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
+    }
+  });
+
+  it("what will not be better in a moment", async () => {
+    for (const error of [lost("unauthorized"), lost("protocol"), lost("cancelled"), lost("http", 404)]) {
+      expect(await send({ method: "tools/list", params: {} }, [error])).toMatchObject({ sent: 1 });
+    }
+  });
+
+  it("after a question, or after progress of a call that may not run twice", async () => {
+    const asking = async (context: Context): Promise<Result> => {
+      await context.ask({ method: "roots/list", params: {} });
+      throw unsent();
+    };
+    const caller = loneCaller({ answer: () => ({ roots: [] }) });
+    const safe = await knowing({ readOnlyHint: true });
+    expect(await send(call("a"), [asking], safe, caller)).toMatchObject({ sent: 1 });
+    const reporting = async (context: Context): Promise<Result> => {
+      context.notify({ method: "notifications/progress", params: { progress: 1 } });
+      throw unsent();
+    };
+    expect(await send(call("a"), [reporting])).toMatchObject({ sent: 1 });
+  });
+
+  it("a listen, a call for a task, an answer to a question, or another method than its own", async () => {
+    const safe = await knowing({ readOnlyHint: true });
+    const wanted = { method: "tools/call", params: { name: "a", [TASK_WANTED]: true } };
+    expect(await send(wanted as Request, [lost()], safe)).toMatchObject({ sent: 1 });
+    const answering = { method: "tools/call", params: { name: "a", inputResponses: {} } };
+    expect(await send(answering, [lost()], safe)).toMatchObject({ sent: 1 });
+    const listen = { method: "subscriptions/listen", params: { notifications: {} } };
+    expect(await send(listen, [unsent()])).toMatchObject({ sent: 1 });
+    expect(await send(call("a"), [unsent()], retry({ methods: ["tools/list"] }))).toMatchObject({ sent: 1 });
+  });
+
+  it("once its caller has left, before or during the pause", async () => {
+    const gone = loneCaller();
+    const leaving = async (): Promise<Result> => {
+      gone.leave();
+      throw unsent();
+    };
+    expect(await send(call("a"), [leaving], retry(), gone)).toMatchObject({ sent: 1 });
+    const going = loneCaller();
+    let sent = 0;
+    const outcome = chain(retry())
+      .to(async () => {
+        sent += 1;
+        throw unsent();
+      })(call("a"), going.context)
+      .catch((error: unknown) => error);
+    await vi.advanceTimersByTimeAsync(10);
+    going.leave("enough");
+    expect(await outcome).toBe("enough");
+    expect(sent).toBe(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+it("admits that one of the tries may have run", async () => {
+  const { came } = await send({ method: "tools/list", params: {} }, [lost(), unsent(), unsent()]);
+  expect(came).toMatchObject({ kind: "refused", mayHaveRun: true });
+});

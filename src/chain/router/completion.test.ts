@@ -1,0 +1,43 @@
+// Prompts and completions through merged ends, each brought to the end that it is for.
+
+import { describe, expect, it } from "vitest";
+import { desk } from "../../../test/support/desk.ts";
+import { madeServer } from "../../../test/support/made-end.ts";
+import { merge } from "./merge.ts";
+
+describe("prompts and completions", () => {
+  const make = (who: string): ReturnType<typeof madeServer> =>
+    madeServer({
+      "prompts/list": { prompts: [{ name: "p" }, { name: `${who}-own` }] },
+      "prompts/get": ({ name }) => ({ messages: [], said: `${who}: ${String(name)}` }),
+      "resources/list": { resources: [{ uri: `${who}:///x`, name: "x" }] },
+      "resources/templates/list": { resourceTemplates: [{ uriTemplate: "file:///{+path}", name: "t" }] },
+      "completion/complete": ({ ref }) => ({ completion: { values: [who, JSON.stringify(ref)] } }),
+    });
+  const argument = { name: "n", value: "" };
+
+  it("go to their ends by the ends' own names", async () => {
+    const caller = desk(merge({ a: make("a"), b: make("b") }));
+    expect(await caller.call("prompts/get", { name: "b.p" })).toEqual({ messages: [], said: "b: p" });
+    expect(await caller.call("prompts/get", { name: "a-own" })).toEqual({ messages: [], said: "a: a-own" });
+    expect((await caller.refused("prompts/get", { name: "p" })).message).toContain("a.p, b.p");
+    const asked: [object, string[]][] = [
+      [{ type: "ref/prompt", name: "a.p", title: "P" }, ["a", '{"type":"ref/prompt","name":"p","title":"P"}']],
+      [{ type: "ref/resource", uri: "b.file:///{+path}" }, ["b", '{"type":"ref/resource","uri":"file:///{+path}"}']],
+      [{ type: "ref/resource", uri: "b:///x" }, ["b", '{"type":"ref/resource","uri":"b:///x"}']],
+    ];
+    for (const [ref, values] of asked) {
+      expect(await caller.call("completion/complete", { ref, argument })).toEqual({ completion: { values } });
+    }
+    const refused = await caller.refused("completion/complete", {
+      ref: { type: "ref/resource", uri: "file:///{+path}" },
+      argument,
+    });
+    expect(refused.data).toMatchObject({ candidates: ["a.file:///{+path}", "b.file:///{+path}"] });
+    const unknown = await caller.refused("completion/complete", {
+      ref: { type: "ref/resource", uri: "x:y" },
+      argument,
+    });
+    expect(unknown.message).toBe("There is no resource and no template at x:y to complete");
+  });
+});

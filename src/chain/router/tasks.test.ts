@@ -1,0 +1,151 @@
+// Tasks through merged ends: their ids name their ends, so that each is asked for where it is, and by nobody else.
+
+import { describe, expect, it } from "vitest";
+import { connect } from "../../client/index.ts";
+import type { Params } from "../../core/handler.ts";
+import { invalidParams } from "../../protocol/errors.ts";
+import { hasTasks, type Listing, TASKS, TASKS_LISTED } from "../../protocol/tasks.ts";
+import { createServer } from "../../server/index.ts";
+import { desk } from "../../../test/support/desk.ts";
+import { madeServer, tools } from "../../../test/support/made-end.ts";
+import { gate, get, KNOWS, when } from "../../../test/support/task-desk.ts";
+import { merge } from "./merge.ts";
+
+const listed: Params & Listing = { [TASKS_LISTED]: true };
+
+/** An end with one task, `1`, whose result links to a resource. */
+function taskServer(who: string, more: object = {}): ReturnType<typeof madeServer> {
+  const task = { taskId: "1", status: "working", who };
+  const result = { content: [{ type: "resource_link", uri: "file:///x", name: "x" }] };
+  const known = (params: Params): Params => {
+    if (params["taskId"] !== "1") throw invalidParams("Unknown task", { taskId: params["taskId"] });
+    return params;
+  };
+  return madeServer(
+    {
+      "tools/list": tools("job", `job-${who}`),
+      "tools/call": { resultType: "task", ...task },
+      "tasks/get": (params) => known(params) && { resultType: "complete", ...task, status: "completed", result },
+      "tasks/update": (params) => known(params) && { resultType: "complete" },
+      "tasks/cancel": (params) => known(params) && { resultType: "complete" },
+      "tasks/result": (params) => known(params) && result,
+      "tasks/list": (params) => ({ tasks: (params as Listing)[TASKS_LISTED] === true ? [task] : [] }),
+      "resources/list": { resources: [{ uri: "file:///x", name: "x" }] },
+      ...more,
+    },
+    { extensions: { [TASKS]: {} } },
+  );
+}
+
+describe("tasks of many ends", () => {
+  it("have ids that name their ends, and are asked for there", async () => {
+    const [a, b] = [taskServer("a"), taskServer("b")];
+    const caller = desk(merge({ a, b }));
+    await caller.call("resources/list");
+    expect(await caller.call("tools/call", { name: "b.job" })).toEqual({
+      resultType: "task",
+      taskId: "b.1",
+      status: "working",
+      who: "b",
+    });
+    const linked = { content: [{ type: "resource_link", uri: "b.file:///x", name: "x" }] };
+    expect(await caller.call("tasks/get", { taskId: "b.1" })).toMatchObject({
+      taskId: "b.1",
+      who: "b",
+      result: linked,
+    });
+    expect(await caller.call("tasks/update", { taskId: "b.1", inputResponses: { k: {} } })).toEqual({
+      resultType: "complete",
+    });
+    expect(await caller.call("tasks/cancel", { taskId: "b.1" })).toEqual({ resultType: "complete" });
+    expect(await caller.call("tasks/result", { taskId: "b.1" })).toEqual(linked);
+    const about = b.asked.filter(({ method }) => method.startsWith("tasks/"));
+    expect(about.map(({ params }) => params)).toEqual([
+      { taskId: "1" },
+      { taskId: "1", inputResponses: { k: {} } },
+      { taskId: "1" },
+      { taskId: "1" },
+    ]);
+    expect(a.asked.some(({ method }) => method.startsWith("tasks/"))).toBe(false);
+  });
+
+  it("are refused where they name no end, or the end knows none, by the caller's id", async () => {
+    const caller = desk(merge({ a: taskServer("a") }));
+    for (const taskId of ["1", "b.1", ""]) {
+      const error = await caller.refused("tasks/get", { taskId });
+      expect(error.data).toEqual({ kind: "invalid_params", taskId });
+    }
+    expect((await caller.refused("tasks/get", { taskId: "a.2" })).data).toEqual({
+      kind: "invalid_params",
+      taskId: "a.2",
+    });
+  });
+
+  it("are listed together, for fronts that have such a list", async () => {
+    const broken = taskServer("c", {
+      "tasks/list": () => {
+        throw new Error("out of order");
+      },
+    });
+    const merged = merge({ a: taskServer("a"), b: taskServer("b"), none: madeServer({}), broken });
+    const result = await desk(merged).call("tasks/list", listed);
+    expect(result["tasks"]).toEqual([
+      { taskId: "a.1", status: "working", who: "a" },
+      { taskId: "b.1", status: "working", who: "b" },
+    ]);
+    expect(result._meta?.["catenary/unavailable"]).toEqual([
+      { end: "broken", message: "The end broken failed: out of order" },
+    ]);
+    expect((await desk(merge({ none: madeServer({}) })).refused("tasks/list", listed)).kind).toBe("method_not_found");
+  });
+
+  it("are told of under the same ids, to who listens to them", async () => {
+    const a = taskServer("a", {
+      "subscriptions/listen": async ({ notifications }: Params, context: { notify(event: object): void }) => {
+        context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications } });
+        context.notify({ method: "notifications/tasks", params: { taskId: "1", status: "completed", result: {} } });
+        return { resultType: "complete" };
+      },
+    });
+    const b = taskServer("b");
+    const caller = desk(merge({ a, b }));
+    const filter = { taskIds: ["a.1"] };
+    expect(await caller.call("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
+    expect(caller.told).toEqual([
+      { method: "notifications/subscriptions/acknowledged", params: { notifications: filter } },
+      { method: "notifications/tasks", params: { taskId: "a.1", status: "completed", result: {} } },
+    ]);
+    expect(b.asked).toEqual([]);
+    const error = await caller.refused("subscriptions/listen", { notifications: { taskIds: ["nobody.1"] } });
+    expect(error.data).toEqual({ kind: "invalid_params", taskId: "nobody.1" });
+  });
+});
+
+describe("tasks of real servers", () => {
+  it("run, are asked, and end through one merged server", async () => {
+    const { run, open } = gate();
+    const make = (name: string): ReturnType<typeof createServer> =>
+      createServer({ name, version: "1" }).tool("job", { task: "optional" }, run);
+    const merged = merge({ a: make("a"), b: make("b") });
+    const caller = desk(merged, { caller: { capabilities: KNOWS } });
+    const { capabilities } = await caller.call("server/discover");
+    expect(hasTasks(capabilities)).toBe(true);
+    const { taskId } = await caller.call("tools/call", { name: "b.job" });
+    expect(taskId).toMatch(/^b\../);
+    expect(await get(caller, taskId as string)).toMatchObject({ taskId, status: "working" });
+    open();
+    const done = await when(caller, taskId as string, "completed");
+    expect(done).toMatchObject({ taskId, result: { content: [{ type: "text", text: "done" }] } });
+  });
+
+  it("are driven by a client as if there were one server", async () => {
+    const job = createServer({ name: "a", version: "1" }).tool("job", { task: "required" }, async () => "done");
+    const other = createServer({ name: "b", version: "1" }).tool("other", {}, () => "x");
+    const client = await connect(merge({ a: job, b: other }));
+    const handle = await client.startTool("job");
+    expect(handle.id).toMatch(/^a\../);
+    expect(await handle.result()).toMatchObject({ content: [{ type: "text", text: "done" }] });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["job", "other"]);
+    await client.close();
+  });
+});

@@ -1,0 +1,69 @@
+// What was handed out to one person is of no use to another; what nobody knows here is left to the end.
+
+import { expect, it } from "vitest";
+import type { Context } from "../../core/context.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { Ownership } from "./ownership.ts";
+
+const TASK: Result = { resultType: "task", taskId: "t1" };
+const ROUND: Result = { resultType: "input_required", inputRequests: {}, requestState: "s1" };
+const REFUSED = { kind: "invalid_params" };
+
+function by(principal?: string): Context {
+  const caller = { capabilities: {}, ...(principal === undefined ? undefined : { principal }) };
+  return {
+    revision: NEWEST.name,
+    caller,
+    signal: new AbortController().signal,
+    notify: () => undefined,
+    ask: () => Promise.reject(new Error("nobody is asked")),
+  };
+}
+
+/** An end that answers with this, and what has come to it. */
+function ends(answer: Result): { readonly seen: Request[]; readonly next: Handler } {
+  const seen: Request[] = [];
+  return {
+    seen,
+    next: async (request) => {
+      seen.push(request);
+      return answer;
+    },
+  };
+}
+
+it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its maker have a task by %s", async (method) => {
+  const owners = new Ownership();
+  const { seen, next } = ends(TASK);
+  await owners.handle({ method: "tools/call", params: { name: "job" } }, by("ada"), next);
+  const request = { method, params: { taskId: "t1" } };
+  await expect(owners.handle(request, by("bob"), next)).rejects.toMatchObject(REFUSED);
+  await expect(owners.handle(request, by(), next)).rejects.toMatchObject(REFUSED);
+  expect(seen).toHaveLength(1);
+  await owners.handle(request, by("ada"), next);
+  await owners.handle({ method, params: { taskId: "t2" } }, by("bob"), next);
+  expect(seen).toHaveLength(3);
+});
+
+it("does not ask the end to tell one person of another's tasks", async () => {
+  const owners = new Ownership();
+  const { seen, next } = ends(TASK);
+  await owners.handle({ method: "tools/call", params: { name: "job" } }, by("ada"), next);
+  const request = { method: "subscriptions/listen", params: { notifications: { taskIds: ["t1", "t2"], other: true } } };
+  await owners.handle(request, by("bob"), next);
+  expect(seen.at(-1)?.params["notifications"]).toEqual({ taskIds: ["t2"], other: true });
+  await owners.handle(request, by("ada"), next);
+  expect(seen.at(-1)).toBe(request);
+});
+
+it("lets only the one who was asked go on with a call", async () => {
+  const owners = new Ownership();
+  const { seen, next } = ends(ROUND);
+  await owners.handle({ method: "tools/call", params: { name: "ask" } }, by(), next);
+  const retry = { method: "tools/call", params: { name: "ask", requestState: "s1", inputResponses: {} } };
+  await expect(owners.handle(retry, by("bob"), next)).rejects.toMatchObject(REFUSED);
+  expect(seen).toHaveLength(1);
+  await owners.handle(retry, by(), next);
+  expect(seen.at(-1)).toBe(retry);
+});

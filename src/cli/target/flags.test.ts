@@ -1,0 +1,41 @@
+// A command line read against a table of flags: what comes out, and what is said of each mistake.
+
+import { describe, expect, it } from "vitest";
+import { UsageError } from "../exit-codes.ts";
+import { parseFlags } from "./flags.ts";
+
+const FLAGS = {
+  path: { type: "string" },
+  "allow-host": { type: "string", multiple: true },
+  json: { type: "boolean" },
+} as const;
+
+const parsed = (...args: readonly string[]): unknown => parseFlags("serve", args, FLAGS, { path: "a path" });
+
+describe("a command line", () => {
+  it("gives what it says", () => {
+    expect(parsed("a.js", "--path", "/x", "--allow-host", "a", "--allow-host=b", "--json", "--", "--c")).toMatchObject({
+      positionals: ["a.js", "--c"],
+      values: { path: "/x", "allow-host": ["a", "b"], json: true },
+    });
+    expect(parsed("--path=--odd")).toMatchObject({ values: { path: "--odd" } });
+    expect(parsed()).toMatchObject({ positionals: [], values: {} });
+  });
+
+  it.each([
+    [["--pat", "/x"], "There is no option --pat; did you mean --path?"],
+    [["--allow-hosts", "a"], "There is no option --allow-hosts; did you mean --allow-host?"],
+    [["--allow"], "There is no option --allow; did you mean --allow-host?"],
+    [["--jsno"], "There is no option --jsno; did you mean --json?"],
+    [["--verbose"], "There is no option --verbose; catenary serve --help lists them"],
+    [["--constructor"], "There is no option --constructor; catenary serve --help lists them"],
+    [["-x"], "There is no option -x; catenary serve --help lists them"],
+    [["--path"], "--path needs a path"],
+    [["--path", "--json"], "--path needs a path"],
+    [["--path="], "--path needs a path"],
+    [["--allow-host"], "--allow-host needs a value"],
+    [["--json=yes"], "--json takes no value"],
+  ])("%j is refused in one sentence", (args, sentence) => {
+    expect(() => parsed(...args)).toThrow(new UsageError(sentence));
+  });
+});

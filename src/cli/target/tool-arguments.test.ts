@@ -1,0 +1,187 @@
+// What a text becomes by a tool's schema, and what is said before anything is sent.
+
+import { describe, expect, it } from "vitest";
+import type { Tool } from "../../protocol/model/index.ts";
+import type { Given } from "./arguments.ts";
+import { UsageError } from "../exit-codes.ts";
+import { propertiesOf } from "./schema-shape.ts";
+import { argumentTable, promptArguments, signature, toolArguments } from "./tool-arguments.ts";
+
+const tool = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): Tool => ({
+  name: "try",
+  inputSchema: { type: "object", properties, ...more },
+});
+
+const texts = (...pairs: readonly string[]): Given[] =>
+  pairs.map((pair) => {
+    const [key = "", ...rest] = pair.split("=");
+    return { key, value: { text: rest.join("=") } };
+  });
+
+const STRINGS = { type: "array", items: { type: "string" } };
+
+describe("a text", () => {
+  it.each([
+    [{ type: "string" }, ["12"], "12"],
+    [{}, ["12"], "12"],
+    [{ type: ["string", "number"] }, ["12"], "12"],
+    [{ type: "integer" }, ["-12"], -12],
+    [{ type: "integer" }, ["1e3"], 1000],
+    [{ type: "number" }, [" .5 "], 0.5],
+    [{ type: ["number", "null"] }, ["null"], null],
+    [{ anyOf: [{ type: "integer" }, { type: "null" }] }, ["3"], 3],
+    [{ anyOf: [{ type: "integer" }, {}] }, ["3"], "3"],
+    [{ oneOf: [{ const: "a" }, { const: 2 }] }, ["2"], 2],
+    [{ type: "boolean" }, ["true"], true],
+    [{ type: "boolean" }, ["false"], false],
+    [{ enum: ["1", 1] }, ["1"], "1"],
+    [{ enum: ["a", 1, null] }, ["1"], 1],
+    [{ type: "object" }, ['{"a":1}'], { a: 1 }],
+    [STRINGS, ["a"], ["a"]],
+    [STRINGS, ["a", "b"], ["a", "b"]],
+    [STRINGS, ['["a","b"]'], ["a", "b"]],
+    [{ type: "array", items: { type: "integer" } }, ["1", "2"], [1, 2]],
+    [{ type: "array" }, ["x"], ["x"]],
+    [{ $ref: "#/$defs/size" }, ["3"], 3],
+    [{ $ref: "#/$defs/loop" }, ["3"], "3"],
+    [{ $ref: "https://elsewhere.example/schema" }, ["3"], "3"],
+    [true, ["3"], "3"],
+    [{ allOf: [{ description: "x" }, { $ref: "#/$defs/size" }] }, ["3"], 3],
+  ])("for %j, given %j", (schema, given, value) => {
+    const $defs = { size: { type: "integer" }, loop: { $ref: "#/$defs/loop" } };
+    const { args } = toolArguments(tool({ it: schema }, { $defs }), texts(...given.map((text) => `it=${text}`)));
+    expect(args).toEqual({ it: value });
+  });
+
+  it.each([
+    [{ type: "integer" }, "abc", "count must be an integer: abc"],
+    [{ type: "integer" }, "1.5", "count must be an integer: 1.5"],
+    [{ type: "integer" }, "", "count must be an integer: "],
+    [{ type: "integer" }, "12345678901234567890", "count must lie between -(2^53 - 1) and 2^53 - 1"],
+    [{ type: "number" }, "0x10", "count must be a number: 0x10"],
+    [{ type: "number" }, "1e999", "count must be a number: 1e999"],
+    [{ type: ["number", "null"] }, "nul", "count must be a number or null: nul"],
+    [{ type: "boolean" }, "yes", "count must be true or false: yes"],
+    [{ type: "object" }, "abc", "count must be a JSON object: abc"],
+    [{ type: "object" }, "{abc", "count must be a JSON object: {abc"],
+    [{ type: "array" }, "[abc", "count must be a JSON array: [abc"],
+    [{ type: "array", items: { type: "integer" } }, "x", "count must be an integer: x"],
+    [{ enum: ["fast", "slow"] }, "quick", "count must be one of fast, slow: quick"],
+  ])("that does not fit %j: %j", (schema, text, sentence) => {
+    const convert = (): unknown => toolArguments(tool({ count: schema }), texts(`count=${text}`));
+    expect(convert).toThrow(UsageError);
+    expect(convert).toThrow(sentence);
+  });
+});
+
+describe("arguments of a tool", () => {
+  it("that are missing are listed with all others, before anything is sent", () => {
+    const properties = {
+      text: { type: "string", description: "What to\nsay" },
+      times: { type: "integer", default: 1 },
+    };
+    expect(() => toolArguments(tool(properties, { required: ["text", "other"] }), [])).toThrow(
+      new UsageError(
+        "try needs text, other\nArguments of try:\n  text   string   required; What to say\n  times  integer  default 1\n  other  any      required",
+      ),
+    );
+  });
+
+  it("may not be given twice, unless they are a list", () => {
+    expect(() => toolArguments(tool({ a: { type: "string" } }), texts("a=1", "a=2"))).toThrow("a is given twice");
+    expect(() => toolArguments(tool({ a: STRINGS }), texts("a=1", 'a=["2"]'))).toThrow("a is given twice");
+  });
+
+  it("that are JSON are taken as they are, and those nobody declared are named", () => {
+    const given: Given[] = [
+      { key: "a", value: { json: "not converted" } },
+      { key: "__proto__", value: { text: "x" } },
+    ];
+    const { args, unknown } = toolArguments(tool({ a: { type: "integer" } }), given);
+    expect(Object.entries(args)).toEqual([
+      ["a", "not converted"],
+      ["__proto__", "x"],
+    ]);
+    expect(unknown).toEqual(["__proto__"]);
+  });
+
+  it("are read from whatever an end calls a schema", () => {
+    for (const schema of [undefined, null, 3, [], { properties: 3, required: "x" }, { properties: { a: null } }]) {
+      expect(propertiesOf(schema).every(({ name }) => name === "a")).toBe(true);
+    }
+  });
+});
+
+describe("the schema of a whole tool", () => {
+  const size = { type: "integer" };
+  it.each([
+    [
+      "a reference",
+      { $ref: "#/$defs/all", $defs: { all: { properties: { size }, required: ["size"] } } },
+      "size=integer",
+    ],
+    ["parts", { properties: { a: {} }, allOf: [{ properties: { size }, required: ["size"] }] }, "[a=any] size=integer"],
+    [
+      "choices, of which each needs its own",
+      {
+        oneOf: [
+          { properties: { kind: { const: "round" }, size }, required: ["kind", "size"] },
+          { properties: { kind: { const: "flat" }, name: { type: "string" } }, required: ["kind"] },
+        ],
+      },
+      "kind=round|flat [size=integer] [name=string]",
+    ],
+  ])("may be made of %s", (_, schema, words) => {
+    expect(signature(propertiesOf(schema))).toBe(words);
+  });
+
+  it("that goes in many circles is left after a while", () => {
+    const again = Array.from({ length: 50 }, () => ({ $ref: "#/$defs/it" }));
+    const $defs = { it: { anyOf: again, allOf: again, properties: { a: { anyOf: again } } } };
+    expect(propertiesOf({ $ref: "#/$defs/it", $defs }).map(({ name }) => name)).toEqual(["a"]);
+  });
+});
+
+describe("a signature", () => {
+  it("is what one would write", () => {
+    const properties = propertiesOf({
+      properties: {
+        text: { type: "string" },
+        mode: { enum: ["fast", "slow"] },
+        tags: STRINGS,
+        filter: { type: "object" },
+        any: {},
+        maybe: { type: ["integer", "null"] },
+        "odd\u001bname": { type: "boolean" },
+      },
+      required: ["text"],
+    });
+    expect(signature(properties)).toBe(
+      "text=string [mode=fast|slow] [tags=string ...] [filter:=object] [any=any] [maybe=integer] [odd\\x1bname=boolean]",
+    );
+    expect(argumentTable(properties)).toContain("  odd\\x1bname  boolean\n");
+  });
+});
+
+describe("arguments of a prompt", () => {
+  const prompt = {
+    name: "greet",
+    arguments: [
+      { name: "name", required: true },
+      { name: "tone", description: "How" },
+    ],
+  };
+
+  it("are texts", () => {
+    expect(promptArguments(prompt, texts("name=12"))).toEqual({ name: "12" });
+    expect(promptArguments(prompt, [{ key: "name", value: { json: "x" } }])).toEqual({ name: "x" });
+    expect(() => promptArguments(prompt, [{ key: "name", value: { json: 1 } }])).toThrow("name must be a text");
+    expect(() => promptArguments(prompt, texts("name=a", "name=b"))).toThrow("name is given twice");
+  });
+
+  it("that are missing are listed", () => {
+    expect(() => promptArguments(prompt, texts("tone=kind"))).toThrow(
+      "greet needs name\nArguments of greet:\n  name  string  required\n  tone  string  How",
+    );
+  });
+});

@@ -1,0 +1,300 @@
+// One task, watched: how often it is asked for, by how many, what is borne on the way, and when it is given up. Time
+// is the test's own.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
+import type { Context } from "../../core/context.ts";
+import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
+import type { Handler } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { TASKS } from "../../protocol/tasks.ts";
+import { seedOf, TaskWatch } from "./task-watch.ts";
+
+const context: Context = {
+  revision: NEWEST.name,
+  caller: { capabilities: { extensions: { [TASKS]: {} } } },
+  signal: new AbortController().signal,
+  notify: () => undefined,
+  ask: () => Promise.reject(new Error("Nobody is asked")),
+};
+
+const never = new AbortController().signal;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  const left = vi.getTimerCount();
+  vi.useRealTimers();
+  expect(left).toBe(0);
+});
+
+/** A task of a hand-made end; `broken` decides what its next looks throw. */
+async function watching(options: TaskServerOptions = {}, more: Json = {}): Promise<Watched> {
+  const end = taskServer({ listens: false, pollIntervalMs: 1_000, ...options });
+  const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
+  const broken: Error[] = [];
+  const handler: Handler = async (request, given) => {
+    const answer = end.handler(request, given);
+    const error = request.method === "tasks/get" ? broken.shift() : undefined;
+    if (error === undefined) return answer;
+    await answer.catch(() => undefined);
+    throw error;
+  };
+  end.move("task-1", more);
+  return { end, broken, watch: new TaskWatch(handler, context, { ...seedOf(made), ...more }) };
+}
+
+interface Watched {
+  readonly end: TaskServer;
+  readonly broken: Error[];
+  readonly watch: TaskWatch;
+}
+
+/** Follows until the end, and says what it came to. */
+function following(watch: TaskWatch): { states: unknown[]; lost: unknown[]; stop: () => void } {
+  const states: unknown[] = [];
+  const lost: unknown[] = [];
+  const stop = watch.follow(
+    ({ status, statusMessage }) => states.push(statusMessage ?? status),
+    (error) => lost.push(error),
+  );
+  return { states, lost, stop };
+}
+
+describe("a task that is only asked for", () => {
+  it.each([
+    [undefined, 1_000],
+    [0, 1_000],
+    ["soon", 1_000],
+    [1, 100],
+    [250, 250],
+    [120_000, 120_000],
+    [1e12, 3_600_000],
+  ])("whose end wants %j ms between two looks gets %d", async (pollIntervalMs, ms) => {
+    const { end, watch } = await watching({}, { pollIntervalMs, ttlMs: null });
+    const { stop } = following(watch);
+    await vi.advanceTimersByTimeAsync(ms * 3 - 1);
+    expect(end.count("tasks/get")).toBe(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(end.count("tasks/get")).toBe(3);
+    stop();
+  });
+
+  it("is asked for as often whether one waits or ten", async () => {
+    const { end, watch } = await watching();
+    const all = Array.from({ length: 10 }, () => following(watch));
+    const waiting = watch.changed(never);
+    await vi.advanceTimersByTimeAsync(3_000);
+    await waiting;
+    expect(end.count("tasks/get")).toBe(3);
+    end.move("task-1", { statusMessage: "half" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    end.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    for (const { states } of all) expect(states).toEqual(["half", "done"]);
+  });
+
+  it("is left alone when nobody waits any more", async () => {
+    const { end, watch } = await watching();
+    const stop = new AbortController();
+    const waiting = watch.changed(stop.signal);
+    stop.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await expect(watch.changed(stop.signal)).rejects.toThrow("enough");
+    expect(vi.getTimerCount()).toBe(0);
+    expect(end.count("tasks/get")).toBe(0);
+  });
+
+  it("follows the wishes of the end as they change", async () => {
+    const { end, watch } = await watching();
+    const { stop } = following(watch);
+    end.move("task-1", { pollIntervalMs: 5_000 });
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(end.count("tasks/get")).toBe(2);
+    stop();
+  });
+});
+
+describe("a task that is listened to", () => {
+  it("is asked for once that is granted when it is time, where somebody waits, and then seldom", async () => {
+    const { end, watch } = await watching({ listens: true });
+    const { states, stop } = following(watch);
+    end.move("task-1", { statusMessage: "missed" });
+    watch.listen();
+    await vi.advanceTimersByTimeAsync(999);
+    expect(end.count("tasks/get")).toBe(0);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(states).toEqual(["missed"]);
+    expect(end.count("tasks/get")).toBe(1);
+    stop();
+  });
+
+  it("is asked for at once where nobody waits", async () => {
+    const { end, watch } = await watching({ listens: true });
+    watch.listen();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(end.count("tasks/get")).toBe(1);
+  });
+
+  it("is not asked for at all where the end says at once how it stands", async () => {
+    const { end, watch } = await watching({ listens: true });
+    const { stop } = following(watch);
+    watch.listen();
+    end.move("task-1", {});
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(end.count("tasks/get")).toBe(0);
+    stop();
+  });
+
+  it("is asked for once when that is granted, and then seldom", async () => {
+    const { end, watch } = await watching({ listens: true });
+    watch.listen();
+    watch.listen();
+    const { states } = following(watch);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(end.count("subscriptions/listen")).toBe(1);
+    expect(end.count("tasks/get")).toBe(1);
+    end.move("task-1", { statusMessage: "half" });
+    end.move("task-1", { statusMessage: "most" });
+    await vi.advanceTimersByTimeAsync(0);
+    end.move("task-1", { status: "cancelled", statusMessage: "over" });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(states).toEqual(["most", "over"]);
+    expect(end.count("tasks/get")).toBe(1);
+  });
+
+  it("is asked for as usual when that is over, and heard of no more", async () => {
+    const { end, watch } = await watching({ listens: true });
+    watch.listen();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(watch.isHeard).toBe(true);
+    const { states, stop } = following(watch);
+    watch.unlisten();
+    end.move("task-1", { statusMessage: "half" });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(states).toEqual([]);
+    watch.wake();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(states).toEqual(["half"]);
+    stop();
+  });
+});
+
+describe("a look that fails", () => {
+  const passing = (kind: ConnectionErrorKind): ConnectionError => new ConnectionError(kind, `It was ${kind}`);
+
+  it.each(["timeout", "http", "closed"] as const)("by %s is made again, ever later, and then no more", async (kind) => {
+    const { end, broken, watch } = await watching({}, { ttlMs: null });
+    broken.push(passing(kind), passing(kind), passing(kind));
+    const borne = following(watch);
+    await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000);
+    expect(end.count("tasks/get")).toBe(3);
+    // It went well: from now on as before.
+    await vi.advanceTimersByTimeAsync(8_000 + 1_000);
+    expect(end.count("tasks/get")).toBe(5);
+    expect(borne.lost).toEqual([]);
+    broken.push(passing(kind), passing(kind), passing(kind), passing(kind));
+    await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000);
+    expect(borne.lost).toMatchObject([{ kind }]);
+    // Who comes later begins anew.
+    broken.push(passing(kind));
+    const again = following(watch);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(again.lost).toEqual([]);
+    again.stop();
+  });
+
+  it.each([passing("unauthorized"), passing("protocol"), new McpError(-31_000, "No")])(
+    "by what will not pass is the last: %s",
+    async (error) => {
+      const { end, broken, watch } = await watching();
+      broken.push(error);
+      const { lost } = following(watch);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(lost).toEqual([error]);
+      expect(end.count("tasks/get")).toBe(1);
+    },
+  );
+
+  it("because the end has forgotten the task says so", async () => {
+    const { end, watch } = await watching();
+    end.forget("task-1");
+    const { lost } = following(watch);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(lost).toMatchObject([{ code: -32602, kind: "invalid_params", data: { taskId: "task-1" } }]);
+    expect(String(lost[0])).toContain("no longer knows the task task-1, last seen working");
+  });
+});
+
+describe("the time of a task", () => {
+  it("is up when the end has had it: it is looked at once more", async () => {
+    const { end, watch } = await watching({}, { ttlMs: 2_500 });
+    const { lost, states } = following(watch);
+    await vi.advanceTimersByTimeAsync(2_499);
+    expect(end.count("tasks/get")).toBe(2);
+    expect(lost).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(end.count("tasks/get")).toBe(3);
+    expect(lost).toMatchObject([{ name: "ConnectionError", kind: "timeout" }]);
+    expect(String(lost[0])).toContain("2500 ms");
+    expect(states).toEqual([]);
+  });
+
+  it.each([0, -1])("is not %i ms: that cannot be meant", async (ttlMs) => {
+    const { end, watch } = await watching({}, { ttlMs });
+    const { lost, states } = following(watch);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(lost).toEqual([]);
+    end.move("task-1", { status: "completed", result: {} });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(states).toEqual(["completed"]);
+  });
+
+  it("is no matter where it came to its end within it, or has more of it by now", async () => {
+    const { end, watch } = await watching({}, { ttlMs: 2_500 });
+    const { lost, states, stop } = following(watch);
+    await vi.advanceTimersByTimeAsync(2_000);
+    end.move("task-1", { ttlMs: 10_000, statusMessage: "longer" });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(lost).toEqual([]);
+    expect(states).toEqual(["longer"]);
+    end.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(states).toEqual(["longer", "done"]);
+    expect(lost).toEqual([]);
+    stop();
+  });
+});
+
+describe("what was heard of a task", () => {
+  it("is fresh for as long as its end does not want to be asked", async () => {
+    const { watch } = await watching();
+    expect(watch.isFresh).toBe(true);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(watch.isFresh).toBe(false);
+    await watch.refresh();
+    expect(watch.isFresh).toBe(true);
+  });
+
+  it.each([
+    ["the end names no interval", { pollIntervalMs: undefined }],
+    ["it does not say what is asked", { status: "input_required" }],
+    ["it was over when it was made", { status: "completed" }],
+  ])("is not where %s", (_, more) => {
+    const state = { taskId: "x", status: "working", ttlMs: null, pollIntervalMs: 1_000, ...more };
+    expect(new TaskWatch(async () => state, context, seedOf(state)).isFresh).toBe(false);
+  });
+});
+
+it("that is over is not asked for again", async () => {
+  const { end, watch } = await watching({}, { status: "completed", result: { content: [] } });
+  expect(await watch.refresh()).toMatchObject({ status: "completed" });
+  await watch.changed(never);
+  expect(end.count("tasks/get")).toBe(0);
+});
+
+it("that was over when it was made is asked for what came of it", () => {
+  const made = { resultType: "task", taskId: "x", status: "failed", ttlMs: 1, _meta: {} };
+  expect(seedOf(made)).toEqual({ taskId: "x", status: "working", ttlMs: 1 });
+});

@@ -1,0 +1,117 @@
+// Log messages of an end on a wire that does not say to which call they belong: when the end is told what is wanted,
+// and which of a caller's calls gets what comes.
+
+import { afterEach, expect, it, vi } from "vitest";
+import { RawPeer } from "../../../test/support/raw-peer.ts";
+import type { Context, LogLevel } from "../../core/context.ts";
+import type { Notification } from "../../core/handler.ts";
+import { META } from "../../protocol/model/index.ts";
+import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { memoryPair } from "../../transport/memory.ts";
+import { open, type Opened } from "../connect.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const heard: string[] = [];
+const contextOf = (name: string, logLevel?: LogLevel, origin?: object): Context => ({
+  revision: NEWEST.name,
+  caller: { capabilities: {}, ...(origin && { origin }) },
+  signal: new AbortController().signal,
+  ...(logLevel === undefined ? undefined : { logLevel }),
+  notify: ({ params }: Notification) => void heard.push(`${name}: ${String(params?.["data"])}`),
+  ask: () => Promise.reject(new Error("nobody is asked here")),
+});
+
+async function stage(revision: string): Promise<{ end: RawPeer; opened: Opened }> {
+  heard.length = 0;
+  const [back, side] = memoryPair();
+  const end = await new RawPeer(side).start();
+  const info = { name: "us", version: "1" };
+  const opening = open(() => back, { info, capabilities: {}, home: contextOf("home"), revision });
+  const { id, method } = await end.until((message) => message["method"] !== undefined);
+  const capabilities = { tools: {}, logging: {} };
+  const said =
+    method === "initialize"
+      ? { protocolVersion: revision, capabilities, serverInfo: { name: "e", version: "1" } }
+      : { supportedVersions: [revision], capabilities, resultType: "complete", ttlMs: 0, cacheScope: "private" };
+  end.send({ id, result: said });
+  return { end, opened: await opening };
+}
+
+const called = { method: "tools/call", params: { name: "any" } };
+const say = (level: string, data: string): { method: string; params: object } => ({
+  method: "notifications/message",
+  params: { level, data },
+});
+
+it("waits with a call until a session-style end knows the level, which requests over HTTP could overtake", async () => {
+  const { end, opened } = await stage(NEWEST_SESSION.name);
+  const calls = ["one", "two"].map((name) => opened.handler(called, contextOf(name, "debug")));
+  const { id } = await end.until(({ method }) => method === "logging/setLevel");
+  // Who wants no logs waits for nothing.
+  const list = opened.handler({ method: "tools/list", params: {} }, contextOf("list"));
+  end.send({ id: (await end.until(({ method }) => method === "tools/list"))["id"], result: { tools: [] } });
+  await list;
+  expect(end.received.filter(({ method }) => method === "tools/call")).toEqual([]);
+  end.send({ id, result: {} });
+  for (const at of [0, 1]) {
+    await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+    end.send({ id: end.received.filter(({ method }) => method === "tools/call")[at]?.["id"], result: { content: [] } });
+  }
+  await Promise.all(calls);
+  await opened.close();
+});
+
+it("does not wait for an end that never says that it knows", async () => {
+  const { end, opened } = await stage(NEWEST_SESSION.name);
+  vi.useFakeTimers();
+  const call = opened.handler(called, contextOf("one", "debug"));
+  await vi.advanceTimersByTimeAsync(1_000);
+  const { id } = await end.until(({ method }) => method === "tools/call");
+  end.send({ id, result: { content: [] } });
+  await call;
+  vi.useRealTimers();
+  await opened.close();
+});
+
+it("gives what a session-style end says to the call that runs something, not to a list beside it", async () => {
+  const { end, opened } = await stage(NEWEST_SESSION.name);
+  const call = opened.handler(called, contextOf("call", "info"));
+  end.send({ id: (await end.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
+  const { id } = await end.until(({ method }) => method === "tools/call");
+  const list = opened.handler({ method: "tools/list", params: {} }, contextOf("list", "info"));
+  const listed = await end.until(({ method }) => method === "tools/list");
+  end.send(say("info", "working"), { id: listed["id"], result: { tools: [] } }, { id, result: { content: [] } });
+  await Promise.all([call, list]);
+  expect(heard).toEqual(["call: working"]);
+  await opened.close();
+});
+
+it("gives it to no call beside one that wants none, where both may be of different people", async () => {
+  const { end, opened } = await stage(NEWEST_SESSION.name);
+  const anybody = {};
+  const wanting = opened.handler(called, contextOf("one", "info", anybody));
+  end.send({ id: (await end.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
+  const silent = opened.handler(called, contextOf("other", undefined, anybody));
+  await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+  end.send(say("info", "of one of them"));
+  for (const { id } of end.received.filter(({ method }) => method === "tools/call"))
+    end.send({ id, result: { content: [] } });
+  await Promise.all([wanting, silent]);
+  expect(heard).toEqual(["home: of one of them"]);
+  await opened.close();
+});
+
+it("gives what an exchange-style end says to a call of the same caller that wants as much", async () => {
+  const { end, opened } = await stage(NEWEST.name);
+  const calls = (["debug", "error"] as const).map((level) => opened.handler(called, contextOf(level, level)));
+  await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+  end.send(say("debug", "small"), say("error", "big"));
+  for (const { id } of end.received.filter(({ method }) => method === "tools/call"))
+    end.send({ id, result: { content: [], resultType: "complete", _meta: { [META.serverInfo]: {} } } });
+  await Promise.all(calls);
+  expect(heard).toEqual(["debug: small", "error: big"]);
+  await opened.close();
+});

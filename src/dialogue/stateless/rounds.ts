@@ -1,0 +1,246 @@
+// Mid-call questions as `input_required` rounds, for exchange-style callers. A handler that asks is left
+// waiting in memory; the caller gets the questions and a sealed `requestState`, and its retry finds the
+// waiting run again. The state expires and is bound to the principal, the method and a digest of the
+// arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
+// A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
+
+import { onAbort } from "../../core/abort.ts";
+import type { Context } from "../../core/context.ts";
+import type { Handler, Notification, Request, Result } from "../../core/handler.ts";
+import { attempt, forgettable } from "../../core/promises.ts";
+import { createSeal, digest, type Seal } from "../../core/seal.ts";
+import { STOP } from "../../core/stop.ts";
+import { unref } from "../../core/unref.ts";
+import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
+import { isObject } from "../../protocol/check.ts";
+import { invalidParams, McpError } from "../../protocol/errors.ts";
+import type { Flight } from "../calls/in-flight.ts";
+import { checkSayable } from "../session/questions.ts";
+import { Run } from "./run.ts";
+
+export interface RoundsOptions {
+  /** Seals states; random for each process unless it is given. */
+  readonly sealKey?: string | Uint8Array;
+  /** How long a call waits for its caller to come back. */
+  readonly ttlMs?: number;
+  /** Calls that may wait at once, in all and for each principal. */
+  readonly maxParked?: number;
+  readonly maxParkedPerCaller?: number;
+}
+
+/** A request of an exchange-style caller, ready to be run. */
+export interface Call {
+  readonly revision: string;
+  readonly caller: Context["caller"];
+  readonly logLevel: Context["logLevel"];
+  readonly flight: Flight;
+  notify(notification: Notification): void;
+}
+
+/** A caller that answers nothing is asked again, but not for ever. */
+const MOST_ROUNDS = 100;
+
+interface Parked {
+  readonly run: Run;
+  readonly principal: string;
+  /** What its caller was allowed to do when it began. */
+  readonly scopes: readonly string[];
+  round: number;
+  deadline: number;
+  readonly answered: Map<number, Answered>;
+}
+
+/** What an answered round leads to, for all retries that bring its state. */
+interface Answered {
+  readonly next: Promise<Result>;
+  /** Retries that wait for it: the run goes on as long as there is one. */
+  readonly waiting: Set<Call>;
+  isOver: boolean;
+}
+
+interface Sealed {
+  readonly run: string;
+  readonly round: number;
+  readonly principal: string;
+  readonly digest: string;
+}
+
+export class Rounds {
+  readonly #seal: Seal;
+  readonly #ttlMs: number;
+  readonly #max: number;
+  readonly #maxPerCaller: number;
+  readonly #parked = new Map<string, Parked>();
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: RoundsOptions = {}) {
+    this.#seal = createSeal(options.sealKey);
+    this.#ttlMs = options.ttlMs ?? 600_000;
+    this.#max = options.maxParked ?? 1_000;
+    this.#maxPerCaller = options.maxParkedPerCaller ?? 100;
+  }
+
+  /** Runs a request, or lets a retry go on with the run that waits for it. */
+  handle(request: Request, call: Call, handler: Handler): Promise<Result> {
+    const state = request.params["requestState"];
+    if (typeof state === "string" && state.startsWith(this.#prefix)) return this.#resume(request, call, state);
+    return this.#begin(request, call, handler);
+  }
+
+  /** Names the key, so that fronts behind each other know their own states; a key costs nothing until it is used. */
+  get #prefix(): string {
+    return `round.${this.#seal.id}.`;
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper);
+    for (const { run } of this.#parked.values()) run.stop.abort(new Error("The connection is closed"));
+    this.#parked.clear();
+  }
+
+  #begin(request: Request, call: Call, handler: Handler): Promise<Result> {
+    let id: string | undefined;
+    const given = request.params["requestState"] === undefined ? request.params["inputResponses"] : undefined;
+    const { stop } = call.flight;
+    const run = new Run(
+      stop,
+      isObject(given) ? given : undefined,
+      (event) => call.notify(event),
+      (inputRequests) => {
+        id ??= crypto.randomUUID();
+        return this.#park(id, run, request, call, inputRequests);
+      },
+    );
+    const context: Context = stop.lend({
+      [STOP]: stop,
+      revision: call.revision,
+      caller: call.caller,
+      ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
+      notify: (notification) => run.notify(notification),
+      ask: (question, options) => forgettable(ask(question, options)),
+    });
+    const ask: Context["ask"] = async ({ method, params: given }, options) => {
+      if (!ASKABLE.has(request.method)) {
+        throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {
+          method,
+        });
+      }
+      // Whoever writes JavaScript may leave the params out.
+      const question = { method, params: given ?? {} };
+      checkAsk(question, call.caller.capabilities);
+      checkSayable(method, question.params);
+      return run.ask(question, options);
+    };
+    const next = run.next();
+    run.follow(attempt(() => handler(request, context)));
+    return next;
+  }
+
+  #park(id: string, run: Run, request: Request, call: Call, inputRequests: Record<string, Request>): Result {
+    const principal = call.caller.principal ?? "";
+    let parked = this.#parked.get(id);
+    if (parked === undefined) {
+      this.#checkRoom(principal);
+      parked = { run, principal, scopes: call.caller.scopes ?? [], round: 0, deadline: 0, answered: new Map() };
+      this.#parked.set(id, parked);
+      this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
+    }
+    parked.round += 1;
+    if (parked.round > MOST_ROUNDS)
+      throw McpError.of("rate_limited", `${request.method} has asked for ${MOST_ROUNDS} rounds`);
+    parked.deadline = performance.now() + this.#ttlMs;
+    const sealed: Sealed = { run: id, round: parked.round, principal, digest: digestOf(request) };
+    const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);
+    return { resultType: "input_required", inputRequests, requestState };
+  }
+
+  #resume(request: Request, call: Call, state: string): Promise<Result> {
+    const sealed = this.#seal.open(state.slice(this.#prefix.length)) as Sealed | undefined;
+    if (sealed === undefined) throw invalidParams("requestState was altered or has expired; call again without it");
+    if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== digestOf(request)) {
+      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
+    }
+    const parked = this.#parked.get(sealed.run);
+    if (parked === undefined)
+      throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
+    const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
+    if (requiredScopes.length > 0) {
+      // Nobody here knows which of them the call needs; a token that has lost some of them may not go on with it.
+      throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
+    }
+    const known = parked.answered.get(sealed.round);
+    if (known !== undefined) return this.#wait(known, parked.run, call);
+    const responses = request.params["inputResponses"] ?? {};
+    if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
+    call.flight.stop.signal.throwIfAborted();
+    // Its caller is back: it is no longer waited for, however long it works.
+    parked.deadline = Infinity;
+    const waiting = new Set([call]);
+    const next = parked.run.resume(responses, (event) => {
+      const [first] = waiting;
+      first?.notify(event);
+    });
+    const answered: Answered = { next, waiting, isOver: false };
+    parked.answered.set(sealed.round, answered);
+    // Kept for repetitions, for as long as a state lives; an error that nobody repeats must not look unhandled.
+    const keep = (): void => {
+      answered.isOver = true;
+      waiting.clear();
+      parked.deadline = performance.now() + this.#ttlMs;
+    };
+    next.then(keep, keep);
+    return this.#wait(answered, parked.run, call);
+  }
+
+  /** One that is cancelled leaves the others alone; the last takes the run with it. */
+  #wait(answered: Answered, run: Run, call: Call): Promise<Result> {
+    const { next, waiting } = answered;
+    if (answered.isOver) return next;
+    const { signal } = call.flight.stop;
+    waiting.add(call);
+    return new Promise<Result>((resolve, reject) => {
+      const forget = onAbort(signal, () => {
+        if (!waiting.delete(call)) return;
+        if (waiting.size === 0) run.stop.abort(signal.reason);
+        else reject(signal.reason as Error);
+      });
+      next.then(resolve, reject).finally(forget);
+    });
+  }
+
+  #checkRoom(principal: string): void {
+    let waiting = 0;
+    let mine = 0;
+    let finished: string | undefined;
+    for (const [id, parked] of this.#parked) {
+      if (parked.run.finished) finished ??= id;
+      else {
+        waiting += 1;
+        if (parked.principal === principal) mine += 1;
+      }
+    }
+    // A finished run is kept only for callers who repeat themselves: the oldest makes room.
+    if (finished !== undefined && this.#parked.size >= 2 * this.#max) this.#parked.delete(finished);
+    if (waiting >= this.#max || mine >= this.#maxPerCaller) {
+      throw McpError.of("rate_limited", "Too many calls wait for their callers' answers; finish some of them first");
+    }
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const [id, { run, deadline }] of this.#parked) {
+      if (deadline > now) continue;
+      this.#parked.delete(id);
+      run.stop.abort(new Error("The caller did not come back in time"));
+    }
+    if (this.#parked.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** Blind to what a retry adds. */
+function digestOf({ method, params }: Request): string {
+  const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
+  return digest([method, rest]);
+}

@@ -1,0 +1,149 @@
+// An end of the last session-style revision wants a person to visit an address first, by a question or by an error: what
+// callers of each revision get of it, and who hears that the visit is over.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { rawBridge, type BridgeOptions, type RawBridge } from "../../../test/support/raw-bridge.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
+
+const R4 = NEWEST_SESSION.name;
+const R5 = NEWEST.name;
+const OLDER = REVISIONS.map(({ name }) => name).filter((name) => name < R4);
+const URL = { elicitation: { url: {} } };
+
+const open: RawBridge[] = [];
+afterEach(async () => {
+  for (const bridge of open.splice(0)) await bridge.close();
+});
+
+async function stage(callers: BridgeOptions["callers"]): Promise<RawBridge> {
+  const bridge = await rawBridge({ end: R4, callers });
+  open.push(bridge);
+  return bridge;
+}
+
+const CALL = { id: 1, method: "tools/call", params: { name: "sign" } };
+const READ = { id: 1, method: "resources/read", params: { uri: "note://1" } };
+const ELICITATION = { mode: "url", message: "Sign here", url: "https://a.example/sign", elicitationId: "e-1" };
+const ERROR = { code: -32042, message: "Sign first", data: { elicitations: [ELICITATION] } };
+const VISIT = { method: "elicitation/create", params: { mode: "url", message: "Sign here", url: ELICITATION.url } };
+const complete = (elicitationId: string) => ({
+  method: "notifications/elicitation/complete",
+  params: { elicitationId },
+});
+
+/** The caller's request, answered by the end with the error. */
+async function refused(bridge: RawBridge, request: { readonly [key: string]: unknown }, nth = 1) {
+  const answer = bridge.ask(0, request);
+  bridge.end.send({ id: (await bridge.heard(String(request["method"]), nth))["id"], error: ERROR });
+  return answer;
+}
+
+describe("the error that asks for a visit", () => {
+  it("is an error as it was for a caller of the same revision", async () => {
+    const bridge = await stage([{ revision: R4, capabilities: URL }]);
+    const { error } = (await refused(bridge, CALL)) as { error: { data: object } };
+    expect(error).toMatchObject(ERROR);
+  });
+
+  it("is a question to an exchange, and its retry goes to the end again", async () => {
+    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+    expect((await refused(bridge, CALL))["result"]).toEqual({
+      resultType: "input_required",
+      inputRequests: { "visit-1": VISIT },
+    });
+    const inputResponses = { "visit-1": { action: "accept" } };
+    const retry = bridge.ask(0, { ...CALL, id: 2, params: { ...CALL.params, inputResponses } });
+    const again = await bridge.heard("tools/call", 2);
+    expect(again["params"]).toEqual(CALL.params);
+    bridge.end.send({ id: again["id"], result: { content: [] } });
+    expect((await retry)["result"]).toMatchObject({ resultType: "complete", content: [] });
+  });
+
+  it("is asked again where the visit has not been enough, but not of a person who said no", async () => {
+    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+    for (const [nth, action] of ["accept", "decline", "cancel"].entries()) {
+      const params = { ...CALL.params, inputResponses: { "visit-1": { action } } };
+      const answer = await refused(bridge, { ...CALL, id: nth + 1, params }, nth + 1);
+      if (action === "accept") expect(answer["result"]).toMatchObject({ resultType: "input_required" });
+      else expect(answer["error"]).toMatchObject({ code: -32603, data: { kind: "url_elicitation_required" } });
+    }
+  });
+
+  it("is refused by name to an exchange that cannot be asked, with the address", async () => {
+    const bridge = await stage([{ revision: R5, capabilities: { elicitation: {} } }]);
+    expect((await refused(bridge, CALL))["error"]).toMatchObject({
+      code: -32021,
+      message: expect.stringContaining(ELICITATION.url) as string,
+      data: { requiredCapabilities: { elicitation: { url: {} } }, elicitations: [VISIT.params] },
+    });
+  });
+
+  it.each(OLDER)("is the result of a tool to a caller of %s, and an error elsewhere", async (revision) => {
+    const bridge = await stage([{ revision }]);
+    const text = expect.stringContaining(ELICITATION.url) as string;
+    expect((await refused(bridge, CALL))["result"]).toEqual({ isError: true, content: [{ type: "text", text }] });
+    expect((await refused(bridge, { ...READ, id: 2 }))["error"]).toMatchObject({ code: -32603, message: text });
+  });
+
+  it("is left alone where it names no address", async () => {
+    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+    const answer = bridge.ask(0, CALL);
+    const data = { elicitations: [{ mode: "url" }, 7] };
+    bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], error: { ...ERROR, data } });
+    expect((await answer)["error"]).toMatchObject({ code: -32603, message: "Sign first" });
+  });
+});
+
+describe("the end of a visit", () => {
+  it("is told to a caller of the same revision, after the call too, under the end's name for it", async () => {
+    const bridge = await stage([{ revision: R4, capabilities: URL }]);
+    const { end } = bridge;
+    const [caller] = bridge.callers;
+    const answer = bridge.ask(0, CALL);
+    const { id } = await bridge.heard("tools/call");
+    end.send({ id: "q", method: "elicitation/create", params: ELICITATION });
+    const question = await caller!.until(({ method }) => method === "elicitation/create");
+    expect(question["params"]).toEqual(ELICITATION);
+    caller!.send({ id: question["id"], result: { action: "accept" } });
+    await end.answerTo("q");
+    end.send({ id, result: { content: [] } });
+    await answer;
+    end.send(complete("e-2"), complete("e-1"));
+    const told = await caller!.until(({ method }) => method === complete("").method);
+    expect(told).toMatchObject(complete("e-1"));
+  });
+
+  it("is told after the error too, and to nobody but its caller", async () => {
+    const bridge = await stage([
+      { revision: R4, capabilities: URL },
+      { revision: R4, capabilities: URL },
+    ]);
+    await refused(bridge, CALL);
+    bridge.end.send(complete("e-1"), { method: "notifications/tools/list_changed" });
+    const [ada, bea] = bridge.callers;
+    for (const caller of [ada!, bea!])
+      await caller.until(({ method }) => method === "notifications/tools/list_changed");
+    const told = [ada!, bea!].map(({ received }) => received.some(({ method }) => method === complete("").method));
+    expect(told).toEqual([true, false]);
+    expect(bridge.home).toEqual([]);
+  });
+
+  it.each([R5, ...OLDER])("is not told to a caller of %s", async (revision) => {
+    const bridge = await stage([{ revision, capabilities: revision === R5 ? URL : {} }]);
+    await refused(bridge, CALL);
+    bridge.end.send(complete("e-1"));
+    const listed = bridge.ask(0, { id: 9, method: "tools/list", params: {} });
+    bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools: [] } });
+    await listed;
+    expect(bridge.callers[0]!.received.some(({ method }) => method === complete("").method)).toBe(false);
+  });
+
+  it("has no name in a question to an exchange", async () => {
+    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+    const answer = bridge.ask(0, CALL);
+    await bridge.heard("tools/call");
+    bridge.end.send({ id: "q", method: "elicitation/create", params: ELICITATION });
+    const { result } = (await answer) as { result: { inputRequests: Record<string, unknown> } };
+    expect(JSON.parse(JSON.stringify(Object.values(result.inputRequests)))).toEqual([VISIT]);
+  });
+});

@@ -1,0 +1,199 @@
+// Requests of ours by node:http and node:https. Not by the global fetch: that ends a body which keeps silent for five
+// minutes, and does not tell whether a request that failed can have reached the end, which is what decides whether it
+// may be sent again. It follows no redirect (redirects.ts does) and knows no time limit but that of connecting: how
+// long an answer may take is known to whoever asked.
+
+import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { onAbort } from "../../core/abort.ts";
+import type { ConnectionError } from "../../core/errors.ts";
+import { ConnectionPool } from "./connection-pool.ts";
+import type { PoolOptions } from "./connection-pool.ts";
+import { nodeAnswer } from "./node-answer.ts";
+import {
+  cancelled,
+  connectTimeout,
+  encodedBody,
+  otherProtocol,
+  unanswered,
+  unconnected,
+  unsendable,
+} from "../server/request-faults.ts";
+import type { HttpAnswer, HttpRequest, Requester } from "./requester.ts";
+
+export interface NodeRequesterOptions extends PoolOptions {
+  /** For a connection, with its handshake where it has one. */
+  readonly connectMs?: number;
+}
+
+const CONNECT_MS = 10_000;
+/** Silence after which the system asks whether the other side is still there. */
+const PROBE_MS = 30_000;
+/** Of the head of an answer. */
+const HEAD_BYTES = 32 * 1024;
+
+export function nodeRequester(options: NodeRequesterOptions = {}): Requester {
+  const { connectMs = CONNECT_MS } = options;
+  const pool = new ConnectionPool(options);
+  const requester = async (request: HttpRequest): Promise<HttpAnswer> => {
+    const { protocol } = request.url;
+    if (protocol !== "http:" && protocol !== "https:")
+      throw unsendable(request.url, `${protocol} is not http or https`);
+    if (pool.doorFor(protocol) === undefined) await pool.openDoor(protocol);
+    // Nothing happens twice by a GET.
+    return send(request, { pool, connectMs, mayRepeat: request.method === "GET" });
+  };
+  requester.close = (): void => pool.close();
+  return requester;
+}
+
+interface Means {
+  readonly pool: ConnectionPool;
+  readonly connectMs: number;
+  readonly mayRepeat: boolean;
+}
+
+function send(request: HttpRequest, means: Means): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    new Exchange(request, means, resolve, reject).begin();
+  });
+}
+
+/** A request until the head of its answer. */
+class Exchange {
+  readonly #asked: HttpRequest;
+  readonly #means: Means;
+  readonly #resolve: (answer: HttpAnswer | Promise<HttpAnswer>) => void;
+  readonly #reject: (error: ConnectionError) => void;
+  #request: ClientRequest | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #free: () => void = () => undefined;
+  /** There is a connection, so the request may have gone out. */
+  #isReady = false;
+  #isSettled = false;
+
+  constructor(
+    asked: HttpRequest,
+    means: Means,
+    resolve: (answer: HttpAnswer | Promise<HttpAnswer>) => void,
+    reject: (error: ConnectionError) => void,
+  ) {
+    this.#asked = asked;
+    this.#means = means;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  begin(): void {
+    const { url, signal, body } = this.#asked;
+    if (signal?.aborted === true) {
+      this.#reject(cancelled(url, signal, false));
+      return;
+    }
+    this.#free = onAbort(signal, () => this.#end(cancelled(url, signal, this.#isReady)));
+    try {
+      this.#request = this.#open();
+    } catch (error) {
+      this.#end(unsendable(url, error));
+      return;
+    }
+    this.#request
+      .once("socket", (socket) => this.#connect(socket))
+      .once("response", (response) => this.#answer(response))
+      // Where nobody hears it, Node ends the connection without a word.
+      .once("upgrade", () => this.#end(otherProtocol(url)))
+      .on("error", (error) => this.#break(error))
+      .end(body);
+    // The signal may have been aborted by what was called to open it.
+    if (this.#isSettled) this.#request.destroy();
+  }
+
+  #open(): ClientRequest {
+    const { method, url, headers, body } = this.#asked;
+    const door = this.#means.pool.doorFor(url.protocol);
+    if (door === undefined) throw new TypeError("no such door");
+    this.#means.pool.dropStale(door.agent);
+    return door.request({
+      agent: door.agent,
+      method,
+      hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: url.port === "" ? undefined : Number(url.port),
+      path: `${url.pathname}${url.search}`,
+      headers: {
+        ...headers,
+        // What is not compressed needs no limit on what it would unfold to.
+        "accept-encoding": "identity",
+        ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
+      },
+      maxHeaderSize: HEAD_BYTES,
+      joinDuplicateHeaders: true,
+    });
+  }
+
+  #connect(socket: Socket): void {
+    const { url } = this.#asked;
+    if (this.#isSettled) return;
+    if (this.#request?.reusedSocket === true) {
+      this.#isReady = true;
+      return;
+    }
+    // A stream may be silent for hours: an end that has gone without a word is found out by the system.
+    socket.setKeepAlive(true, PROBE_MS);
+    const { connectMs } = this.#means;
+    this.#timer = setTimeout(() => this.#end(connectTimeout(url, connectMs)), connectMs);
+    socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
+      this.#isReady = true;
+      clearTimeout(this.#timer);
+    });
+  }
+
+  #answer(response: IncomingMessage): void {
+    const { url, signal } = this.#asked;
+    // Whoever reads hears of it; where nobody reads, it must not end the process.
+    response.on("error", () => undefined);
+    if (this.#isSettled) return;
+    const encoding = response.headers["content-encoding"];
+    if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
+      this.#end(encodedBody(url, encoding));
+      return;
+    }
+    this.#settle();
+    this.#means.pool.hear(response);
+    response.once(
+      "close",
+      onAbort(signal, () => response.destroy(cancelled(url, signal, true))),
+    );
+    this.#resolve(nodeAnswer(url, response));
+  }
+
+  #break(error: Error): void {
+    const { url } = this.#asked;
+    if (this.#isSettled) return;
+    if (!this.#means.mayRepeat || this.#request?.reusedSocket !== true || isUnreadable(error)) {
+      this.#end(this.#isReady ? unanswered(url, error) : unconnected(url, error));
+      return;
+    }
+    // The end let go of an idle connection just when it was taken: of the other idle ones it may have let go too.
+    this.#settle();
+    const door = this.#means.pool.doorFor(url.protocol);
+    if (door !== undefined) this.#means.pool.dropIdle(door.agent);
+    this.#resolve(send(this.#asked, { ...this.#means, mayRepeat: false }));
+  }
+
+  #end(error: ConnectionError): void {
+    this.#settle();
+    this.#reject(error);
+    this.#request?.destroy();
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    clearTimeout(this.#timer);
+    this.#free();
+  }
+}
+
+/** The end has said something, and it was no HTTP. */
+function isUnreadable(error: Error): boolean {
+  return String((error as { code?: unknown }).code).startsWith("HPE_");
+}
