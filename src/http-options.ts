@@ -3,6 +3,7 @@
 // authenticators are looked at where they are used.
 
 import type { Authenticator } from "./core/authenticator.ts";
+import { checkOptions } from "./core/options.ts";
 import { textOf } from "./core/text.ts";
 import type { HttpFrontOptions } from "./http/server/options.ts";
 import type { ConnectionOptions } from "./dialogue/connection.ts";
@@ -56,7 +57,7 @@ const HTTP = { host: true, port: true, ...MOUNT } as const satisfies Record<keyo
 
 /** Throws a TypeError where an option of `nodeHandler` or `fetchHandler` (`owner`) is none. */
 export function checkMountOptions(owner: string, options: unknown): void {
-  checkNames(owner, options, MOUNT);
+  checkOptions(owner, options, MOUNT);
 }
 
 /** Throws a TypeError that says what is wrong with `serve`'s option `http`. */
@@ -64,20 +65,10 @@ export function checkHttpOptions(http: unknown): asserts http is HttpOptions {
   if (typeof http !== "object" || http === null || Array.isArray(http)) {
     throw new TypeError(`serve(): \`http\` must be an object, such as { port: 3000 }; got ${shown(http)}`);
   }
-  checkNames("serve()", http, HTTP, "http.");
+  checkOptions("serve()", http, HTTP, "http.");
   const { host, port } = http as { host?: unknown; port?: unknown };
   if (host !== undefined) checkHost(host);
   if (port !== undefined) checkPort(port);
-}
-
-/** Throws a TypeError that lists what there is, where something is said that there is not. */
-export function checkNames(owner: string, given: unknown, known: object, prefix = ""): void {
-  if (typeof given !== "object" || given === null) {
-    throw new TypeError(`${owner}: the options must be an object; got ${shown(given)}`);
-  }
-  const stray = Object.entries(given).find(([name, value]) => value !== undefined && !Object.hasOwn(known, name));
-  if (stray === undefined) return;
-  throw new TypeError(`${owner} has no option \`${prefix}${stray[0]}\`; there are ${Object.keys(known).join(", ")}`);
 }
 
 function checkHost(host: unknown): void {

@@ -5,9 +5,10 @@
 
 import type { Readable, Writable } from "node:stream";
 import type { Handler } from "./core/handler.ts";
-import { within } from "./core/promises.ts";
+import { within } from "./core/async.ts";
 import { serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
-import { checkHttpOptions, checkNames, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
+import { checkOptions } from "./core/options.ts";
+import { checkHttpOptions, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
@@ -76,7 +77,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   if (typeof handler !== "function") {
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
-  checkNames("serve()", options, OPTIONS);
+  checkOptions("serve()", options, OPTIONS);
   const { stdio, limits, http, ...connection } = options;
   if (http !== undefined) {
     checkHttpOptions(http);

@@ -4,7 +4,7 @@
 
 import type { Handler, Link, Middleware } from "../core/handler.ts";
 import type { Implementation } from "../protocol/model/index.ts";
-import { checkNames } from "../core/nearest.ts";
+import { checkOptions } from "../core/options.ts";
 import { META } from "../protocol/model/meta.ts";
 import { upstream, type UpstreamTarget } from "./upstream/upstream.ts";
 import { gatewayOf, type Gateway, type Held } from "./gateway.ts";
@@ -37,7 +37,7 @@ export function chain(...links: readonly (Link | Middleware)[]): Chain {
   return {
     use: (...more) => chain(...links, ...more),
     to: (ends, options = {}) => {
-      checkOptions(options);
+      checkGatewayOptions(options);
       const isMany = isRecord(ends);
       const held = isMany ? heldBy(ends) : new Map([[ONLY, heldOf(ends, "to()")]]);
       if (!isMany && options.names === "always") {
@@ -105,7 +105,9 @@ function heldOf(target: unknown, where: string): Held {
   return upstream(target);
 }
 
-function isRecord(ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>): ends is Readonly<Record<string, UpstreamTarget>> {
+function isRecord(
+  ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
+): ends is Readonly<Record<string, UpstreamTarget>> {
   if (typeof ends !== "object" || ends === null || Array.isArray(ends) || isTarget(ends)) return false;
   // A command that is no text is a mistake, unless it is an end that is called so.
   return !("command" in ends) || typeof ends.command === "function" || isTarget(ends.command);
@@ -126,8 +128,8 @@ const TARGETS = "a URL, a command ({ command, args }), a handler or a transport"
 // By the types, so that an option which is added there must be added here.
 const OPTIONS = { names: true, info: true, instructions: true } as const satisfies Record<keyof GatewayOptions, true>;
 
-function checkOptions(options: GatewayOptions): void {
-  checkNames("to()", options, OPTIONS);
+function checkGatewayOptions(options: GatewayOptions): void {
+  checkOptions("to()", options, OPTIONS);
   const { names, info, instructions } = options;
   if (names !== undefined && names !== "when-needed" && names !== "always") {
     throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${kind(names)}`);

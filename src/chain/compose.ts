@@ -6,9 +6,9 @@
 import type { Context } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
-import { attempt } from "../core/promises.ts";
+import { attempt } from "../core/async.ts";
 import { textOf } from "../core/text.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { following } from "./upstream/following.ts";
 

@@ -6,7 +6,7 @@ import type { Context } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
 import { isLive, LIVE } from "../core/live.ts";
-import { within } from "../core/promises.ts";
+import { within } from "../core/async.ts";
 import type { UpstreamStatus } from "./upstream/status.ts";
 import { checkMiddleware, hold, letGo, missing, place, type Place } from "./link-places.ts";
 import type { Replaceable } from "./replaceable.ts";

@@ -6,8 +6,8 @@
 
 import type { Context } from "../core/context.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
-import { unlessAborted } from "../core/unless-aborted.ts";
-import { isObject } from "../protocol/check.ts";
+import { unlessAborted } from "../core/async.ts";
+import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, setHeld, wereHeld } from "../protocol/header-match.ts";
 import { headerParams, type HeaderParam } from "../protocol/header-params.ts";

@@ -2,10 +2,9 @@
 // to its end with the links with which it began. A line that was replaced is told so, and says when nothing runs
 // through it any more. Which line is the present one is the gateway's affair.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort, unref } from "../core/async.ts";
 import type { Context } from "../core/context.ts";
 import type { Handler, Link, Request, Result } from "../core/handler.ts";
-import { unref } from "../core/unref.ts";
 import { SETTLE_MS } from "../dialogue/calls/outcome.ts";
 import { compose } from "./compose.ts";
 

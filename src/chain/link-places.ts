@@ -3,7 +3,7 @@
 // may stand in many gateways, and is closed when the last has let go of it.
 
 import type { Link, Middleware } from "../core/handler.ts";
-import { attempt } from "../core/promises.ts";
+import { attempt } from "../core/async.ts";
 
 /** A link in its place in a chain. */
 export interface Place extends Link {

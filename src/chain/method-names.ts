@@ -2,7 +2,7 @@
 // slip of the pen is told when it is made and not silently never met. By the types of protocol/methods, so that a
 // method which is added there must be added here.
 
-import { nearest } from "../core/nearest.ts";
+import { nearest, type OptionReader } from "../core/options.ts";
 import type { Asks, MethodName, Notifications } from "../protocol/methods.ts";
 
 export type AskName = keyof Asks;
@@ -51,4 +51,12 @@ export function noSuchMethod(method: unknown, names: Iterable<string>): string {
   if (typeof method !== "string") return "must be the name of a method";
   const [near] = nearest(method, names);
   return `${JSON.stringify(method)} is no method${near === undefined ? "" : `; did you mean ${JSON.stringify(near)}?`}`;
+}
+
+/** Reads an option that lists request methods; each must exist. */
+export function methodsOption(read: OptionReader, name: string = "methods"): ReadonlySet<string> | undefined {
+  const methods = read.strings(name);
+  const wrong = methods?.find((method) => !REQUEST_NAMES.has(method));
+  if (wrong !== undefined) throw read.error(name, `has a wrong name: ${noSuchMethod(wrong, REQUEST_NAMES)}`);
+  return methods && new Set(methods);
 }

@@ -5,7 +5,7 @@
 
 import type { Context } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { following, type Following } from "./upstream/following.ts";
 import type { Line } from "./line.ts";
 import { changeOf, FAMILIES, flagOf } from "./router/kinds.ts";

@@ -8,7 +8,7 @@ import type { AskOptions, Context } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { goOn } from "../dialogue/calls/drive.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 import type { CreateTaskResult, InputRequiredResult } from "../protocol/model/index.ts";

@@ -5,7 +5,7 @@
 import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../core/options.ts";
 import { fail, leave } from "./terminal/output.ts";
 
 export interface Command {

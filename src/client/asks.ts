@@ -6,7 +6,8 @@
 import type { Request, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
 import { checkAsk } from "../protocol/asks.ts";
-import { checkParams, isObject } from "../protocol/check.ts";
+import { checkParams } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type {
   ClientCapabilities,

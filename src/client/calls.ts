@@ -4,7 +4,7 @@
 // its rounds; the limit on silence belongs to whoever carries the request.
 
 import type { Context, LogLevel } from "../core/context.ts";
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";

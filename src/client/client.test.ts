@@ -166,7 +166,10 @@ describe("the connected end as a handler", () => {
     expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });
     expect(requests.at(-1)).toMatchObject({ method: "tools/call", params: { name: "echo" } });
     await client.close();
-    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({ name: "ConnectionError", kind: "closed" });
+    await expect(other.callTool("echo", { text: "late" })).rejects.toMatchObject({
+      name: "ConnectionError",
+      kind: "closed",
+    });
     await other.close();
   });
 });

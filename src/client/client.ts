@@ -6,7 +6,7 @@ import { LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Params, Result } from "../core/handler.ts";
 import type { Opened } from "../dialogue/connect.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,

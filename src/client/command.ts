@@ -78,7 +78,8 @@ export async function openCommand(
 
 function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
   // One that has ended says all this itself.
-  if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) return error;
+  if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError)))
+    return error;
   const { message } = error;
   // A program that stands before another has perhaps quoted it already.
   const said = lastLines(started?.stderrTail() ?? "", EVIDENCE_LENGTH)

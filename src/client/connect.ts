@@ -3,7 +3,7 @@
 // speaks is found out by the dialogue.
 
 import { readFileSync } from "node:fs";
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authorizer.ts";
 import type { LogLevel } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -154,7 +154,9 @@ function isGone(signal: AbortSignal | undefined): boolean {
 
 function givenUp(signal: AbortSignal | undefined): ConnectionError {
   const reason: unknown = signal?.reason;
-  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, { cause: reason });
+  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, {
+    cause: reason,
+  });
 }
 
 /** What we say we are where nobody says otherwise. */

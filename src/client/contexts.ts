@@ -2,7 +2,7 @@
 // changes go. One context is at home for as long as the connection lives and stands behind what belongs to no
 // call; every call has its own. How a request is sent and ended is for calls.ts.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { AskOptions, Caller, Context, LogLevel } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";

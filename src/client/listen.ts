@@ -2,10 +2,9 @@
 // either side says so. Events go to a callback, or into a bounded store that an iteration empties. The cache
 // hears of every change; what else comes along (a session's log messages) goes where the client's own goes.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort, attempt } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
-import { attempt } from "../core/promises.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import type {
   RequestParams,

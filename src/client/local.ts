@@ -2,7 +2,7 @@
 // for a call over a wire is done here in one step: params are checked, what the caller did not ask for is
 // dropped, time limits run, and an aborted or late call is over for both sides at once.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { Context } from "../core/context.ts";
 import { LOG_LEVELS } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -11,7 +11,8 @@ import { checkAsk } from "../protocol/asks.ts";
 import { toMcpError } from "../dialogue/calls/faults.ts";
 import type { Opened } from "../dialogue/connect.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "../dialogue/calls/pending.ts";
-import { checkParams, isObject } from "../protocol/check.ts";
+import { checkParams } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { cancelled } from "./calls.ts";
 

@@ -2,7 +2,7 @@
 // the task asks; looking on does not. While anybody does either, the end is listened to, or asked no faster than it
 // wants. Losing interest leaves the task alone: it is cancelled only by who says so.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { AskOptions, Context } from "../core/context.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";

@@ -21,7 +21,10 @@ describe("what is shown", () => {
 
   it("of an end that fails keeps what is known of the failure, but for the secret", async () => {
     const exit = new ConnectionError("closed", `${KEY.value} exited`, { evidence: `; it said ${KEY.value}` });
-    const failure = new ConnectionError("closed", `The end failed: ${exit.message}`, { cause: exit, mayHaveRun: false });
+    const failure = new ConnectionError("closed", `The end failed: ${exit.message}`, {
+      cause: exit,
+      mayHaveRun: false,
+    });
     const made = upstream(() => Promise.reject(failure));
     const one = redactedUpstream(made, concealing([KEY]));
     await expect(one({ method: "ping", params: {} }, {} as Context)).rejects.toMatchObject({

@@ -28,7 +28,10 @@ import type { Spot } from "./spot.ts";
 import type { Hidden } from "./variables.ts";
 
 /** What an end may be told whatever its kind. */
-export type UpstreamPolicy = Pick<UpstreamOptions, "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart">;
+export type UpstreamPolicy = Pick<
+  UpstreamOptions,
+  "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart"
+>;
 
 export interface UpstreamEntry extends Found {
   readonly name: string;

@@ -44,7 +44,7 @@ interface Made {
 }
 
 /** Notes what ends are made of, and answers for them by servers in memory. */
-function stage(): { made: Made[]; end: NonNullable<GatewayOfOptions["end"]> } {
+function stage(): { made: Made[]; upstream: NonNullable<GatewayOfOptions["upstream"]> } {
   const made: Made[] = [];
   return {
     made,
@@ -71,7 +71,7 @@ const SERVERS = {
 
 describe("a gateway", () => {
   it("has the ends of its config, with their options", async () => {
-    const { made, end: make } = stage();
+    const { made, upstream: make } = stage();
     const onStderr = vi.fn();
     const onState = vi.fn();
     const built = await gateway({ mcpServers: SERVERS }, { upstream: make, onStderr, onState });
@@ -109,7 +109,7 @@ describe("a gateway", () => {
   });
 
   it("gives its ends its limits, and names variables where they say something of themselves", async () => {
-    const { made, end: make } = stage();
+    const { made, upstream: make } = stage();
     const onStderr = vi.fn();
     const onState = vi.fn();
     const built = await gateway(
@@ -178,7 +178,7 @@ describe("a gateway", () => {
   it("that cannot be built tells all that failed with its place, and leaves nothing open", async () => {
     writeFileSync(join(folder, "bad.mjs"), "export default 1;");
     writeFileSync(join(folder, "thrown.mjs"), "throw new Error('no key');");
-    const { made, end: make } = stage();
+    const { made, upstream: make } = stage();
     const building = gateway(
       {
         chain: [{ use: "./bad.mjs" }],

@@ -2,7 +2,12 @@
 // anything of that fails, what was made is closed again, and all failures are told together, each with its place.
 
 import { chain } from "../chain/chain.ts";
-import { upstream as reachUpstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/upstream.ts";
+import {
+  upstream as reachUpstream,
+  type Upstream,
+  type UpstreamOptions,
+  type UpstreamTarget,
+} from "../chain/upstream/upstream.ts";
 import type { UpstreamStatus } from "../chain/upstream/status.ts";
 import type { Gateway } from "../chain/gateway.ts";
 import { LINKS } from "../chain/middleware/registry.ts";

@@ -2,7 +2,7 @@
 // them is in the live room, which is loaded by those who want a session and by nobody else.
 
 import type { Handler } from "../core/handler.ts";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../core/options.ts";
 
 /** What a JavaScript session may touch. */
 interface Permission {

@@ -2,7 +2,7 @@
 // makers are the test's own; the real ones are tried by the samples.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { OptionError } from "../chain/middleware/options.ts";
+import { OptionError } from "../core/options.ts";
 import type { Link, Middleware } from "../core/handler.ts";
 import { checkConfig } from "./load.ts";
 import type { Problem } from "./problems.ts";

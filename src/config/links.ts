@@ -1,7 +1,7 @@
 // Links as a config names them: those of the house by name, with options, and users' own by the path of a module. A
 // link of the house is made once to see whether its options are right; users' modules are not loaded here.
 
-import { OptionError } from "../chain/middleware/options.ts";
+import { OptionError } from "../core/options.ts";
 import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
 import { textOf } from "../core/text.ts";
 import type { Member } from "./document.ts";
@@ -116,7 +116,10 @@ function named(spot: Spot, name: string, written: string, given: Spot | undefine
   return undefined;
 }
 
-function faultOf(make: MiddlewareFactory, options: unknown): { readonly message: string; readonly option: string } | undefined {
+function faultOf(
+  make: MiddlewareFactory,
+  options: unknown,
+): { readonly message: string; readonly option: string } | undefined {
   try {
     make(options)
       .close?.()

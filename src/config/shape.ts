@@ -2,7 +2,7 @@
 // what is wrong and gives nothing. A value that came from a variable is read like any other, and never shown.
 
 import { resolve } from "node:path";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../core/options.ts";
 import type { Value } from "./document.ts";
 import type { FileCheck, Spot } from "./spot.ts";
 import type { Expanded } from "./variables.ts";

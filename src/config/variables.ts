@@ -3,7 +3,7 @@
 
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../core/options.ts";
 import type { TextValue } from "./document.ts";
 import type { Problems } from "./problems.ts";
 

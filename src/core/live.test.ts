@@ -31,7 +31,10 @@ describe("the mark of what evaluates code", () => {
 
   it.each<[string, () => object]>([
     ["an end", () => upstream(live(), { name: "js" })],
-    ["an end that names variables instead of what they stand for", () => redactedUpstream(upstream(live()), (text) => text)],
+    [
+      "an end that names variables instead of what they stand for",
+      () => redactedUpstream(upstream(live()), (text) => text),
+    ],
     ["a chain with one end", () => chain().to(live())],
     ["a chain with several", () => chain().to({ notes: { command: "x" }, js: live() })],
     ["a chain with links", () => chain((request, context, next) => next(request, context)).to({ js: live() })],

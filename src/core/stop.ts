@@ -2,7 +2,7 @@
 // somebody looks at it, and our own code is told without one. A context carries its stop under a symbol; a copy of the
 // context carries it too, but may have another signal, so the stop counts for the one context that it was lent to.
 
-import { onAbort } from "./abort.ts";
+import { onAbort } from "./async.ts";
 import type { Context } from "./context.ts";
 
 export const STOP: unique symbol = Symbol("catenary.stop");

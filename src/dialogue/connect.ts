@@ -78,7 +78,10 @@ export async function open(connect: (failure?: ConnectionError) => Transport, op
 }
 
 /** The probe comes on the same wire; where the handshake has ended that, on another. */
-async function openSessionFirst(connect: (failure?: ConnectionError) => Transport, options: OpenOptions): Promise<Opened> {
+async function openSessionFirst(
+  connect: (failure?: ConnectionError) => Transport,
+  options: OpenOptions,
+): Promise<Opened> {
   let wire = await start(connect(), options);
   try {
     try {
@@ -143,7 +146,9 @@ export async function openSession(
     // A slow end that speaks exchanges only may refuse the handshake before it has answered the probe.
     const found = late && (await Promise.race([onceFound(late), after(options.probeMs ?? PROBE_MS)]));
     if (found !== undefined) return opened(wire, found.back, () => found.discovered);
-    throw new ConnectionError("protocol", `The end refused initialize: ${error.message} (${error.code})`, { cause: error });
+    throw new ConnectionError("protocol", `The end refused initialize: ${error.message} (${error.code})`, {
+      cause: error,
+    });
   }
 }
 
@@ -164,7 +169,9 @@ async function shakeHands(
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
     const advice = "an end that starts slowly needs a longer `startTimeout`";
-    throw new ConnectionError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, { cause: error });
+    throw new ConnectionError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, {
+      cause: error,
+    });
   }
 }
 

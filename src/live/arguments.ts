@@ -2,9 +2,9 @@
 // a schema library would take longer to load than a session takes to start.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { Argument, Arguments } from "./tool.ts";
 
 export type Given = { readonly [name: string]: unknown };

@@ -5,9 +5,9 @@
 import { StringDecoder } from "node:string_decoder";
 import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
-import { within } from "../core/promises.ts";
+import { within } from "../core/async.ts";
 import { startChild, type Child } from "../process/child.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { frame, FrameReader } from "./frames.ts";
 import { Patience, understood } from "./hearing.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";

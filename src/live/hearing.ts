@@ -2,7 +2,7 @@
 // comes by it may cost the host more than it is worth: not many values in one message, not many messages that nobody
 // asked for, and nothing for an answer that has not the shape of one. What is done with them is the guest's matter.
 
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { Reply } from "./guest.ts";
 
 /** A message of more characters than this has few values: it is long because a text in it is. */

@@ -1,7 +1,7 @@
 // One evaluation in a session of its own, which ends with it: what a command line wants. It is told of all that is
 // printed as it comes, and not only of what a caller of tools could read.
 
-import { within } from "../core/promises.ts";
+import { within } from "../core/async.ts";
 import { evaluationOf, type Evaluation } from "./evaluation.ts";
 import type { Hear } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestCommand, type Limits, type Runtime } from "./runtime.ts";

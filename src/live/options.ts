@@ -2,8 +2,8 @@
 // would otherwise be found out by what does not happen. Whether there is such a program, and whether it can do what is
 // wanted, is seen when a session is started.
 
-import { checkNames } from "../core/nearest.ts";
-import { isObject } from "../protocol/check.ts";
+import { checkOptions } from "../core/options.ts";
+import { isObject } from "../core/objects.ts";
 import type { JavaScriptGuestOptions, JavaScriptPermission } from "./js/index.ts";
 import type { LispGuestOptions } from "./lisp/index.ts";
 import type { LiveOptions } from "./live.ts";
@@ -38,7 +38,7 @@ export function checkJavaScript(options: unknown): void {
   const { permission } = checkCommon(owner, options, JAVASCRIPT);
   if (permission === undefined || typeof permission === "boolean") return;
   if (!isObject(permission)) throw fault(owner, "permission", "true, false, or { read, write, childProcess, net }");
-  checkNames(`\`permission\` of ${owner}`, permission, PERMISSION);
+  checkOptions(`\`permission\` of ${owner}`, permission, PERMISSION);
   for (const [name, kind] of Object.entries(PERMISSION)) {
     const given = permission[name];
     if (given === undefined) continue;
@@ -55,7 +55,7 @@ export function checkLisp(options: unknown): void {
 
 function checkCommon(owner: string, options: unknown, known: object): Said {
   if (!isObject(options)) throw new TypeError(`${owner}: the options must be an object`);
-  checkNames(owner, options, known);
+  checkOptions(owner, options, known);
   const { limits, sessions, idle, env } = options;
   if (limits !== undefined) checkLimits(owner, limits);
   if (sessions !== undefined && !(Number.isSafeInteger(sessions) && Number(sessions) > 0))
@@ -73,7 +73,7 @@ function checkCommon(owner: string, options: unknown, known: object): Said {
 
 function checkLimits(owner: string, limits: unknown): void {
   if (!isObject(limits)) throw fault(owner, "limits", `an object of ${Object.keys(BOUNDS).join(", ")}`);
-  checkNames(`\`limits\` of ${owner}`, limits, BOUNDS);
+  checkOptions(`\`limits\` of ${owner}`, limits, BOUNDS);
   for (const [name, [least, most]] of Object.entries(BOUNDS)) {
     const given = limits[name];
     // A part of a millisecond does no harm; a part of a character does.

@@ -184,7 +184,8 @@ export class Session {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new ConnectionError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
+    if (this.#isClosed)
+      throw new ConnectionError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
   }
 
   async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {

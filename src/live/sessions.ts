@@ -4,7 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { ConnectionError } from "../core/errors.ts";
-import { unref } from "../core/unref.ts";
+import { unref } from "../core/async.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 

@@ -5,7 +5,7 @@
 
 import type { Caller } from "../core/context.ts";
 import type { Params, Request, Result } from "../core/handler.ts";
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "./errors.ts";
 import type { ClientCapabilities } from "./model/index.ts";
 

@@ -3,14 +3,11 @@
 
 import { LOG_LEVELS } from "../core/context.ts";
 import type { Params } from "../core/handler.ts";
+import { isObject } from "../core/objects.ts";
 import { Exact } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
 
 type Guard = (params: Params) => string | undefined;
-
-export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 const text =
   (field: string): Guard =>

@@ -3,7 +3,7 @@
 // second for whoever calls it. Which arguments stand in headers is in header-params; it is loaded with every server,
 // and this with the first call that needs it.
 
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 import type { HeaderParam } from "./header-params.ts";
 import { decodeHeaderValue, encodeHeaderValue } from "./header-value.ts";
 

@@ -3,7 +3,7 @@
 // parameters). Schemas may come from anywhere, so the work is bounded by their size. Whether the headers of a call
 // agree with its arguments is in header-match.
 
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 
 export interface HeaderParam {
   /** The names that lead to the value, from the arguments down. */

@@ -1,6 +1,6 @@
 // What a listen was granted, as both sides must read it: a grant of nothing is a stream on which nothing can ever come.
 
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 
 export function isNothing(granted: unknown): boolean {
   return (

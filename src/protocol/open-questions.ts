@@ -2,11 +2,11 @@
 // late must not meet another question. Answers come from outside and are looked at before any of them is taken. Whose
 // task it is, and what becomes of its status, is for others.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { AskOptions } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { checkAnswer } from "./asks.ts";
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 import { invalidParams } from "./errors.ts";
 import type { InputRequests } from "./model/index.ts";
 

@@ -2,7 +2,7 @@
 // the newest has no word: there an end asks whenever it wants to know. Between two sessions in one process it travels
 // under symbols, which no wire shows: who tells says so among its capabilities, and a listen's context is the way.
 
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 
 export const ROOTS_NOTIFICATION = "notifications/roots/list_changed";
 

@@ -3,7 +3,7 @@
 // it, nor a list of tasks; the revision before had all of them. In one process they travel under symbols, which no wire shows.
 
 import type { Caller, Context } from "../core/context.ts";
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 import { McpError } from "./errors.ts";
 
 export const TASKS = "io.modelcontextprotocol/tasks";

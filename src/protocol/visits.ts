@@ -3,7 +3,7 @@
 // process the name travels under a symbol, which no wire shows. What a caller is told of all this is not known here.
 
 import type { Params } from "../core/handler.ts";
-import { isObject } from "./check.ts";
+import { isObject } from "../core/objects.ts";
 import { McpError } from "./errors.ts";
 
 /** On the params of a question: the name that its end gave it. */

@@ -5,7 +5,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
 import type { Notification, Params, Request, Result } from "../core/handler.ts";
-import { attempt, forgettable } from "../core/promises.ts";
+import { attempt, forgettable } from "../core/async.ts";
 import type {
   CreateMessageParams,
   CreateMessageResult,

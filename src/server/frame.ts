@@ -1,6 +1,7 @@
 // What every result of a server has around it: its kind, who the server is, and how long it keeps. The
 // server's own `_meta` is one frozen object, made once. Lists are cut into pages here.
 
+import { defined } from "../core/objects.ts";
 import type { Meta, Result } from "../core/handler.ts";
 import type { CacheScope, Icon, Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/meta.ts";
@@ -138,13 +139,4 @@ export function checkedCache(owner: string, cache: CacheHint | undefined): Cache
 
 function isPlain(fields: object): fields is { readonly content: unknown; readonly isError: unknown } {
   return "content" in fields && "isError" in fields && Reflect.ownKeys(fields).length === 2;
-}
-
-/** Without the fields that are undefined. */
-export function defined<Fields extends object>(
-  fields: Fields,
-): { [Key in keyof Fields]: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
-  };
 }

@@ -6,7 +6,7 @@
 import type { Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import type { Seal } from "../core/seal.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
 import type { Brought } from "./call-context.ts";

@@ -4,12 +4,13 @@
 
 import type { Caller, Context } from "../core/context.ts";
 import type { Meta, Request, Result } from "../core/handler.ts";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completions.ts";
-import { defined, type Frame } from "./frame.ts";
+import { type Frame } from "./frame.ts";
+import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
 import { isStandard, vendorOf } from "./schema-kind.ts";

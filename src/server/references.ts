@@ -3,7 +3,7 @@
 // `$id` has one scope, and there a dynamic reference means the same as a plain one. Schemas inside schemas that
 // each have an `$id` keep their dynamic references, and ajv's reading of them.
 
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
 type Path = readonly (string | number)[];

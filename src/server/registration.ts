@@ -1,7 +1,7 @@
 // What every registration must bring, whatever it registers: something to call it by, options, a handler. Programs
 // without types may leave out any of them, or give them in the wrong order, and are told which at once.
 
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 
 type Kind = "tool" | "resource" | "template" | "prompt";

@@ -9,7 +9,8 @@ import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/
 import { parseTemplate, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completions.ts";
-import { type CacheHint, checkedCache, defined, type Frame, type Listed } from "./frame.ts";
+import { type CacheHint, checkedCache, type Frame, type Listed } from "./frame.ts";
+import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { checkRegistration } from "./registration.ts";
 import { demandScopes } from "../auth/bearer/scopes.ts";

@@ -3,7 +3,7 @@
 // `{ a: z.string() }`: any object can be read as a JSON Schema, and none of its words is known.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
 /** How the makers of schemas write an object schema. */

@@ -1,7 +1,7 @@
 // What a tool says of tasks when it is registered, and what a server allows of them. Apart from the tasks themselves,
 // which are loaded only where a tool that can be one is called.
 
-import { isObject } from "../protocol/check.ts";
+import { isObject } from "../core/objects.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
 /**

@@ -2,7 +2,7 @@
 // for everybody else it is unknown. The number of tasks is bounded, in all and for each principal, and so is their
 // life; one sweeper serves all of them. What a task does is not known here.
 
-import { unref } from "../core/unref.ts";
+import { unref } from "../core/async.ts";
 import type { Caller } from "../core/context.ts";
 import { Task } from "./task.ts";
 import type { TaskLimits, TaskOptions } from "./task-options.ts";

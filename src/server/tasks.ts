@@ -2,7 +2,7 @@
 // where the caller knows no tasks, in a task otherwise, from the beginning or from the moment at which the tool lets
 // go of the call. Loaded when such a tool is called for the first time. Which tasks are kept is for the store.
 
-import { onAbort } from "../core/abort.ts";
+import { onAbort } from "../core/async.ts";
 import type { Context } from "../core/context.ts";
 import type { Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";

@@ -16,7 +16,8 @@ import {
   type Wanting,
 } from "../protocol/tasks.ts";
 import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
-import { defined, type Frame } from "./frame.ts";
+import { type Frame } from "./frame.ts";
+import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import type { Check } from "./issues.ts";
 import { checkRegistration } from "./registration.ts";

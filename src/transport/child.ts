@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/text.ts";
-import { within } from "../core/promises.ts";
+import { within } from "../core/async.ts";
 import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { faultText } from "../jsonrpc/fault.ts";

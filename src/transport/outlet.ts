@@ -5,7 +5,7 @@
 import type { Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
-import { within } from "../core/promises.ts";
+import { within } from "../core/async.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/framing.ts";
 import type { Message } from "../jsonrpc/message.ts";

@@ -374,7 +374,9 @@ describe("an end", () => {
   it("says what is wrong with its options", async () => {
     expect(() => upstream(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
     expect(() => upstream(program(), { revision: 2020 as never })).toThrow(/`revision`/);
-    await expect(caller(upstream(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(/2020-01-01; known are/);
+    await expect(caller(upstream(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(
+      /2020-01-01; known are/,
+    );
     expect(() => upstream(program(), { idle: -1 })).toThrow(/`idle`/);
   });
 

@@ -46,7 +46,9 @@ function cutting(end: FaultyServer): void {
   );
 }
 
-async function cutEverywhere(options: UpstreamOptions): Promise<{ end: FaultyServer; cuts: readonly Cut[]; length: number }> {
+async function cutEverywhere(
+  options: UpstreamOptions,
+): Promise<{ end: FaultyServer; cuts: readonly Cut[]; length: number }> {
   const { end, client } = await met(options);
   cutting(end);
   await call(end, client, 90_000);

@@ -95,7 +95,10 @@ describe("spoiled requests", () => {
       }),
       { numRuns: 400 },
     );
-    const next = await new StatelessCaller(peer).request(1, "tools/call", { name: "echo", arguments: { text: "next" } });
+    const next = await new StatelessCaller(peer).request(1, "tools/call", {
+      name: "echo",
+      arguments: { text: "next" },
+    });
     expect(textOf(next)).toBe("next");
   });
 });

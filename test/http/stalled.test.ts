@@ -18,7 +18,10 @@ const SMALL = { http: { limits: { unreadBytes: 1024 * 1024, replayBytes: 1024 * 
 
 /** Another caller's call, answered. */
 async function echo(peer: HttpPeer, n: number): Promise<void> {
-  const answer = await new StatelessCaller(peer).request(n, "tools/call", { name: "echo", arguments: { text: `${n}` } });
+  const answer = await new StatelessCaller(peer).request(n, "tools/call", {
+    name: "echo",
+    arguments: { text: `${n}` },
+  });
   expect(textOf(answer)).toBe(String(n));
 }
 

@@ -5,7 +5,7 @@
 
 import type * as Jose from "jose";
 import type { JWTVerifyGetKey } from "jose";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { isLoopback, type TokenRules } from "./bearer-options.ts";
 
 const TIMEOUT_MS = 5_000;

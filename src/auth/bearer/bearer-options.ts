@@ -4,7 +4,7 @@
 
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Credentials, Identity } from "../../core/authenticator.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { scopesProblem } from "./scopes.ts";
 
 export interface BearerOptions {

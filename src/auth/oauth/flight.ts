@@ -1,7 +1,7 @@
 // One piece of work at a time that many wait for: whoever comes while it is under way waits for its outcome instead of
 // beginning it again. It is given up when nobody waits any more, and not before.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 
 interface Running {

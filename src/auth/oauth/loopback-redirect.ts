@@ -4,10 +4,9 @@
 // page of this machine can knock: all others are turned away, and the waiting goes on.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
-import { unref } from "../../core/unref.ts";
 import type { Redirect } from "./redirect.ts";
 
 export interface LoopbackRedirectOptions {

@@ -2,8 +2,7 @@
 // it, the one in memory alone, the others before they ask other processes for a turn (file-lock.ts). Who no longer
 // wants its turn leaves the line, and the others move up.
 
-import { onAbort } from "../../core/abort.ts";
-import { attempt } from "../../core/promises.ts";
+import { onAbort, attempt } from "../../core/async.ts";
 
 export class Turns {
   /** Who waits behind whoever has the turn; a name without work is not here. */

@@ -2,7 +2,7 @@
 // of tools and prompts, and in results of tasks. Whoever renames resources changes them here. Text is left alone.
 
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 
 type Change = (uri: string) => string;
 type Json = { readonly [key: string]: unknown };

@@ -4,10 +4,10 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { FAMILIES, type Family } from "../router/kinds.ts";
 import { eachItem, LISTS, NAMED, referred, uncompletable, unknown } from "./listed.ts";
-import { Options } from "./options.ts";
+import { OptionReader } from "../../core/options.ts";
 import { showing } from "./shown-names.ts";
 
 /**
@@ -30,9 +30,9 @@ export interface FilterOptions {
 type IsShown = (family: Family, name: string) => boolean;
 
 export function filter(options: FilterOptions): Link {
-  const read = new Options("filter", options, FAMILIES);
+  const read = new OptionReader("filter", options, FAMILIES);
   if (options === undefined || FAMILIES.every((family) => read.any(family) === undefined)) {
-    throw read.fault("", "must say what is hidden, in `tools`, `prompts` or `resources`");
+    throw read.error("", "must say what is hidden, in `tools`, `prompts` or `resources`");
   }
   const rules = Object.fromEntries(
     FAMILIES.map((family) => [family, ruleOf(family, read.inner(family, ["only", "not"]))]),
@@ -41,8 +41,8 @@ export function filter(options: FilterOptions): Link {
   return { name: "filter", run: (request, context, next) => pass(request, context, next, isShown) };
 }
 
-function ruleOf(family: Family, shown: Options): (name: string) => boolean {
-  return showing(family, shown.texts("only"), shown.texts("not") ?? []);
+function ruleOf(family: Family, shown: OptionReader): (name: string) => boolean {
+  return showing(family, shown.strings("only"), shown.strings("not") ?? []);
 }
 
 async function pass(request: Request, context: Context, next: Handler, isShown: IsShown): Promise<Result> {

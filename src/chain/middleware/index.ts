@@ -2,7 +2,7 @@
 
 export { filter, type FilterOptions, type Shown } from "./filter.ts";
 export { log, type LogOptions, type Severity } from "./log.ts";
-export { OptionError } from "./options.ts";
+export { OptionError } from "../../core/options.ts";
 export { rateLimit, type RateLimitOptions } from "./rate-limit.ts";
 export { LINKS, type MiddlewareFactory } from "./registry.ts";
 export { rename, type RenameOptions } from "./rename.ts";

@@ -2,7 +2,7 @@
 // told of one that there is not. Shared by the links that change what callers see.
 
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { KINDS, type Family, type Kind } from "../router/kinds.ts";
 

@@ -8,7 +8,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Link, Request, Result } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { Options } from "./options.ts";
+import { OptionReader } from "../../core/options.ts";
 
 export type Severity = "info" | "warning" | "error";
 
@@ -28,7 +28,7 @@ const CUT = 200;
 const MOST_NAME = 120;
 
 export function log(options: LogOptions = {}): Link {
-  const read = new Options("log", options, ["level", "format", "arguments", "write"]);
+  const read = new OptionReader("log", options, ["level", "format", "arguments", "write"]);
   const least = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");
   const form = (read.choice("format", ["text", "json"]) ?? "text") === "json" ? JSON.stringify : asText;
   const given = read.any("arguments");

@@ -2,19 +2,19 @@
 // given away is free: nothing is reached by it any more, unless something else was called so. Addresses may be
 // renamed by their beginnings: `file:///*` to `notes:///*`.
 
-import type { Options } from "./options.ts";
+import type { OptionReader } from "../../core/options.ts";
 
 export class NewNames {
   readonly #shown: ReadonlyMap<string, string>;
   readonly #own = new Map<string, string>();
   readonly #beginnings: readonly (readonly [own: string, shown: string])[];
 
-  constructor(read: Options, option: string, mayBegin: boolean) {
-    const pairs = [...read.pairs(option)];
+  constructor(read: OptionReader, option: string, mayBegin: boolean) {
+    const pairs = [...read.stringMap(option)];
     const isBeginning = ([own, shown]: readonly [string, string]): boolean => {
       const stars = [own, shown].filter((name) => name.endsWith("*")).length;
       if (mayBegin && stars === 1) {
-        throw read.fault(`${option}.${own}`, "must end with `*` on both sides, or on none");
+        throw read.error(`${option}.${own}`, "must end with `*` on both sides, or on none");
       }
       return mayBegin && stars === 2;
     };
@@ -24,7 +24,7 @@ export class NewNames {
     for (const [own, shown] of pairs) {
       const other = pairs.find((pair) => pair[0] !== own && pair[1] === shown)?.[0];
       if (other !== undefined) {
-        throw read.fault(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
+        throw read.error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
       }
     }
     for (const [own, shown] of this.#shown) this.#own.set(shown, own);

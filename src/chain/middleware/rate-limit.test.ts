@@ -17,7 +17,10 @@ function stage(options: RateLimitOptions) {
   };
 }
 
-const refused = (retryAfterMs: number) => ({ kind: "rate_limited", data: { middlewareName: "rate-limit", retryAfterMs } });
+const refused = (retryAfterMs: number) => ({
+  kind: "rate_limited",
+  data: { middlewareName: "rate-limit", retryAfterMs },
+});
 
 it("refuses what is too much, says when to come again, and then lets it through", async () => {
   const send = stage({ calls: 2, per: "second" });

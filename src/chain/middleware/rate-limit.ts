@@ -5,7 +5,8 @@
 
 import type { Link } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { OptionError, Options } from "./options.ts";
+import { OptionError, OptionReader } from "../../core/options.ts";
+import { methodsOption } from "../method-names.ts";
 
 export interface RateLimitOptions {
   /** So many calls may be made at once, and in each period. */
@@ -32,16 +33,16 @@ interface Bucket {
 }
 
 export function rateLimit(options: RateLimitOptions): Link {
-  const read = new Options("rate-limit", options, ["calls", "per", "perMs", "by", "methods"]);
+  const read = new OptionReader("rate-limit", options, ["calls", "per", "perMs", "by", "methods"]);
   const calls = read.count("calls");
-  if (calls === undefined) throw read.fault("calls", "must say how many calls may be made");
+  if (calls === undefined) throw read.error("calls", "must say how many calls may be made");
   const per = read.choice("per", ["second", "minute", "hour"]);
   const perMs = read.ms("perMs") ?? (per && PERIODS[per]);
-  if (perMs === undefined) throw read.fault("per", 'must be "second", "minute" or "hour"; or `perMs` says it');
+  if (perMs === undefined) throw read.error("per", 'must be "second", "minute" or "hour"; or `perMs` says it');
   if (per !== undefined && read.any("perMs") !== undefined)
     throw new OptionError(NAME, "perMs", "and `per` are one too many");
   const byCaller = (read.choice("by", ["caller", "all"]) ?? "caller") === "caller";
-  const methods = read.methods() ?? COUNTED;
+  const methods = methodsOption(read) ?? COUNTED;
   const buckets = new Buckets(calls, perMs);
   return {
     name: NAME,

@@ -4,12 +4,12 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Link, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { FAMILIES, type Family } from "../router/kinds.ts";
 import { eachItem, LISTS, NAMED, referred, uncompletable, unknown, type List } from "./listed.ts";
 import { NewNames } from "./new-names.ts";
-import { Options } from "./options.ts";
+import { OptionReader } from "../../core/options.ts";
 import { withAddresses } from "./addresses.ts";
 
 type Names = Readonly<Record<string, string>>;
@@ -30,11 +30,11 @@ interface Renamed {
 }
 
 export function rename(options: RenameOptions): Link {
-  const read = new Options("rename", options, [...FAMILIES, "descriptions"]);
+  const read = new OptionReader("rename", options, [...FAMILIES, "descriptions"]);
   const described = read.inner("descriptions", FAMILIES);
   const of = (family: Family): Renamed => ({
     names: new NewNames(read, family, family === "resources"),
-    descriptions: described.pairs(family),
+    descriptions: described.stringMap(family),
   });
   const renaming = new Renaming({ tools: of("tools"), prompts: of("prompts"), resources: of("resources") });
   return { name: "rename", run: (request, context, next) => renaming.run(request, context, next) };

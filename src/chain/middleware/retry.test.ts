@@ -20,7 +20,8 @@ afterEach(() => void vi.useRealTimers());
 
 const lost = (kind: ConnectionErrorKind = "closed", status?: number): ConnectionError =>
   new ConnectionError(kind, "lost", status === undefined ? {} : { status });
-const unsent = (kind: ConnectionErrorKind = "refused"): ConnectionError => new ConnectionError(kind, "not sent", { mayHaveRun: false });
+const unsent = (kind: ConnectionErrorKind = "refused"): ConnectionError =>
+  new ConnectionError(kind, "not sent", { mayHaveRun: false });
 
 type Step = Result | Error | ((context: Context) => Promise<Result>);
 

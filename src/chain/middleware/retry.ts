@@ -8,9 +8,10 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
 import { READING } from "../../http/client/repetition.ts";
 import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { TASK_WANTED } from "../../protocol/tasks.ts";
-import { Options } from "./options.ts";
+import { OptionReader } from "../../core/options.ts";
+import { methodsOption } from "../method-names.ts";
 
 export interface RetryOptions {
   /** How often a request is sent at most; 3. */
@@ -28,11 +29,11 @@ const ATTEMPTS = 3;
 const MOST_TOOLS = 10_000;
 
 export function retry(options: RetryOptions = {}): Link {
-  const read = new Options("retry", options, ["attempts", "firstMs", "maxMs", "methods"]);
+  const read = new OptionReader("retry", options, ["attempts", "firstMs", "maxMs", "methods"]);
   const attempts = read.count("attempts") ?? ATTEMPTS;
   const firstMs = read.ms("firstMs");
   const maxMs = read.ms("maxMs");
-  const methods = read.methods();
+  const methods = methodsOption(read);
   const pacing = { ...(firstMs === undefined ? {} : { firstMs }), ...(maxMs === undefined ? {} : { maxMs }) };
   const tools = new SafeTools();
   return {

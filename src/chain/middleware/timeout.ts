@@ -5,9 +5,10 @@
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../../core/handler.ts";
-import { attempt } from "../../core/promises.ts";
+import { attempt } from "../../core/async.ts";
 import { following, type Following } from "../upstream/following.ts";
-import { Options } from "./options.ts";
+import { OptionReader } from "../../core/options.ts";
+import { methodsOption } from "../method-names.ts";
 
 export interface TimeoutOptions {
   /** Milliseconds that a request may take in all. */
@@ -23,12 +24,12 @@ const LISTEN = "subscriptions/listen";
 export function timeout(options: number | TimeoutOptions): Link {
   const names = ["ms", "idle", "methods"];
   const given = typeof options === "number" ? { ms: options } : options;
-  const read = new Options("timeout", given, names, "", "a number of milliseconds, or ");
+  const read = new OptionReader("timeout", given, names, "", "a number of milliseconds, or ");
   const ms = read.ms("ms");
   const idle = read.ms("idle");
-  const methods = read.methods();
-  if (ms === undefined && idle === undefined) throw read.fault("ms", "or `idle` must say how many milliseconds");
-  if (methods?.has(LISTEN) === true) throw read.fault("methods", `must not have ${LISTEN}: a listen is meant to last`);
+  const methods = methodsOption(read);
+  if (ms === undefined && idle === undefined) throw read.error("ms", "or `idle` must say how many milliseconds");
+  if (methods?.has(LISTEN) === true) throw read.error("methods", `must not have ${LISTEN}: a listen is meant to last`);
   return {
     name: "timeout",
     run: (request, context, next) =>

@@ -4,7 +4,7 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { allFailed, isTimeout, nested, UNAVAILABLE, type Unavailable, unavailable } from "./failures.ts";

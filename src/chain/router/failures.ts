@@ -6,7 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
 import { kindOf, toMcpError } from "../../dialogue/calls/faults.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 
 /** Under this key of a result's `_meta` stands which ends it had to do without, and why. */

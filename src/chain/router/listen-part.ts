@@ -2,12 +2,11 @@
 // end lets go of it, it is opened again, ever more slowly; since nobody knows what was missed, the caller is then told
 // that all of it may have changed. What an end refuses is not asked for again.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, attempt } from "../../core/async.ts";
 import type { Context } from "../../core/context.ts";
 import type { Notification, Params, Request } from "../../core/handler.ts";
-import { attempt } from "../../core/promises.ts";
 import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isRefusal, named } from "./failures.ts";
 import { changeOf, FAMILIES, type Family, flagOf } from "./kinds.ts";

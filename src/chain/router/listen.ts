@@ -4,9 +4,8 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
-import { forgettable, within } from "../../core/promises.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
-import { isObject } from "../../protocol/check.ts";
+import { forgettable, within, unlessAborted } from "../../core/async.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { styleOf } from "../upstream/caller-key.ts";
 import { changeOf, FAMILIES, type Family, flagOf } from "./kinds.ts";

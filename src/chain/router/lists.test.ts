@@ -196,7 +196,9 @@ describe("ends that fail in a list", () => {
   it("are stopped where their pages never end, and what they said counts", async () => {
     const loop = madeServer({ "tools/list": { tools: [{ name: "x" }], nextCursor: "again" } });
     let count = 0;
-    const endless = madeServer({ "tools/list": () => ({ tools: [{ name: `t${count}` }], nextCursor: String(count++) }) });
+    const endless = madeServer({
+      "tools/list": () => ({ tools: [{ name: `t${count}` }], nextCursor: String(count++) }),
+    });
     const odd = madeServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
     const wrong = madeServer({ "tools/list": { tools: "none" } });
     const result = await desk(merge({ loop, odd, wrong, endless })).call("tools/list");

@@ -3,7 +3,7 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { type Position, readCursor, startAfter, writeCursor } from "./cursor.ts";

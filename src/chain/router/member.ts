@@ -4,9 +4,9 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { attempt, forgettable } from "../../core/promises.ts";
+import { attempt, forgettable } from "../../core/async.ts";
 import { bounded } from "../../dialogue/calls/pacing.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isTimeout, named } from "./failures.ts";

@@ -5,7 +5,8 @@
 import { ourselves } from "../../client/connect.ts";
 import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { checkParams, isObject } from "../../protocol/check.ts";
+import { checkParams } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { ask, type Named, targetOf } from "./calls.ts";

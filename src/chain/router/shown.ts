@@ -2,7 +2,7 @@
 // lead back to the end. What needs no change is passed on as it is, and nothing is copied for it.
 
 import type { Params, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Addresses } from "./addresses.ts";
 import type { TaskIds } from "./task-ids.ts";
 

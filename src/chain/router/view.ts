@@ -4,8 +4,8 @@
 
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
-import { isObject } from "../../protocol/check.ts";
+import { unlessAborted } from "../../core/async.ts";
+import { isObject } from "../../core/objects.ts";
 import { Addresses } from "./addresses.ts";
 import { Directory, type DirectoryOptions } from "./directory.ts";
 import { type Family, type Kind, KINDS } from "./kinds.ts";

@@ -3,7 +3,7 @@
 // names are the same for both.
 
 import type { Caller, Context } from "../../core/context.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { hasTasks, TASKS } from "../../protocol/tasks.ts";
 import { callerKey, styleOf } from "../upstream/caller-key.ts";
 import type { RoutedUpstream } from "./member.ts";

@@ -4,7 +4,7 @@
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Params, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 
 const MOST_PAGES = 1_000;
 const MOST_ITEMS = 10_000;

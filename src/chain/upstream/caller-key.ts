@@ -3,7 +3,7 @@
 
 import type { Caller, Context } from "../../core/context.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { TASKS } from "../../protocol/tasks.ts";
 import { digest } from "../../core/seal.ts";
 

@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { cacheFolder } from "../../core/cache-folder.ts";
 import { makeFolder } from "../../core/make-folder.ts";
 import { LISTS, type Catalogue } from "./catalogue.ts";

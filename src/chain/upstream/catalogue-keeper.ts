@@ -3,7 +3,7 @@
 // says so without end is read once in a while all the same, and no more.
 
 import type { Context } from "../../core/context.ts";
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 import { changesBetween, readCatalogue, type Catalogue } from "./catalogue.ts";
 import type { CatalogueFile } from "./catalogue-file.ts";
 import type { Life } from "./supervisor.ts";

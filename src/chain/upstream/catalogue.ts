@@ -4,7 +4,7 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";
 
 /** The lists, each with the capability that stands for it. */

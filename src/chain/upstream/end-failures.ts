@@ -2,7 +2,7 @@
 // failures say that an end at an address is not the one that it was.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import type { Restarts } from "./restarts.ts";
@@ -25,7 +25,11 @@ export function named(error: unknown, name: string, method: string): unknown {
 /** The same failure of a request that was surely not sent. */
 export function unsent(error: ConnectionError): ConnectionError {
   const { kind, message, status } = error;
-  return new ConnectionError(kind, message, { cause: error, ...UNSENT, ...(status === undefined ? undefined : { status }) });
+  return new ConnectionError(kind, message, {
+    cause: error,
+    ...UNSENT,
+    ...(status === undefined ? undefined : { status }),
+  });
 }
 
 export interface Rest {

@@ -1,7 +1,7 @@
 // A signal of one's own that ends with another's: what is passed on can be ended alone, and is ended in any case when
 // the caller goes. Whoever made it lets go of the other signal when its work is over.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 
 export interface Following {
   readonly signal: AbortSignal;

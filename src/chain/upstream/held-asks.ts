@@ -4,8 +4,7 @@
 
 import type { AskOptions, Context } from "../../core/context.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { onAbort } from "../../core/abort.ts";
-import { forgettable } from "../../core/promises.ts";
+import { onAbort, forgettable } from "../../core/async.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 /** How long a question waits for somebody who can be asked. */

@@ -1,7 +1,7 @@
 // When has nobody used it for long enough? One timer for many uses: it looks, when it fires, how long ago the last was,
 // so that a use costs no timer of its own.
 
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 
 export class IdleWatch {
   readonly #idleMs: number;

@@ -6,7 +6,7 @@
 import type { Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 
 const MOST_KEPT = 10_000;

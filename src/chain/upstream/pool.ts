@@ -4,9 +4,9 @@
 
 import type { Caller, Context } from "../../core/context.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { canBeAsked, styleOf, type Style } from "./caller-key.ts";
 import type { UpstreamSession } from "./session.ts";

@@ -3,9 +3,8 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
-import { within } from "../../core/promises.ts";
-import { isObject } from "../../protocol/check.ts";
+import { unlessAborted, within } from "../../core/async.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { TASKS } from "../../protocol/tasks.ts";
 import { styleOf } from "./caller-key.ts";

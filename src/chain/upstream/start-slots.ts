@@ -2,8 +2,7 @@
 // takes its time, or never comes to speak, must not keep others from starting: it has its place for a while only. Who
 // starts what, and what a start is, is the supervisor's affair.
 
-import { onAbort } from "../../core/abort.ts";
-import { unref } from "../../core/unref.ts";
+import { onAbort, unref } from "../../core/async.ts";
 
 const MOST = 8;
 /** A start that takes longer than this no longer counts. */

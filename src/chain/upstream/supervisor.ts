@@ -3,12 +3,10 @@
 // itself it is begun anew, after a pause, and not for ever. A call that may have run is never sent again. What listens
 // need of all this is in standing-listens; which callers share a session is decided by the pool.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, forgettable, within, unlessAborted } from "../../core/async.ts";
 import type { Context } from "../../core/context.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { forgettable, within } from "../../core/promises.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
 import type { Program } from "../../client/command.ts";
 import type { Opened } from "../../dialogue/connect.ts";
 import { pause } from "../../dialogue/calls/pacing.ts";
@@ -142,7 +140,8 @@ export class Supervisor {
   async running(signal: AbortSignal): Promise<Life> {
     signal.throwIfAborted();
     if (this.#life !== undefined) return this.#life;
-    if (this.#over.signal.aborted) throw new ConnectionError("closed", `The end ${this.#options.name} is closed`, UNSENT);
+    if (this.#over.signal.aborted)
+      throw new ConnectionError("closed", `The end ${this.#options.name} is closed`, UNSENT);
     this.#recovery.refuse(PATIENCE_MS);
     if (this.#starting === undefined) {
       this.#options.mayBegin?.();

@@ -4,8 +4,7 @@
 // while nobody waits for it any longer, and all others are sent elsewhere, to a session that does not know what the
 // calls before them did.
 
-import { onAbort } from "../../core/abort.ts";
-import { unref } from "../../core/unref.ts";
+import { onAbort, unref } from "../../core/async.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 /** How long a call waits for those before it. */

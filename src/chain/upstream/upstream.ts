@@ -6,7 +6,7 @@ import type { ConnectOptions, Target } from "../../client/connect.ts";
 import type { Command } from "../../client/command.ts";
 import type { Handler } from "../../core/handler.ts";
 import { isLive, LIVE } from "../../core/live.ts";
-import { checkNames } from "../../core/nearest.ts";
+import { checkOptions } from "../../core/options.ts";
 import type { Transport } from "../../transport/transport.ts";
 import type { Reached } from "./end-making.ts";
 import type { UpstreamStatus } from "./status.ts";
@@ -145,7 +145,7 @@ const OPTIONS = {
 } as const satisfies Record<keyof UpstreamOptions, true>;
 
 function check(options: UpstreamOptions): void {
-  checkNames("upstream()", options, OPTIONS);
+  checkOptions("upstream()", options, OPTIONS);
   const { share, revision, idle, sessions } = options;
   if (share !== undefined && !SHARES.includes(share)) {
     throw new TypeError(`upstream(): \`share\` must be one of ${SHARES.join(", ")}; got ${JSON.stringify(share)}`);
@@ -153,7 +153,8 @@ function check(options: UpstreamOptions): void {
   // Which revisions there are is known where one is spoken: loading them all is not worth a word here.
   if (revision !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(revision))
     throw new TypeError("upstream(): `revision` is a date, as text: YYYY-MM-DD");
-  if (idle !== undefined && !(idle >= 0)) throw new TypeError("upstream(): `idle` is a number of milliseconds; 0: never");
+  if (idle !== undefined && !(idle >= 0))
+    throw new TypeError("upstream(): `idle` is a number of milliseconds; 0: never");
   if (sessions !== undefined && !(sessions > 0)) throw new TypeError("upstream(): `sessions` must be a number above 0");
 }
 

@@ -4,9 +4,8 @@
 import { readFile } from "node:fs/promises";
 import { text as textOfStream } from "node:stream/consumers";
 import { LANGUAGE_NAMES, languageOf, nearLanguage, type LanguageName } from "../../config/languages.ts";
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { within } from "../../core/promises.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import { EvaluationReport } from "../show/evaluation-report.ts";

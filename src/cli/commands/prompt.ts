@@ -2,7 +2,7 @@
 // can be piped on; several have the role of each above it.
 
 import type { Prompt, PromptMessage } from "../../protocol/model/index.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { ARGUMENTS_HELP, readArguments } from "../target/arguments.ts";
 import { showContent, type Showing } from "../show/content.ts";
 import { errand } from "../target/errand.ts";

@@ -2,7 +2,7 @@
 // looks. Here it is found again, for the person as a remark and for programs as it came.
 
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { firstLine } from "./end-report.ts";
 import { oneLine } from "../terminal/harmless.ts";
 

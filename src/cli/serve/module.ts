@@ -6,7 +6,7 @@ import { basename, dirname, extname, resolve } from "node:path";
 import { textOf } from "../../core/text.ts";
 import { exportedFunction, places } from "../../modules/exported.ts";
 import { loadModule } from "../../modules/load-module.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Closeable } from "../../serve.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 

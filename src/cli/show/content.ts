@@ -2,7 +2,7 @@
 // address, and what is no text into a file where the person has asked for one. What cannot be shown is described in a
 // line on stderr. Structured content beside a text says the same to programs, and is left to --json.
 
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { isTerminal } from "../terminal/harmless.ts";
 import { bytesText } from "./lists.ts";

@@ -3,7 +3,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { EXIT, NotFoundError } from "../exit-codes.ts";
 import { fitFor } from "../terminal/harmless.ts";
@@ -38,7 +38,8 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof NotFoundError && error.cause instanceof McpError) {
     return { ...failed(EXIT.notFound, message), ...answerOf(error.cause) };
   }
-  if (error instanceof ConnectionError) return { ...failed(exitOfLink(error), inOurWords(message)), reason: error.kind };
+  if (error instanceof ConnectionError)
+    return { ...failed(exitOfLink(error), inOurWords(message)), reason: error.kind };
   return failed(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
 }
 

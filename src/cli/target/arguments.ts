@@ -4,7 +4,7 @@
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { textOf } from "../../core/text.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 

@@ -7,7 +7,7 @@ import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
 import type { LogLevel } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { elicitation } from "../terminal/elicitation.ts";

@@ -3,7 +3,7 @@
 
 import { parseArgs } from "node:util";
 import { UsageError } from "../exit-codes.ts";
-import { nearest } from "../../core/nearest.ts";
+import { nearest } from "../../core/options.ts";
 
 interface Flag {
   readonly type: "string" | "boolean";

@@ -1,9 +1,9 @@
 // Names on a command line against the names that there are: what is said where one is missing, unknown or too many.
 
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 import { oneLine } from "../terminal/harmless.ts";
-import { nearest } from "../../core/nearest.ts";
+import { nearest } from "../../core/options.ts";
 
 /** How far off a name may be and still be taken for a slip: a letter in three. */
 const SLIP = 3;

@@ -2,7 +2,7 @@
 // Local references and the usual ways of writing a choice are followed; what is not understood counts as anything.
 // Nothing is validated here: the end does that, with the whole schema.
 
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 
 export type Kind = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
 

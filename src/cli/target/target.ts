@@ -11,7 +11,7 @@ import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 import { parseFlags, type Flags, type Values } from "./flags.ts";
-import { nearest } from "../../core/nearest.ts";
+import { nearest } from "../../core/options.ts";
 
 export const TARGET_FLAGS = {
   json: { type: "boolean" },

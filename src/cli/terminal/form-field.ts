@@ -1,7 +1,7 @@
 // One field of a form: how it is asked in a line, and what is made of what a person types. The values that an end
 // receives are its own words (the constants of a choice, not their titles). Nothing is read or written here.
 
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { ElicitValue } from "../../protocol/model/index.ts";
 import { oneLine } from "./harmless.ts";
 

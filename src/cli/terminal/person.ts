@@ -4,7 +4,7 @@
 
 import { createInterface, type Interface } from "node:readline";
 import { Writable } from "node:stream";
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { isTerminal } from "./harmless.ts";
 import type { ProgressLine } from "./progress-line.ts";
 

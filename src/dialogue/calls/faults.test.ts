@@ -6,10 +6,15 @@ import { toMcpError } from "./faults.ts";
 
 describe("an error of a link", () => {
   it("crosses without what a program has written for whoever runs it, however often it was passed on", () => {
-    const exit = new ConnectionError("closed", "node exited with code 1", { evidence: "; the end of its stderr:\nsecret" });
+    const exit = new ConnectionError("closed", "node exited with code 1", {
+      evidence: "; the end of its stderr:\nsecret",
+    });
     expect(exit.message).toBe("node exited with code 1; the end of its stderr:\nsecret");
     const named = new ConnectionError("closed", `The end notes failed: ${exit.message}`, { cause: exit });
-    const again = new ConnectionError("closed", `At the link log: ${named.message}`, { cause: named, mayHaveRun: false });
+    const again = new ConnectionError("closed", `At the link log: ${named.message}`, {
+      cause: named,
+      mayHaveRun: false,
+    });
     expect(toMcpError(again).toBody()).toEqual({
       code: -32603,
       message: "At the link log: The end notes failed: node exited with code 1",

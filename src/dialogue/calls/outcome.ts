@@ -2,7 +2,7 @@
 // no object and an error that nobody meant for the wire are the same on every wire.
 
 import type { ErrorBody, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import type { Flight } from "./in-flight.ts";

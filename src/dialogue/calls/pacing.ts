@@ -2,10 +2,8 @@
 // that came back do not all knock at once. Also the waiting itself, which the end of a request ends, and patience with
 // an end that may never answer.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, forgettable, unlessAborted } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { forgettable } from "../../core/promises.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
 
 const FIRST_MS = 1_000;
 const FACTOR = 1.6;

@@ -2,12 +2,11 @@
 // comes up, each question once, and the answers go back by `tasks/update`. For requests that wait for the end of a
 // task; a task that nobody waits for is left alone.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, attempt } from "../../core/async.ts";
 import type { AskOptions, Context } from "../../core/context.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { attempt } from "../../core/promises.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { declaringTasks } from "../../protocol/tasks.ts";

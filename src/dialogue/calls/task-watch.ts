@@ -7,9 +7,8 @@
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Request } from "../../core/handler.ts";
-import { attempt, forgettable } from "../../core/promises.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
-import { isObject } from "../../protocol/check.ts";
+import { attempt, forgettable, unlessAborted } from "../../core/async.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isOver } from "../../protocol/tasks.ts";
@@ -120,7 +119,10 @@ export class TaskWatch {
     }
     if (!this.isOver && this.#leftMs() <= 0) {
       const ttl = String(this.#state["ttlMs"]);
-      throw new ConnectionError("timeout", `The task ${this.id} was not finished within the ${ttl} ms that the end gave it`);
+      throw new ConnectionError(
+        "timeout",
+        `The task ${this.id} was not finished within the ${ttl} ms that the end gave it`,
+      );
     }
   }
 

@@ -3,7 +3,7 @@
 // ends everything that waits is told why. What messages mean in a style is for the backs.
 
 import type { Context } from "../../core/context.ts";
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isStopped, onStop } from "../../core/stop.ts";
 import { textOf } from "../../core/text.ts";
@@ -19,7 +19,7 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietLeave, SendOptions, Transport } from "../../transport/transport.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
@@ -183,7 +183,9 @@ export class Wire {
     if (inbound.kind === "end") {
       const { error } = inbound;
       this.#finish(
-        error instanceof ConnectionError ? error : new ConnectionError("closed", "The end closed the connection", { cause: error }),
+        error instanceof ConnectionError
+          ? error
+          : new ConnectionError("closed", "The end closed the connection", { cause: error }),
       );
       return;
     }

@@ -7,7 +7,7 @@
 import type { Context, LogLevel } from "../../core/context.ts";
 import { LOG_LEVELS } from "../../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { within } from "../../core/promises.ts";
+import { within } from "../../core/async.ts";
 import { isId, type NotificationMessage, type RequestMessage } from "../../jsonrpc/message.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";

@@ -5,7 +5,7 @@
 
 import type { AskOptions, Caller, Context } from "../../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { within } from "../../core/promises.ts";
+import { within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkAsk } from "../../protocol/asks.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";

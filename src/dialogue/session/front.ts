@@ -3,11 +3,10 @@
 // self-contained requests of the newest revision, and what comes back into the caller's own revision.
 // It does not know which wire it is on: every message brings its own way back.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, forgettable } from "../../core/async.ts";
 import type { Caller, Context, LogLevel } from "../../core/context.ts";
 import { LOG_LEVELS } from "../../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { forgettable } from "../../core/promises.ts";
 import { type Lent, STOP } from "../../core/stop.ts";
 import type {
   ErrorBody,
@@ -16,7 +15,8 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { checkParams, isObject } from "../../protocol/check.ts";
+import { checkParams } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";

@@ -4,7 +4,7 @@
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
@@ -49,7 +49,10 @@ export async function shakeHands(
   const revision = typeof name === "string" ? revisionNamed(name) : undefined;
   if (revision === undefined || !options.accepts.includes(revision)) {
     const known = options.accepts.map((accepted) => accepted.name).join(", ");
-    throw new ConnectionError("protocol", `The end answered initialize with revision ${String(name)}; we speak ${known}`);
+    throw new ConnectionError(
+      "protocol",
+      `The end answered initialize with revision ${String(name)}; we speak ${known}`,
+    );
   }
   const offered = (answer["capabilities"] as Json | undefined) ?? {};
   const capabilities = revision.lift.serverCapabilities(offered);

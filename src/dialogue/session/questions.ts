@@ -2,10 +2,9 @@
 // taken back when the call that asked has ended. No caller is asked what its revision or its capabilities
 // do not know, and nothing goes out that has no JSON.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, forgettable } from "../../core/async.ts";
 import type { AskOptions, Caller } from "../../core/context.ts";
 import type { Params, Request, Result } from "../../core/handler.ts";
-import { forgettable } from "../../core/promises.ts";
 import { textOf } from "../../core/text.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";

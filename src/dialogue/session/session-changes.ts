@@ -3,7 +3,7 @@
 // honours. What belongs to no call at all (a log message, a question right after the handshake) comes
 // here too, because a listen is the only caller that is always there.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { Caller, Context } from "../../core/context.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -5,11 +5,9 @@
 // word for it that a listen is over, and an end that goes may come again. Since nobody knows what was missed, the caller
 // is told that it may have changed.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, attempt, unref } from "../../core/async.ts";
 import type { Caller, Context } from "../../core/context.ts";
 import type { Handler, Notification } from "../../core/handler.ts";
-import { attempt } from "../../core/promises.ts";
-import { unref } from "../../core/unref.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { isNothing } from "../../protocol/listen-filter.ts";
 import type { Json } from "../../protocol/revision.ts";

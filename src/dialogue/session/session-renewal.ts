@@ -3,9 +3,8 @@
 // Where nobody asks, but somebody listens, the handshake is tried again by itself until the end is there.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { forgettable } from "../../core/promises.ts";
+import { forgettable, unlessAborted } from "../../core/async.ts";
 import { textOf } from "../../core/text.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { backoffMs, pause } from "../calls/pacing.ts";
 

@@ -124,7 +124,10 @@ describe("a call", () => {
   it("that was sent as it is must not be answered with a task", async () => {
     const answer = ({ method }: Loose) => (method === "tools/call" ? { result: { task: { taskId: "x" } } } : undefined);
     const { ask } = await desk({ tools: { never: "forbidden" }, answer });
-    await expect(ask("tools/call", { name: "never" })).rejects.toMatchObject({ name: "ConnectionError", kind: "protocol" });
+    await expect(ask("tools/call", { name: "never" })).rejects.toMatchObject({
+      name: "ConnectionError",
+      kind: "protocol",
+    });
   });
 
   it("may be answered at once all the same", async () => {

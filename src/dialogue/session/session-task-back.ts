@@ -5,7 +5,7 @@
 
 import type { Caller, Context } from "../../core/context.ts";
 import type { Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";

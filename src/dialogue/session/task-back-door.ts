@@ -5,8 +5,8 @@
 import type { Caller, Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
-import { isObject } from "../../protocol/check.ts";
+import { unlessAborted } from "../../core/async.ts";
+import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";

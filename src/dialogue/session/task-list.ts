@@ -5,7 +5,7 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Params } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { PageItem } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -3,7 +3,7 @@
 // not in it, the list is asked for once, and again only after it is said to have changed.
 
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { type Supporting, TASK_SUPPORT, type TaskSupport } from "../../protocol/tasks.ts";
 
 /** Tools that are kept in mind, and pages that are asked for. */

@@ -5,7 +5,7 @@
 
 import type { Context } from "../../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { invalidParams, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { page } from "../../protocol/pages.ts";

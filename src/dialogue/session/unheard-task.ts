@@ -2,10 +2,10 @@
 // `notifications/cancelled` (specification of the last session-style revision, basic/utilities/cancellation), and
 // `tasks/cancel` needs the name: so nothing is said until the end has answered, and nobody waits for that but we.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { Caller, Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { TaskBackHost } from "./task-back-door.ts";
 import type { Leaving } from "../calls/wire.ts";
 

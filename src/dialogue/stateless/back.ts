@@ -7,7 +7,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";

@@ -5,11 +5,12 @@
 import type { Caller, LogLevel } from "../../core/context.ts";
 import { LOG_LEVELS } from "../../core/context.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { attempt } from "../../core/promises.ts";
+import { attempt } from "../../core/async.ts";
 import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
 import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
 import { CACHEABLE } from "../../protocol/cacheable.ts";
-import { checkParams, isObject } from "../../protocol/check.ts";
+import { checkParams } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import {
   invalidParams,
   McpError,

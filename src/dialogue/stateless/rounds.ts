@@ -4,15 +4,13 @@
 // arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
 // A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, attempt, forgettable, unref } from "../../core/async.ts";
 import type { Context } from "../../core/context.ts";
 import type { Handler, Notification, Request, Result } from "../../core/handler.ts";
-import { attempt, forgettable } from "../../core/promises.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { STOP } from "../../core/stop.ts";
-import { unref } from "../../core/unref.ts";
 import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import type { Flight } from "../calls/in-flight.ts";
 import { checkSayable } from "../session/questions.ts";

@@ -2,7 +2,7 @@
 // waits for an answer, the request is answered `input_required`; the retry attaches itself to the same
 // run and waits for what comes next. A run knows nothing of states or callers' rights: rounds.ts does.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { AskOptions } from "../../core/context.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
 import type { Stop } from "../../core/stop.ts";

@@ -6,7 +6,7 @@
 import type { Caller } from "../../core/context.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { type Visit, VISITED, visitsIn } from "../../protocol/visits.ts";

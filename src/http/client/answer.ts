@@ -7,7 +7,7 @@ import { beginning, decode, type Decoded, type Limits } from "../../jsonrpc/code
 import { tooLong } from "../../jsonrpc/fault.ts";
 import { decodeLong, LONG_MESSAGE } from "../../jsonrpc/long-message.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { readEvents, type ServerSentEvent } from "./event-reader.ts";
 import { textOf } from "./growing-bytes.ts";
 import type { HttpAnswer } from "./requester.ts";
@@ -120,7 +120,10 @@ function overlong(head: string, limits: Limits): Decoded {
 const QUOTED_BYTES = 64 * 1024;
 
 /** An error of the protocol that came with a status of its own, or the bare status as a ConnectionError. */
-export async function failureOf(answer: HttpAnswer, what: string): Promise<{ body: ErrorBody } | { error: ConnectionError }> {
+export async function failureOf(
+  answer: HttpAnswer,
+  what: string,
+): Promise<{ body: ErrorBody } | { error: ConnectionError }> {
   const { status } = answer;
   const text = await answer.text(QUOTED_BYTES).catch(() => "");
   const body = isJson(answer) ? errorBodyIn(text) : undefined;

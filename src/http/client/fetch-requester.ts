@@ -2,7 +2,7 @@
 // What a fetch tells of a failure is less than what node:http does, so more requests count as perhaps begun; and what
 // it brings of its own (time limits, decompression, its pool) stays as it is. A signal is obeyed even where it is not.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { GrowingBytes, textOf } from "./growing-bytes.ts";
 import {

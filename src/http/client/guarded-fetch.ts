@@ -2,7 +2,7 @@
 // that may be asked at all (network-guard.ts), and no redirect is followed. Not a fetch for everything: bodies are
 // texts, both ways, and an answer is whole before it is given.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { networkGuard } from "./network-guard.ts";
 import type { NetworkGuardOptions } from "./network-guard.ts";

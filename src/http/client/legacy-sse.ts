@@ -2,9 +2,8 @@
 // of all the address to which everything goes that we say (its specification, basic/transports, HTTP with SSE). The stream is
 // the session: when it breaks, what is under way has no way back, and the next handshake opens another.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, unlessAborted } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { unlessAborted } from "../../core/unless-aborted.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { Exact, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import type { ServerSentEvent } from "./event-reader.ts";
@@ -56,7 +55,8 @@ export class OldSseWire implements Transport {
   }
 
   async send(message: Message | readonly Message[], options: SendOptions = {}): Promise<void> {
-    if (this.#life.signal.aborted) throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
+    if (this.#life.signal.aborted)
+      throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
     if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches are not sent");
     const one = message as Message;
     if (!isRequest(one)) {
@@ -225,7 +225,11 @@ function addressIn(data: string, base: URL): URL {
   if (!URL.canParse(data, base.href)) throw new ConnectionError("protocol", "The end named no address to send to");
   const address = new URL(data, base);
   if (address.origin === base.origin) return address;
-  throw new ConnectionError("refused", `The end wants messages sent to another origin, ${address.origin}; that is not done`, {
-    mayHaveRun: false,
-  });
+  throw new ConnectionError(
+    "refused",
+    `The end wants messages sent to another origin, ${address.origin}; that is not done`,
+    {
+      mayHaveRun: false,
+    },
+  );
 }

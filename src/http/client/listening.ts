@@ -5,7 +5,7 @@
 import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";

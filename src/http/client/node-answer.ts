@@ -3,7 +3,7 @@
 // end has answered, and only the rest of what it says may be missing.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 import { GrowingBytes, textOf } from "./growing-bytes.ts";
 import { brokenBody, longBody } from "../server/request-faults.ts";
 import type { HttpAnswer } from "./requester.ts";

@@ -5,7 +5,7 @@
 
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { PoolOptions } from "./connection-pool.ts";

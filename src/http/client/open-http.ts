@@ -233,7 +233,9 @@ const PASSING: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
 function slow(cause: ConnectionError, startMs: number): ConnectionError {
   const message = `The end did not answer server/discover in ${startMs} ms`;
-  return new ConnectionError("timeout", `${message}; one that starts slowly needs a longer \`startTimeout\``, { cause });
+  return new ConnectionError("timeout", `${message}; one that starts slowly needs a longer \`startTimeout\``, {
+    cause,
+  });
 }
 
 /** Statuses of an address that does not take what is posted to it. */

@@ -1,7 +1,7 @@
 // Requests that their caller may leave while the end is not told: one that makes a task is cancelled by another request,
 // once the task has a name. So its answer is read on for a while; but what was not sent yet stays unsent.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { QuietLeave } from "../../transport/transport.ts";
 

@@ -5,7 +5,7 @@
 import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { encodeHeaderValue } from "../../protocol/header-value.ts";
 import { META } from "../../protocol/model/index.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { NAMED, REVISION_HEADER, SESSION_HEADER } from "../server/headers.ts";
 
 export const POSTED: Readonly<Record<string, string>> = {

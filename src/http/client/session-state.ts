@@ -1,7 +1,7 @@
 // What a session-style wire over HTTP keeps: the session, from one handshake to the next, and each request that is
 // under way. Also how an end says that it does not know a session. What is done with them is the wire's.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { failureOf } from "./answer.ts";
 
 export interface Session {

@@ -3,9 +3,8 @@
 // connections where the end has given its events ids (see session-streams). What belongs to no request comes on one
 // stream that is kept open. A session that the end has forgotten is told to whoever can begin a new one.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { within } from "../../core/promises.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import {
   Exact,
@@ -19,7 +18,7 @@ import {
 import type { HttpAnswer } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { SESSION_HEADER } from "../server/headers.ts";
 import { failureOf, isEvents, isFine, isJson, noMessages, readJson } from "./answer.ts";
 import type { HttpConnection } from "./http-link.ts";
@@ -61,7 +60,8 @@ export class SessionWire implements Transport {
   }
 
   async send(message: Message | readonly Message[], options: SendOptions = {}): Promise<void> {
-    if (this.#life.signal.aborted) throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
+    if (this.#life.signal.aborted)
+      throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
     if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches are not sent");
     const one = message as Message;
     if (isRequest(one)) await (one.method === "initialize" ? this.#begin(one, options) : this.#call(one, options));

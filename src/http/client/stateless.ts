@@ -2,7 +2,7 @@
 // belongs to it, comes back on the same. Nothing is kept between two requests. To end the reading is to cancel
 // (specification, basic/transports/streamable-http, cancellation), so the word for it is never sent.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
@@ -37,7 +37,8 @@ export class ExchangeWire implements Transport {
   }
 
   async send(message: Message | readonly Message[], { signal, onWait }: SendOptions = {}): Promise<void> {
-    if (this.#life.signal.aborted) throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
+    if (this.#life.signal.aborted)
+      throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
     if (Array.isArray(message)) throw new ConnectionError("protocol", "There are no batches in this style");
     const one = message as Message;
     if (isRequest(one)) await this.#call(one, signal, onWait);
@@ -95,7 +96,9 @@ export class ExchangeWire implements Transport {
     const params = "params" in message ? message.params : undefined;
     if ("method" in message && message.method === "notifications/cancelled") {
       const given = params?.["requestId"] as Id;
-      this.#live.get(given instanceof Exact ? given.value : given)?.abort(new ConnectionError("cancelled", "Cancelled"));
+      this.#live
+        .get(given instanceof Exact ? given.value : given)
+        ?.abort(new ConnectionError("cancelled", "Cancelled"));
       return;
     }
     const answer = await this.#link.ask({

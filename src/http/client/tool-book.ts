@@ -6,7 +6,7 @@ import type { Context } from "../../core/context.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import type { RequestMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import { mirrorHeaders } from "../../protocol/header-match.ts";
 import { headerParams, type HeaderParam } from "../../protocol/header-params.ts";

@@ -2,7 +2,7 @@
 // an address, told as the stream's first event, to which the caller posts everything. The session lives exactly as
 // long as its stream; there is nothing to come back to.
 
-import { onAbort } from "../../core/abort.ts";
+import { onAbort } from "../../core/async.ts";
 import type { Identity } from "../../core/authenticator.ts";
 import type { Caller } from "../../core/context.ts";
 import type { Handler } from "../../core/handler.ts";

@@ -2,7 +2,7 @@
 // answers that are late) is a member here, and costs no timer of its own. It runs only while it has members, and
 // never keeps a process alive.
 
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 
 export class Pulse<T> {
   readonly #tickMs: number;

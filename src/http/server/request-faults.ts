@@ -121,7 +121,11 @@ export function encodedBody(url: URL, encoding: string): ConnectionError {
 
 /** Node says which header it is, and never what stands in it. */
 export function unsendable(url: URL, error: unknown): ConnectionError {
-  return new ConnectionError("http", `The request to ${hostOf(url)} cannot be written: ${textOf(error)}`, unsent(error));
+  return new ConnectionError(
+    "http",
+    `The request to ${hostOf(url)} cannot be written: ${textOf(error)}`,
+    unsent(error),
+  );
 }
 
 function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {

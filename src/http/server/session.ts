@@ -6,7 +6,7 @@
 import type { Caller } from "../../core/context.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message } from "../../jsonrpc/message.ts";
-import { isObject } from "../../protocol/check.ts";
+import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";

@@ -2,7 +2,7 @@
 // to the principal that opened it, and for everybody else it does not exist. A session ends when its caller ends
 // it, or after a long time in which nobody waited for anything.
 
-import { unref } from "../../core/unref.ts";
+import { unref } from "../../core/async.ts";
 import type { Served } from "../../dialogue/connection.ts";
 import { Refusal } from "./visit.ts";
 

@@ -2,7 +2,7 @@
 // the compiled guest, else from its sources; and the core that is saved in the background once a guest is ready. What
 // goes on inside the guest is in the .lisp files; what a session is, in the files above.
 
-import { within } from "../../core/promises.ts";
+import { within } from "../../core/async.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import { CoreCache } from "./core.ts";
 import { encodeRequest } from "./encoding.ts";

@@ -3,7 +3,7 @@
 
 import type { Delta } from "../revision.ts";
 import { block, dropStructured, promptContent, sampledContent, samplingContent, toolContent } from "./content.ts";
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 import { all, at, drop, dropAt, items, object } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 

@@ -6,7 +6,7 @@ import type { McpError } from "../errors.ts";
 import type { Delta } from "../revision.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { block, cannotAnswer, cannotAsk, promptContent, toolContent } from "./content.ts";
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 import { all, at, drop, items, object, set, values } from "./edit.ts";
 import type { Edit } from "./edit.ts";
 

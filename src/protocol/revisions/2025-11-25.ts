@@ -9,7 +9,7 @@ import { CACHEABLE } from "../cacheable.ts";
 import { META } from "../model/meta.ts";
 import type { Delta } from "../revision.ts";
 import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 import { TELLS_ROOTS } from "../roots.ts";
 import { hasTasks, TASKS } from "../tasks.ts";
 import { ELICITATION_ID, type Named } from "../visits.ts";

@@ -2,7 +2,7 @@
 // An edit never changes its input, copies only what it changes, and leaves alone what has another shape
 // than it expects, because it also sees what no check has seen yet. It knows nothing of MCP.
 
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 
 export type Edit = <T>(value: T) => T;
 type Json = { readonly [key: string]: unknown };

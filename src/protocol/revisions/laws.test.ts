@@ -10,7 +10,7 @@ import type { Case } from "../../../test/generate.ts";
 import { messagesOf, valuesOf } from "../../../test/generate.ts";
 import { itWithSpec } from "../../../test/schema.ts";
 import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/walk.ts";
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { ELICITATION_ID } from "../visits.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";

@@ -5,7 +5,7 @@
 import { McpError } from "../errors.ts";
 import type { ErrorKind } from "../errors.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../check.ts";
+import { isObject } from "../../core/objects.ts";
 
 type Asked = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
 

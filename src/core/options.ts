@@ -1,0 +1,168 @@
+// Checks the options of every public function. An option that does not exist is refused with the nearest name, because
+// a misspelt option that is ignored is only noticed by what does not happen.
+
+import { isObject } from "./objects.ts";
+
+const LONGEST_NAME = 100;
+/** The longest delay that setTimeout accepts. */
+const MAX_DELAY_MS = 0x7fffffff;
+
+/** The names within `maxDistance` edits, nearest first. A name that begins with what was written comes first of all. */
+export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
+  // A name this long is not a typing error, and comparing it is slow.
+  if (name.length > LONGEST_NAME) return [];
+  const wanted = name.toLowerCase();
+  return [...names]
+    .map((candidate) => ({ candidate, distance: distanceTo(wanted, candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .toSorted((a, b) => a.distance - b.distance)
+    .map(({ candidate }) => candidate);
+}
+
+function distanceTo(name: string, candidate: string): number {
+  return candidate.startsWith(name) ? 0 : editDistance(name, candidate);
+}
+
+/** Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap neighbours. */
+function editDistance(from: string, to: string): number {
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 0; i < from.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < to.length; j += 1) {
+      const replaced = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
+      const areSwapped = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j];
+      const swapped = areSwapped ? (before[j - 1] ?? 0) + 1 : Infinity;
+      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, replaced, swapped));
+    }
+    before = row;
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+/** "did you mean `x`?", or the list of names if none is near. */
+export function didYouMean(name: string, names: readonly string[]): string {
+  const [near] = nearest(name, names);
+  return near === undefined ? `the options are ${names.join(", ")}` : `did you mean \`${near}\`?`;
+}
+
+/** Throws a TypeError if `given` is not an object or has an option that `known` has not. */
+export function checkOptions(owner: string, given: unknown, known: object, prefix = ""): void {
+  if (!isObject(given)) throw new TypeError(`${owner}: the options must be an object, not ${kindOf(given)}`);
+  for (const name of Object.keys(given)) {
+    if (given[name] === undefined || Object.hasOwn(known, name)) continue;
+    throw new TypeError(`${owner} has no option \`${prefix}${name}\`; ${didYouMean(name, Object.keys(known))}`);
+  }
+}
+
+export class OptionError extends TypeError {
+  /** The path of the option, such as `tools.only`; empty if the options as a whole are wrong. */
+  readonly option: string;
+
+  constructor(owner: string, option: string, problem: string) {
+    super(`${owner}: ${option === "" ? "" : `\`${option}\` `}${problem}`);
+    this.name = "OptionError";
+    this.option = option;
+  }
+}
+
+/** Reads options one by one and throws an OptionError that names the owner and the option. */
+export class OptionReader {
+  readonly #owner: string;
+  readonly #path: string;
+  readonly #given: { readonly [name: string]: unknown };
+
+  constructor(owner: string, given: unknown, names: readonly string[], path: string = "", or: string = "") {
+    this.#owner = owner;
+    this.#path = path;
+    this.#given = isObject(given) ? given : {};
+    if (given !== undefined && !isObject(given)) {
+      throw this.error("", `must be ${or}an object with ${names.join(", ")}`);
+    }
+    const unknown = Object.keys(this.#given).find((name) => !names.includes(name));
+    if (unknown !== undefined) throw this.error(unknown, `is not an option; ${didYouMean(unknown, names)}`);
+  }
+
+  error(option: string, problem: string): OptionError {
+    const path = [this.#path, option].filter((part) => part !== "").join(".");
+    return new OptionError(this.#owner, path, problem);
+  }
+
+  ms(name: string): number | undefined {
+    const rule = `must be milliseconds above 0, to ${MAX_DELAY_MS}`;
+    return this.#number(name, (value) => value > 0 && value <= MAX_DELAY_MS, rule);
+  }
+
+  count(name: string): number | undefined {
+    return this.#number(name, (value) => Number.isInteger(value) && value > 0, "must be a whole number above 0");
+  }
+
+  choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
+    const value = this.#given[name];
+    if (value === undefined || choices.includes(value as Choice)) return value as Choice | undefined;
+    throw this.error(name, `must be ${choices.map((one) => JSON.stringify(one)).join(" or ")}${shown(value)}`);
+  }
+
+  strings(name: string): readonly string[] | undefined {
+    const value = this.#given[name];
+    if (value === undefined) return undefined;
+    if (Array.isArray(value) && value.every((one) => typeof one === "string" && one !== "")) {
+      return value as readonly string[];
+    }
+    throw this.error(name, `must be an array of non-empty strings${shown(value)}`);
+  }
+
+  /** An object whose values are non-empty strings. */
+  stringMap(name: string): ReadonlyMap<string, string> {
+    const value = this.#given[name];
+    if (value === undefined) return new Map();
+    if (!isObject(value)) throw this.error(name, `must be an object of strings${shown(value)}`);
+    for (const [key, text] of Object.entries(value)) {
+      if (typeof text !== "string" || text === "" || key === "") {
+        throw this.error(`${name}.${key}`, `must be a non-empty string${shown(text)}`);
+      }
+    }
+    return new Map(Object.entries(value) as [string, string][]);
+  }
+
+  function(name: string): unknown {
+    const value = this.#given[name];
+    if (value === undefined || typeof value === "function") return value;
+    throw this.error(name, `must be a function${shown(value)}`);
+  }
+
+  /** The value as it was given, for the caller to check. */
+  any(name: string): unknown {
+    return this.#given[name];
+  }
+
+  /** Options within an option. */
+  inner(name: string, names: readonly string[]): OptionReader {
+    const value = this.#given[name];
+    if (value !== undefined && !isObject(value)) {
+      throw this.error(name, `must be an object with ${names.join(", ")}${shown(value)}`);
+    }
+    return new OptionReader(this.#owner, value, names, [this.#path, name].filter((part) => part !== "").join("."));
+  }
+
+  #number(name: string, fits: (value: number) => boolean, rule: string): number | undefined {
+    const value = this.#given[name];
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && fits(value)) return value;
+    throw this.error(name, `${rule}${shown(value)}`);
+  }
+}
+
+/** Quotes the value only if it is short and cannot be a secret. */
+function shown(value: unknown): string {
+  if (typeof value === "number" || typeof value === "boolean" || value === null) return `, not ${String(value)}`;
+  return typeof value === "string" && value.length <= 30 ? `, not ${JSON.stringify(value)}` : "";
+}
+
+/** The kind of a value for an error message: "a string", "null", "an array". */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
