@@ -4,14 +4,13 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
-import { createFront } from "./front.ts";
-import { checkMountOptions, type MountOptions } from "./http-options.ts";
-import { NodeVisit } from "./http/server/node-visit.ts";
-import { WebVisit } from "./http/server/web-visit.ts";
+import { createFront, checkMountOptions, type MountOptions } from "./http/server/mount.ts";
+import { NodeVisit } from "./http/server/node-request.ts";
+import { WebVisit } from "./http/server/web-request.ts";
 
-export { AuthRefusal, type Authenticator, type Credentials, type Identity } from "./core/authenticator.ts";
+export { AuthRefusal, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
 export type { HttpLimits, HttpFrontOptions } from "./http/server/options.ts";
-export type { MountOptions } from "./http-options.ts";
+export type { MountOptions } from "./http/server/mount.ts";
 
 export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };
 export type FetchHandler = ((request: Request) => Promise<Response>) & { close(): Promise<void> };

@@ -3,7 +3,7 @@
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
-import type { HttpOptions } from "./http-options.ts";
+import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
 /** Connects to a command, a handler or a transport, in whatever revision it speaks. */
@@ -14,7 +14,7 @@ export async function connect(target: Target, options?: ConnectOptions): Promise
 /** Serves a server, or any handler, on stdio or over HTTP; resolves when it is ready to be spoken to. */
 export function serve(
   handler: Closeable,
-  options: ServeOptions & { readonly http: HttpOptions },
+  options: ServeOptions & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
 export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
@@ -24,8 +24,8 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
 export { chain, type Chain, type GatewayOptions } from "./chain/chain.ts";
 export { upstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "./chain/upstream/upstream.ts";
 export type { Gateway } from "./chain/gateway.ts";
-export type { Client, ConnectOptions, HttpOptions, ServeOptions, Serving, Target };
-export type { AskOptions, Caller, Context, LogLevel } from "./core/context.ts";
+export type { Client, ConnectOptions, ServeHttpOptions, ServeOptions, Serving, Target };
+export type { AskOptions, Caller, Context, LogLevel } from "./core/handler.ts";
 export { ConnectionError, type ConnectionErrorKind } from "./core/errors.ts";
 export type { Handler, Link, Middleware, Notification, Params, Request, Result } from "./core/handler.ts";
 export { McpError, type ErrorKind, type Profile } from "./protocol/errors.ts";

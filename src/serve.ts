@@ -1,94 +1,93 @@
-// `serve`: one handler on one wire, and the life of the process around it. On the process's own stdio the
-// end of input is the end of us: work in flight gets a short grace, whatever the handler holds is closed,
-// and the process exits, because clients do not wait long before they kill. On streams that were given,
-// only the connection ends; over HTTP nothing ends but by `close`.
+// `serve`: one handler on one transport, and the lifetime of the process around it. On the process's own stdio, the end
+// of input ends the process: calls in flight get a short grace, the handler is closed, and the process exits, since
+// clients soon kill a server that does not. On given streams only the connection ends; over HTTP only `close` ends it.
 
 import type { Readable, Writable } from "node:stream";
-import type { Handler } from "./core/handler.ts";
 import { within } from "./core/async.ts";
-import { serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
+import type { Handler } from "./core/handler.ts";
 import { checkOptions } from "./core/options.ts";
-import { checkHttpOptions, CONNECTION_NAMES, type HttpOptions } from "./http-options.ts";
+import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
+import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
-/** What closing may take once the end of input is there: clients kill after four seconds. */
+/** The longest that closing the handler may take. Clients kill a server some four seconds after the end of input. */
 const CLOSE_BUDGET_MS = 1_500;
 
 export interface ServeOptions extends ConnectionOptions {
-  /** Other streams than the process's own. */
+  /** Streams to use instead of the process's own. */
   readonly stdio?: { readonly input: Readable; readonly output: Writable };
   readonly limits?: Partial<Limits>;
   /**
-   * Over HTTP instead of stdio.
+   * Serves over HTTP instead of stdio.
    *
    * @example
    * const front = await serve(server, { http: { port: 3000 } });
    * console.error(front.url); // http://127.0.0.1:3000/mcp
    */
-  readonly http?: HttpOptions;
+  readonly http?: ServeHttpOptions;
 }
 
-/** Something that is being served. */
+/** A handler that is being served. */
 export interface Serving {
-  /** Where it is reached, on wires that have an address. */
+  /** The address of the endpoint, over HTTP. */
   readonly url?: string;
   readonly closed: Promise<void>;
   close(): Promise<void>;
 }
 
-/** A handler that holds something says how to let go of it. */
+/** A handler that may hold resources, which `close` releases. */
 export type Closeable = Handler & { close?(budgetMs?: number): Promise<void> | void };
 
-// By the types, so that an option which is added there must be added here.
-const OPTIONS = {
+// Typed against the options, so that a new option must be added here too.
+const SERVE_OPTIONS = {
   http: true,
   stdio: true,
   limits: true,
   mayShutDown: true,
-  ...CONNECTION_NAMES,
+  ...CONNECTION_OPTIONS,
 } as const satisfies Record<keyof ServeOptions, true>;
 
-/** Known to all copies of this package that a process may have, since it has one stdin. */
+/** Shared by all copies of this package in a process, since it has one stdin. */
 const STDIO = Symbol.for("catenary.stdio");
-export const STDIO_TAKEN =
-  "This process serves on its stdio already: one serve() for each process, or streams of their own";
+export const STDIO_TAKEN = "This process already serves on its stdio: call serve() once per process, or pass streams";
 
 /**
- * Two servers on one stdin would each answer every message: whoever comes second is told this sentence. Returns what
- * leaves it to others again.
+ * Reserves the process's stdio; returns a function that releases it. Two servers on one stdin would both answer every
+ * message, so the second gets `refusal`, the message that the first gave, as an error.
  */
-export function takeStdio(sentence: string): () => void {
+export function takeStdio(refusal: string): () => void {
   const holder = process as { [STDIO]?: string };
   if (holder[STDIO] !== undefined) throw new Error(holder[STDIO]);
-  holder[STDIO] = sentence;
+  holder[STDIO] = refusal;
   return () => {
     delete holder[STDIO];
   };
 }
 
-/** Resolves when it is ready to be spoken to. */
+/** Serves a server or any handler; resolves when it accepts messages. */
 export function serve(
   handler: Closeable,
-  options: ServeOptions & { readonly http: HttpOptions },
+  options: ServeOptions & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
 export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
-  checkOptions("serve()", options, OPTIONS);
+  checkOptions("serve()", options, SERVE_OPTIONS);
   const { stdio, limits, http, ...connection } = options;
   if (http !== undefined) {
-    checkHttpOptions(http);
     if (stdio !== undefined) throw new TypeError("serve() takes either `stdio` or `http`: call it once for each");
-    return overHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
+    const { checkServeHttpOptions } = await import("./http/server/mount.ts");
+    checkServeHttpOptions(http);
+    return serveHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
   }
   if (stdio === undefined) takeStdio(STDIO_TAKEN);
   const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
-  const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closing(handler)));
-  if (stdio === undefined) endProcessWith(closed, () => connected.close());
+  const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closeHandler(handler)));
+  if (stdio === undefined) exitWhenClosed(closed, () => connected.close());
   return {
     closed,
     close: async () => {
@@ -98,9 +97,12 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   };
 }
 
-async function overHttp(handler: Closeable, options: HttpOptions): Promise<Serving & { readonly url: string }> {
+async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise<Serving & { readonly url: string }> {
   const { host = "127.0.0.1", port = 3000, ...rest } = options;
-  const [{ createFront }, { listen }] = await Promise.all([import("./front.ts"), import("./http/server/listener.ts")]);
+  const [{ createFront }, { listen }] = await Promise.all([
+    import("./http/server/mount.ts"),
+    import("./http/server/listener.ts"),
+  ]);
   const front = createFront(handler, rest, host);
   const listener = await listen({ host, port, limits: front.limits, onVisit: (visit) => front.take(visit) });
   let markClosed: () => void = () => undefined;
@@ -110,23 +112,22 @@ async function overHttp(handler: Closeable, options: HttpOptions): Promise<Servi
   const close = async (): Promise<void> => {
     await front.close();
     await listener.close(front.graceMs);
-    await within(CLOSE_BUDGET_MS, closing(handler));
+    await within(CLOSE_BUDGET_MS, closeHandler(handler));
     markClosed();
   };
-  let ending: Promise<void> | undefined;
-  return { url: `${listener.url}${front.path}`, closed, close: () => (ending ??= close()) };
+  let closing: Promise<void> | undefined;
+  return { url: `${listener.url}${front.path}`, closed, close: () => (closing ??= close()) };
 }
 
-/** A handler that fails to let go has let go as far as it can. */
-async function closing(handler: Closeable): Promise<void> {
+async function closeHandler(handler: Closeable): Promise<void> {
   try {
     await handler.close?.(CLOSE_BUDGET_MS);
   } catch {
-    // The process is about to end, and with it whatever was held.
+    // Nothing more can be done: the process is about to exit, which frees what the handler holds.
   }
 }
 
-function endProcessWith(closed: Promise<void>, close: () => Promise<void>): void {
+function exitWhenClosed(closed: Promise<void>, close: () => Promise<void>): void {
   let code = 0;
   const stop = (signal: NodeJS.Signals): void => {
     if (signal === "SIGINT") code = 130;

@@ -3,7 +3,7 @@
 // that it forgets ends nobody's process, and nothing that it throws while a notification goes by reaches the end that
 // said it. Calling `next` not at all, twice or late is a link's right. Which links there are is not decided here.
 
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
 import { attempt } from "../core/async.ts";

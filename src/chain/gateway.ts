@@ -2,10 +2,10 @@
 // replace a link while requests run (see replaceable), close it. What the ends are, and how many become one, is decided
 // by chain.ts.
 
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
-import { isLive, LIVE } from "../core/live.ts";
+import { isLive, LIVE } from "../core/evaluates-code.ts";
 import { within } from "../core/async.ts";
 import type { UpstreamStatus } from "./upstream/status.ts";
 import { checkMiddleware, hold, letGo, missing, place, type Place } from "./link-places.ts";

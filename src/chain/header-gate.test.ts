@@ -2,7 +2,7 @@
 // nobody behind holds the arguments against them again.
 
 import { describe, expect, it } from "vitest";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/meta.ts";

@@ -4,7 +4,7 @@
 // gateway, whose ends may never see a header, does it for theirs. What the schemas say is read from the lists that
 // callers get, and from a list of our own for a tool that nobody has listed.
 
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { unlessAborted } from "../core/async.ts";
 import { isObject } from "../core/objects.ts";

@@ -8,4 +8,4 @@ export type { Gateway } from "./gateway.ts";
 export { on } from "./on.ts";
 export type { RestartOptions } from "./upstream/restarts.ts";
 export type { Handler, Link, Middleware, Notification, Request, Result } from "../core/handler.ts";
-export type { Context } from "../core/context.ts";
+export type { Context } from "../core/handler.ts";

@@ -3,9 +3,9 @@
 // through it any more. Which line is the present one is the gateway's affair.
 
 import { onAbort, unref } from "../core/async.ts";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Link, Request, Result } from "../core/handler.ts";
-import { SETTLE_MS } from "../dialogue/calls/outcome.ts";
+import { SETTLE_MS } from "../dialogue/calls/in-flight.ts";
 import { compose } from "./compose.ts";
 
 interface Underway {

@@ -2,7 +2,7 @@
 
 import { expect, it, vi } from "vitest";
 import { loneCaller } from "../../test/support/lone-caller.ts";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
 import { connectAt, REVISION_NAMES } from "../testing.ts";

@@ -3,7 +3,7 @@
 // caller hears of one acknowledgement only; but since other links may show other names, it is told that the lists it
 // was granted have changed.
 
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { following, type Following } from "./upstream/following.ts";

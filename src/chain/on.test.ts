@@ -2,7 +2,7 @@
 
 import { describe, expect, expectTypeOf, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type {

@@ -4,10 +4,10 @@
 // the function sees every question once (the front makes rounds of them again where its caller needs that).
 // Not seen: what a task asks, which stands in the task itself.
 
-import type { AskOptions, Context } from "../core/context.ts";
+import type { AskOptions, Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-import { goOn } from "../dialogue/calls/drive.ts";
+import { goOn } from "../dialogue/calls/input-required.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";

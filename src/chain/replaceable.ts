@@ -2,7 +2,7 @@
 // listens move to the new ones, and a link that was taken out is closed when nothing runs through it any more. Loaded
 // with the first request through links, since it is of no use before.
 
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
 import { Line } from "./line.ts";
 import { hold, letGo, missing, place, type Place } from "./link-places.ts";

@@ -3,12 +3,12 @@
 // a time limit, the end of the connection) frees all that it held. The limit on the whole call counts all of
 // its rounds; the limit on silence belongs to whoever carries the request.
 
-import type { Context, LogLevel } from "../core/context.ts";
+import type { Context, LogLevel } from "../core/handler.ts";
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { textOf } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
-import { drive } from "../dialogue/calls/drive.ts";
+import { drive } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { McpError } from "../protocol/errors.ts";

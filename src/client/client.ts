@@ -2,39 +2,19 @@
 // but its shape; how it travels is the business of calls.ts, and of whoever opened the connection. `handler` is
 // the same end as the bare arrow that a chain takes: no cache, no rounds, the caller's own context.
 
-import { LOG_LEVELS, type LogLevel } from "../core/context.ts";
+import { LOG_LEVELS, type LogLevel } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Params, Result } from "../core/handler.ts";
 import type { Opened } from "../dialogue/connect.ts";
 import { isObject } from "../core/objects.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
-import {
-  META,
-  type CallToolResult,
-  type CompleteParams,
-  type CompleteResult,
-  type GetPromptResult,
-  type Implementation,
-  type ListPromptsResult,
-  type ListResourcesResult,
-  type ListResourceTemplatesResult,
-  type ListToolsResult,
-  type Prompt,
-  type ReadResourceResult,
-  type Resource,
-  type ResourceTemplate,
-  type ServerCapabilities,
-  type SubscriptionFilter,
-  type Tool,
-} from "../protocol/model/index.ts";
+import { META, type CallToolResult, type CompleteParams, type CompleteResult, type GetPromptResult, type Implementation, type ListPromptsResult, type ListResourcesResult, type ListResourceTemplatesResult, type ListToolsResult, type Prompt, type ReadResourceResult, type Resource, type ResourceTemplate, type ServerCapabilities, type SubscriptionFilter, type Tool } from "../protocol/model/index.ts";
 import { hasTasks, TASKS } from "../protocol/tasks.ts";
 import { Calls, type CallOptions } from "./calls.ts";
 import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
-import { Listens, type ChangeEvent, type ListenOptions, type Subscription } from "./listen.ts";
-import { pagesOf } from "./pages.ts";
-import type { TaskHandle } from "./task-handle.ts";
-import type { Tasks } from "./tasks.ts";
+import { Listens, type ChangeEvent, type ListenOptions, type Subscription } from "./subscriptions.ts";
+import type { TaskHandle, Tasks } from "./tasks.ts";
 
 /** With a cursor: that one page, as the end gave it. Without: all pages. */
 export interface ListOptions extends CallOptions {
@@ -309,4 +289,38 @@ export class Client {
       return page;
     });
   }
+}
+
+// Lists that come in pages, walked to their ends. A cursor is the end's own affair: it is given back as it
+// came, and the empty text is a cursor like any other. An end whose pages never finish is stopped here.
+
+
+const MOST_PAGES = 1_000;
+
+/** The items of a list, a page at a time, each page fetched when its turn comes. */
+export async function* pagesOf<T>(
+  method: string,
+  field: string,
+  fetch: (cursor: string | undefined) => Promise<Result>,
+): AsyncGenerator<readonly T[], void, undefined> {
+  let cursor: string | undefined;
+  for (let count = 1; ; count += 1) {
+    const page = await fetch(cursor);
+    const items = page[field];
+    if (!Array.isArray(items)) throw broken(method, `its answer has no array \`${field}\``);
+    yield items as readonly T[];
+    const next = page["nextCursor"];
+    // Some ends write null for "no more".
+    if (next === undefined || next === null) return;
+    if (typeof next !== "string") throw broken(method, "its `nextCursor` is no string");
+    if (count === MOST_PAGES) throw broken(method, `it has more than ${MOST_PAGES} pages`);
+    cursor = next;
+  }
+}
+
+function broken(method: string, why: string): ConnectionError {
+  return new ConnectionError(
+    "protocol",
+    `The end cannot be walked through ${method}: ${why}; ask for single pages with \`cursor\``,
+  );
 }

@@ -4,8 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { onAbort } from "../core/async.ts";
-import type { Authorizer } from "../core/authorizer.ts";
-import type { LogLevel } from "../core/context.ts";
+import type { Authorizer } from "../core/authentication.ts";
+import type { LogLevel } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
@@ -13,7 +13,7 @@ import type { ClientCapabilities, Implementation } from "../protocol/model/index
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
 import { textOf } from "../core/text.ts";
-import { Asks, type AskHandlers } from "./asks.ts";
+import { Asks, type AskHandlers } from "./client-requests.ts";
 import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";

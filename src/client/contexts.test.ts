@@ -1,7 +1,7 @@
 // Which of what an end says reaches the listeners: by the level that holds when it comes, not when its call began.
 
 import { expect, it } from "vitest";
-import { Asks } from "./asks.ts";
+import { Asks } from "./client-requests.ts";
 import { Contexts } from "./contexts.ts";
 
 const log = (level: string): { method: string; params: { level: string; data: string } } => ({

@@ -3,12 +3,12 @@
 // call; every call has its own. How a request is sent and ended is for calls.ts.
 
 import { onAbort } from "../core/async.ts";
-import type { AskOptions, Caller, Context, LogLevel } from "../core/context.ts";
-import { LOG_LEVELS } from "../core/context.ts";
+import type { AskOptions, Caller, Context, LogLevel } from "../core/handler.ts";
+import { LOG_LEVELS } from "../core/handler.ts";
 import type { Notification, Request, Result } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
-import type { Asks } from "./asks.ts";
+import type { Asks } from "./client-requests.ts";
 import type { Cache } from "./cache.ts";
 
 export interface Progress {

@@ -1,12 +1,11 @@
 // An end that is an address: what it is reached by, and what is wrong with an address that is none. How the two sides
 // speak over HTTP is the dialogue's; who we are is for the authorizer that the program brings.
 
-import type { Authorizer } from "../core/authorizer.ts";
+import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { openHttp, type HttpTarget } from "../http/client/open-http.ts";
+import { openHttp, type HttpTarget } from "../http/client/connect.ts";
 import type { Opened, OpenOptions } from "../dialogue/connect.ts";
-import { sameOrigin } from "../http/client/redirects.ts";
-import type { Requester } from "../http/client/requester.ts";
+import { sameOrigin, type Requester } from "../http/client/requester.ts";
 
 export interface HttpOptions {
   /** Proves to an end over HTTP who we are: `oauth(...)`, `bearerToken(...)`, or your own. */

@@ -3,12 +3,12 @@
 // dropped, time limits run, and an aborted or late call is over for both sides at once.
 
 import { onAbort } from "../core/async.ts";
-import type { Context } from "../core/context.ts";
-import { LOG_LEVELS } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
+import { LOG_LEVELS } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification, Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";
-import { toMcpError } from "../dialogue/calls/faults.ts";
+import { toMcpError } from "../dialogue/calls/errors.ts";
 import type { Opened } from "../dialogue/connect.ts";
 import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "../dialogue/calls/pending.ts";
 import { checkParams } from "../protocol/check.ts";

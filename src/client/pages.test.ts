@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Result } from "../core/handler.ts";
-import { pagesOf } from "./pages.ts";
+import { pagesOf } from "./client.ts";
 
 async function walk(fetch: (cursor: string | undefined) => Result): Promise<unknown[]> {
   const items: unknown[] = [];

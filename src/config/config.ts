@@ -3,9 +3,9 @@
 
 import type { GatewayOptions } from "../chain/chain.ts";
 import type { HttpLimits } from "../http/server/options.ts";
-import type { UpstreamEntry } from "./ends.ts";
-import type { Listen } from "./front.ts";
-import type { MiddlewareEntry } from "./links.ts";
+import type { UpstreamEntry } from "./upstreams.ts";
+import type { Listen } from "./listen-options.ts";
+import type { MiddlewareEntry } from "./middleware.ts";
 import type { Problem } from "./problems.ts";
 
 export interface Config {

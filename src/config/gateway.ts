@@ -14,11 +14,11 @@ import { LINKS } from "../chain/middleware/registry.ts";
 import { ourselves } from "../client/connect.ts";
 import type { Handler, Link } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
-import { redactedUpstream, concealedStatus, concealing } from "./concealed-end.ts";
+import { redactedUpstream, concealedStatus, concealing } from "./redaction.ts";
 import type { Config } from "./config.ts";
-import type { UpstreamEntry } from "./ends.ts";
+import type { UpstreamEntry } from "./upstreams.ts";
 import { middlewareFromModule } from "./link-module.ts";
-import type { MiddlewareEntry, MiddlewareFactories } from "./links.ts";
+import type { MiddlewareEntry, MiddlewareFactories } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./problems.ts";
 
 export interface GatewayOfOptions {

@@ -2,8 +2,8 @@
 // caller's affair; by default nobody is, and the environment answers. Only what is used is asked for, and once.
 
 import type { Problems } from "./problems.ts";
-import { listOf, meant, readFields, warnOfStray, wrongKind, type Fields } from "./shape.ts";
-import type { Spot } from "./spot.ts";
+import { listOf, meant, readFields, warnOfStray, wrongKind, type Fields } from "./readers.ts";
+import type { Spot } from "./cursor.ts";
 import type { InputAnswers } from "./variables.ts";
 
 export interface Input {

@@ -7,7 +7,7 @@ import { textOf } from "../core/text.ts";
 import { places } from "../modules/exported.ts";
 import { userModule } from "./user-module.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
-import type { ModuleMiddleware } from "./links.ts";
+import type { ModuleMiddleware } from "./middleware.ts";
 
 /**
  * What a module that a config uses exports, as its default or as `link`:

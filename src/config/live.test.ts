@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Handler } from "../core/handler.ts";
-import { isLive, LIVE } from "../core/live.ts";
-import { loadedBy } from "../../test/house/rules.ts";
-import { readSources } from "../../test/house/source.ts";
+import { isLive, LIVE } from "../core/evaluates-code.ts";
+import { loadedBy } from "../../test/support/house/rules.ts";
+import { readSources } from "../../test/support/house/source.ts";
 import { FIRST_PERMITTING as SESSIONS_FIRST } from "../live/js/runtime.ts";
 import { BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { gatewayOf } from "./gateway.ts";
-import { FIRST_PERMITTING, LIVE_BOUNDS } from "./kinds/live.ts";
+import { FIRST_PERMITTING, LIVE_BOUNDS } from "./live-kind.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
 const LATEST = REVISIONS[0]?.name;

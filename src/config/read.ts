@@ -6,13 +6,13 @@ import { basename, dirname, resolve } from "node:path";
 import { LINKS } from "../chain/middleware/registry.ts";
 import type { Config } from "./config.ts";
 import { parseDocument, type Value } from "./document.ts";
-import { readUpstreams } from "./ends.ts";
-import { limits, listen } from "./front.ts";
+import { readUpstreams } from "./upstreams.ts";
+import { limits, listen } from "./listen-options.ts";
 import { Answers, readInputs, type AskInput } from "./inputs.ts";
-import { middlewareList, type MiddlewareFactories } from "./links.ts";
+import { middlewareList, type MiddlewareFactories } from "./middleware.ts";
 import { Problems, type Problem } from "./problems.ts";
-import { anyText, oneOf, readFields, text as someText, warnOfStray, type Fields } from "./shape.ts";
-import { Spot, type FileCheck, type Reading } from "./spot.ts";
+import { anyText, oneOf, readFields, text as someText, warnOfStray, type Fields } from "./readers.ts";
+import { Spot, type FileCheck, type Reading } from "./cursor.ts";
 import { Variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -9,12 +9,12 @@ import { LINKS } from "../chain/middleware/registry.ts";
 import { ELSEWHERE } from "../../test/support/config-mistakes-elsewhere.ts";
 import { IN_SERVERS, type Mistake } from "../../test/support/config-mistakes.ts";
 import { GOOD } from "../../test/support/config-samples.ts";
-import { COMMON_FIELDS, RESTART_FIELDS, TIMEOUT_FIELDS } from "./ends.ts";
-import { LIMIT_FIELDS, LISTEN_FIELDS } from "./front.ts";
+import { COMMON_FIELDS, RESTART_FIELDS, TIMEOUT_FIELDS } from "./upstreams.ts";
+import { LIMIT_FIELDS, LISTEN_FIELDS } from "./listen-options.ts";
 import { INPUT_FIELDS } from "./inputs.ts";
 import { KINDS } from "./kinds/index.ts";
-import { PERMISSION_FIELDS } from "./kinds/live.ts";
-import { MODULE_FIELDS } from "./links.ts";
+import { PERMISSION_FIELDS } from "./live-kind.ts";
+import { MODULE_FIELDS } from "./middleware.ts";
 import { TOP_FIELDS } from "./read.ts";
 
 interface Schema {

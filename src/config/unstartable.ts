@@ -2,8 +2,8 @@
 // the PATH here and now may be there when it is used, so these are warnings. Nothing is started.
 
 import { startProblem } from "../process/start-problem.ts";
-import { concealing } from "./concealed-end.ts";
-import type { UpstreamEntry } from "./ends.ts";
+import { concealing } from "./redaction.ts";
+import type { UpstreamEntry } from "./upstreams.ts";
 import type { Problem } from "./problems.ts";
 
 export async function unstartable(ends: readonly UpstreamEntry[]): Promise<Problem[]> {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { makeFolder } from "./make-folder.ts";
+import { makeFolder } from "./files.ts";
 
 it("is made with those above it, as often as is asked for", async () => {
   const base = mkdtempSync(join(tmpdir(), "catenary-folder-"));

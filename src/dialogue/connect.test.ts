@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import type { Notification, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";

@@ -3,16 +3,7 @@
 // the fronts own what the messages mean.
 
 import type { Handler } from "../core/handler.ts";
-import {
-  isId,
-  isNotification,
-  isRequest,
-  isResponse,
-  type Message,
-  type NotificationMessage,
-  type RequestMessage,
-  type ResponseMessage,
-} from "../jsonrpc/message.ts";
+import { isId, isNotification, isRequest, isResponse, type Message, type NotificationMessage, type RequestMessage, type ResponseMessage } from "../jsonrpc/message.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
@@ -20,12 +11,9 @@ import { knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
 import { takeBatch, unsendable } from "./batch.ts";
 import { StatelessFront, isStateless } from "./stateless/front.ts";
-import { cancellation } from "./calls/faults.ts";
-import { InFlight, type Flight } from "./calls/in-flight.ts";
-import { outcomeOf, SETTLE_MS, type Front } from "./calls/outcome.ts";
-import { Rounds, type RoundsOptions } from "./stateless/rounds.ts";
-import { Sequence } from "./calls/sequence.ts";
-import { Slots } from "./calls/slots.ts";
+import { cancellation } from "./calls/errors.ts";
+import { InFlight, type Flight, Slots, outcomeOf, SETTLE_MS, type Front } from "./calls/in-flight.ts";
+import { Rounds, type RoundsOptions } from "./stateless/parked-calls.ts";
 import { SessionFront } from "./session/front.ts";
 
 export interface ConnectionOptions {
@@ -42,6 +30,16 @@ export interface ConnectionOptions {
   /** Whether the caller may send `shutdown`; for a wire that has one caller only. */
   readonly mayShutDown?: boolean;
 }
+
+/** Names of the options that every transport has, for checks. Typed, so that a new option must be added here too. */
+export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
+  ordering: true,
+  profile: true,
+  revisions: true,
+  rounds: true,
+  maxInFlight: true,
+  graceMs: true,
+};
 
 export interface Served {
   readonly closed: Promise<void>;
@@ -271,4 +269,32 @@ export async function serveTransport(
   const connection = new Connection(handler, transport, options);
   await connection.start();
   return connection;
+}
+
+// `ordering: "sequential"`: work requests are taken one at a time and answered in the order in which they
+// came. Everything that keeps the dialogue alive stays outside: responses and notifications never wait,
+// and a ping waits only while the request before it is young, so that a stuck call cannot hide that we live.
+
+const PING_GRACE_MS = 100;
+
+export class Sequence {
+  #tail: Promise<void> = Promise.resolve();
+
+  /** Runs the work when all that came before it is done. */
+  enqueue(work: () => Promise<void>): Promise<void> {
+    const turn = this.#tail.then(work);
+    this.#tail = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Its turn, or a short grace, whichever is first. */
+  async enqueuePing(work: () => Promise<void>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const grace = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, PING_GRACE_MS);
+    });
+    await Promise.race([this.#tail, grace]);
+    clearTimeout(timer);
+    await work();
+  }
 }

@@ -2,7 +2,7 @@
 // whether the wire tells whose a question of the end is.
 
 import { afterEach, describe, expect, it } from "vitest";
-import type { Context } from "../core/context.ts";
+import type { Context } from "../core/handler.ts";
 import { isRequest, type Message } from "../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";

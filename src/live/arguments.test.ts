@@ -1,7 +1,7 @@
 // What callers may send to a live tool, and what they are told where it is wrong.
 
 import { expect, it } from "vitest";
-import { camel, checked } from "./arguments.ts";
+import { camel, checked } from "./tool.ts";
 
 const { input, inputSchema } = checked({
   code: { type: "string", description: "Code", required: true },

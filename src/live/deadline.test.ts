@@ -1,7 +1,7 @@
 // A deadline that is set again and again, with one timer.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Deadline } from "./deadline.ts";
+import { Deadline } from "./session-queue.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());

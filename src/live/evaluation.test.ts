@@ -1,10 +1,10 @@
 // Evaluations as records and as text: each section in its place, and none that is empty.
 
 import { describe, expect, it } from "vitest";
-import { Capture } from "./capture.ts";
+import { Capture } from "./output.ts";
 import { evaluationOf, evaluationText, stopText } from "./evaluation.ts";
 import type { GuestEvaluation } from "./runtime.ts";
-import type { Ran } from "./ran.ts";
+import type { Ran } from "./session.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };
 const OK: GuestEvaluation = { status: "ok", values: [], warnings: [], timing: TIMING, defined: [] };

@@ -2,10 +2,9 @@
 // CL-MCP-Server: what was printed, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
 
 import type { JsonSchema } from "../protocol/model/index.ts";
-import type { Captured } from "./capture.ts";
-import type { Step } from "./ladder.ts";
+import type { Captured } from "./output.ts";
+import type { Step, Ran } from "./session.ts";
 import type { Condition, GuestEvaluation, Timing } from "./runtime.ts";
-import type { Ran } from "./ran.ts";
 
 export interface Evaluation {
   readonly session: string;

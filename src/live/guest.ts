@@ -9,7 +9,7 @@ import { within } from "../core/async.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { isObject } from "../core/objects.ts";
 import { frame, FrameReader } from "./frames.ts";
-import { Patience, understood } from "./hearing.ts";
+import { Patience, understood } from "./guest-messages.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";

@@ -3,17 +3,14 @@
 // process that is gone is started again when it is next needed, and what was lost with it is said once.
 
 import { ConnectionError } from "../core/errors.ts";
-import { isStopped, onStop } from "../core/stop.ts";
-import { Background } from "./background.ts";
-import { Capture } from "./capture.ts";
-import { Deadline } from "./deadline.ts";
-import { Guest, GuestGone, type Filled, type Opening, type Reply } from "./guest.ts";
-import { checkedEvaluation } from "./hearing.ts";
-import { climb, type Step } from "./ladder.ts";
-import { ending, Losses } from "./losses.ts";
-import { Queue } from "./queue.ts";
-import { unbegun, type Ran, type Wish } from "./ran.ts";
-import type { Definition, Limits, Runtime } from "./runtime.ts";
+import { isStopped, onStop } from "../core/cancel.ts";
+import { Background, Capture } from "./output.ts";
+import { Deadline, Queue } from "./session-queue.ts";
+import { Guest, GuestGone, type Filled, type Opening, type Reply, type Hear } from "./guest.ts";
+import { checkedEvaluation } from "./guest-messages.ts";
+import { ending, Losses } from "./state-loss.ts";
+import type { Definition, Limits, Runtime, Rung } from "./runtime.ts";
+import type { Context } from "../core/handler.ts";
 
 /** Why it was stopped: its time was up, or somebody wanted it. */
 type Cause = "timeout" | "stopped";
@@ -256,4 +253,81 @@ export class Session {
     const { defined } = said;
     if (Array.isArray(defined)) this.#losses.defined(defined as readonly Definition[]);
   }
+}
+
+// What is wanted of a run in a session, and what became of it: the two sides between whoever calls and the session.
+
+export interface Wish {
+  /** Whose signal stops it. */
+  readonly context: Pick<Context, "signal">;
+  /** In the place of the session's own limit; 0: none. */
+  readonly timeoutMs?: number | undefined;
+  /** Told of what is printed, and of how many characters there have been. */
+  readonly tell?: ((text: string, total: number) => void) | undefined;
+  /** Told of all that is printed, at once and as it is. */
+  readonly hear?: Hear | undefined;
+}
+
+/** How a run ended, and what it printed. */
+export interface Ran {
+  /** "stopped": somebody else has interrupted it. */
+  readonly end: "answered" | "refused" | "timeout" | "stopped" | "lost";
+  /** What the guest said; empty where it said nothing. */
+  readonly reply: Reply;
+  /** By which step it was stopped. */
+  readonly step: Step | undefined;
+  readonly state: "kept" | "lost";
+  /** Why it was refused, or lost. */
+  readonly why: string | undefined;
+  /** What was lost before it began. */
+  readonly notice: string | undefined;
+  /** What was printed between the run before and this one. */
+  readonly background: string;
+  readonly timeoutMs: number;
+  readonly capture: Capture;
+}
+
+/** Of what was stopped before its process was there. */
+export function unbegun(timeoutMs: number): Ran {
+  const common = { why: undefined, notice: undefined, background: "", timeoutMs, capture: new Capture(0) };
+  return { ...common, end: "stopped", reply: {}, step: "interrupt", state: "kept" };
+}
+
+// How an evaluation is stopped that does not end by itself: by the gentlest step that works. First it is interrupted;
+// then, where the language can do that, another evaluator takes the place of the one that does not heed; at last the
+// process is ended, and with it goes all that was defined.
+
+export type Step = Rung | "restart";
+
+/** How long each step may take until the next is tried. */
+const RUNG_MS = 2_000;
+
+/** Stops the request `target`, whose answer is `reply`; says which step it took. */
+export async function climb(
+  guest: Guest,
+  rungs: readonly Rung[],
+  target: number,
+  reply: Promise<Reply>,
+): Promise<Step> {
+  const answered = reply.then(
+    () => true,
+    () => true,
+  );
+  for (const rung of rungs) {
+    // A guest that cannot do this says so at once.
+    const refused = guest.tell(rung, { target }).then(
+      () => new Promise<false>(() => undefined),
+      () => false,
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), RUNG_MS);
+    });
+    const isOver = await Promise.race([answered, late, refused]);
+    clearTimeout(timer);
+    if (guest.isGone) break;
+    if (isOver) return rung;
+  }
+  await guest.close(0);
+  return "restart";
 }

@@ -3,8 +3,7 @@
 // missing. What comes back is looked at too, as far as its method promises. How a question travels is not known
 // here.
 
-import type { Caller } from "../core/context.ts";
-import type { Params, Request, Result } from "../core/handler.ts";
+import type { Caller, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "./errors.ts";
 import type { ClientCapabilities } from "./model/index.ts";

@@ -1,8 +1,7 @@
 // Hand-written guards for the params of each method: what every handler may rely on. They look, they do
 // not copy; fields that nobody here knows pass. A tool's own arguments are checked by the tool's schema.
 
-import { LOG_LEVELS } from "../core/context.ts";
-import type { Params } from "../core/handler.ts";
+import { LOG_LEVELS, type Params } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { Exact } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";

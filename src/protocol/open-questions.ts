@@ -3,8 +3,7 @@
 // task it is, and what becomes of its status, is for others.
 
 import { onAbort } from "../core/async.ts";
-import type { AskOptions } from "../core/context.ts";
-import type { Request, Result } from "../core/handler.ts";
+import type { AskOptions, Request, Result } from "../core/handler.ts";
 import { checkAnswer } from "./asks.ts";
 import { isObject } from "../core/objects.ts";
 import { invalidParams } from "./errors.ts";

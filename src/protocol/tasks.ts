@@ -2,7 +2,7 @@
 // revision has no field for how a tool stands to tasks, nor for a caller that insists on one and says how long to keep
 // it, nor a list of tasks; the revision before had all of them. In one process they travel under symbols, which no wire shows.
 
-import type { Caller, Context } from "../core/context.ts";
+import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "./errors.ts";
 

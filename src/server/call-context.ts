@@ -3,8 +3,7 @@
 // and a handler may take them out of the context (`(args, { progress, ask }) => ...`).
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel } from "../core/context.ts";
-import type { Notification, Params, Request, Result } from "../core/handler.ts";
+import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel, type Notification, type Params, type Request, type Result } from "../core/handler.ts";
 import { attempt, forgettable } from "../core/async.ts";
 import type {
   CreateMessageParams,

@@ -1,7 +1,7 @@
 // One word to many: all hear it once, several words are heard in their order, and others get a turn in between.
 
 import { expect, it } from "vitest";
-import { FanOut } from "./fan-out.ts";
+import { FanOut } from "./subscriptions.ts";
 
 const many = Array.from({ length: 1_000 }, (_, index) => index);
 

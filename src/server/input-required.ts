@@ -3,14 +3,13 @@
 // bound to the principal, the method and the arguments; the retry is a new run that finds both the answers
 // and the state in its context. What waits in memory instead (`context.ask`) is not made here.
 
-import type { Context } from "../core/context.ts";
-import type { Request, Result } from "../core/handler.ts";
+import type { Context, Request, Result } from "../core/handler.ts";
 import type { Seal } from "../core/seal.ts";
 import { isObject } from "../core/objects.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
 import type { Brought } from "./call-context.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame } from "./result-builder.ts";
 
 /** How long a caller may take over its answers. */
 const STATE_TTL_MS = 600_000;

@@ -2,22 +2,21 @@
 // object with `messages` is the result itself. Arguments are strings, and a required one that is missing is
 // named in the error.
 
-import type { Caller, Context } from "../core/context.ts";
-import type { Meta, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import type { Completer, Completers } from "./completions.ts";
-import { type Frame } from "./frame.ts";
+import type { Completer, Completers } from "./completion.ts";
+import { type Frame } from "./result-builder.ts";
 import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
-import { checkRegistration } from "./registration.ts";
+import { checkRegistration } from "./options.ts";
 import { isStandard, vendorOf } from "./schema-kind.ts";
 import type { Flat } from "./schema.ts";
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./shelf.ts";
-import { orError } from "./thrown.ts";
+import { counter, Shelf } from "./ordered-map.ts";
+import { orError } from "./tool-errors.ts";
 
 export interface PromptArgumentOptions<Required = unknown> {
   /** For people: how a program labels the field. */

@@ -6,7 +6,7 @@ import { desk } from "../../test/support/desk.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";
-import type { TemplateVariables } from "./template-variables.ts";
+import type { TemplateVariables } from "./resources.ts";
 
 const info = { name: "test", version: "1" };
 const common = { ttlMs: 0, cacheScope: "private", resultType: "complete", _meta: { [META.serverInfo]: info } };

@@ -2,20 +2,20 @@
 // tried against the templates in the order of their registration. A string that is read is text, bytes are a
 // blob, an object whose `contents` are contents is the result itself, undefined is "not found", all else is JSON.
 
-import type { Caller, Context } from "../core/context.ts";
-import type { Meta, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
-import { parseTemplate, type UriTemplate } from "../protocol/uri-template.ts";
+import { parseTemplate, type UriTemplate, type TemplateMatch } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import type { Completer, Completers } from "./completions.ts";
-import { type CacheHint, checkedCache, type Frame, type Listed } from "./frame.ts";
+import type { Completer, Completers } from "./completion.ts";
+import { type CacheHint, checkedCache, type Frame, type Listed } from "./result-builder.ts";
 import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
-import { checkRegistration } from "./registration.ts";
+import { checkRegistration } from "./options.ts";
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./shelf.ts";
-import { orError } from "./thrown.ts";
+import { counter, Shelf } from "./ordered-map.ts";
+import { orError } from "./tool-errors.ts";
+import type { Flat } from "./schema.ts";
 
 interface CommonOptions {
   /** What programs call it; the address where it is left out. */
@@ -223,3 +223,30 @@ function isResult(value: unknown): value is WholeResult {
     return typeof uri === "string" && (typeof text === "string" || typeof blob === "string");
   });
 }
+
+// The variables of a URI template as a type, read from the template's text by the compiler, so that a handler
+// knows its variables by name. It follows the rules of protocol/uri-template.ts: `{a}` and `{+a}` are always
+// there, the others may be left out, and `*` makes a list. Types only.
+
+
+export type TemplateVariables<Text extends string> = string extends Text ? TemplateMatch : Flat<Parts<Text>>;
+
+type Parts<Text extends string> = Text extends `${string}{${infer Body}}${infer Rest}`
+  ? Expression<Body> & Parts<Rest>
+  : unknown;
+
+type Expression<Body extends string> = Body extends `+${infer Specs}`
+  ? Variables<Specs>
+  : Body extends `${"#" | "." | "/" | ";" | "?" | "&"}${infer Specs}`
+    ? Partial<Variables<Specs>>
+    : Variables<Body>;
+
+type Variables<Specs extends string> = Specs extends `${infer First},${infer Rest}`
+  ? Variable<First> & Variables<Rest>
+  : Variable<Specs>;
+
+type Variable<Spec extends string> = Spec extends `${infer Name}*`
+  ? { [Key in Name]: string[] }
+  : Spec extends `${infer Name}:${string}`
+    ? { [Key in Name]: string }
+    : { [Key in Spec]: string };

@@ -5,8 +5,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { textOf } from "../core/text.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { type Check, type Checked, issueText } from "./issues.ts";
-import { checkSchema, dialectOf, isStandard, vendorOf } from "./schema-kind.ts";
+import { type Check, type Checked, issueText, checkSchema, dialectOf, isStandard, vendorOf } from "./schema-kind.ts";
 
 export type Schema = StandardSchemaV1 | JsonSchema;
 

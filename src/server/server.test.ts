@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { itWithSpec, validateResult } from "../../test/schema.ts";
+import { itWithSpec, validateResult } from "../../test/support/schema.ts";
 import { desk } from "../../test/support/desk.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";

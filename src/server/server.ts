@@ -5,12 +5,11 @@
 import type { Handler } from "../core/handler.ts";
 import { checkParams } from "../protocol/check.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import type { ServerInfo } from "./frame.ts";
-import { type Answer, Parts } from "./parts.ts";
+import type { ServerInfo } from "./result-builder.ts";
+import { type Answer, Parts } from "./registry.ts";
 import type { PromptHandler, PromptOptions } from "./prompts.ts";
-import type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions } from "./resources.ts";
+import type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions, TemplateVariables } from "./resources.ts";
 import type { Schema } from "./schema.ts";
-import type { TemplateVariables } from "./template-variables.ts";
 import type { ToolHandler, ToolOptions, Wrapped } from "./tools.ts";
 
 /** A handler that can be told what it serves. What is registered under a known name replaces what was there. */

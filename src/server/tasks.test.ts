@@ -14,12 +14,11 @@ import {
   start,
   when,
 } from "../../test/support/task-desk.ts";
-import type { Context } from "../core/context.ts";
-import type { Result } from "../core/handler.ts";
+import type { Context, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { TASK_SUPPORT, TASK_WANTED, TASKS, TASKS_LISTED } from "../protocol/tasks.ts";
-import type { TaskOptions } from "./task-options.ts";
+import type { TaskOptions } from "./options.ts";
 import { createServer, inputRequired } from "./index.ts";
 
 describe("a call that becomes a task", () => {

@@ -2,22 +2,21 @@
 // where the caller knows no tasks, in a task otherwise, from the beginning or from the moment at which the tool lets
 // go of the call. Loaded when such a tool is called for the first time. Which tasks are kept is for the store.
 
-import { onAbort } from "../core/async.ts";
-import type { Context } from "../core/context.ts";
-import type { Request, Result } from "../core/handler.ts";
+import { onAbort, unref } from "../core/async.ts";
+import type { Context, Caller, AskOptions, Request, Result } from "../core/handler.ts";
 import { checkAsk } from "../protocol/asks.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
-import type { DetailedTask, InputResponse } from "../protocol/model/index.ts";
+import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
 import { hasTasks, isOver, type Listing, TASKS_LISTED, tasksUndeclared } from "../protocol/tasks.ts";
 import type { Brought } from "./call-context.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame } from "./result-builder.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import type { Extra } from "./subscriptions.ts";
-import type { Task } from "./task.ts";
-import type { TaskLimits, TaskOptions } from "./task-options.ts";
-import { type Held, TaskStore } from "./task-store.ts";
+import type { TaskLimits, TaskOptions } from "./options.ts";
+import { textOf } from "../core/text.ts";
+import { OpenQuestions } from "../protocol/open-questions.ts";
 
 /** A tool that asks again whatever it is answered does not do so for ever. */
 const MOST_ROUNDS = 100;
@@ -224,4 +223,259 @@ function tell(tasks: readonly Task[], context: Context, end: () => void): () => 
   return () => {
     for (const forget of watching.values()) forget();
   };
+}
+
+// Which tasks a server keeps, whose each is, and for how long. A task is found only by the principal that made it;
+// for everybody else it is unknown. The number of tasks is bounded, in all and for each principal, and so is their
+// life; one sweeper serves all of them. What a task does is not known here.
+
+
+const SWEEP_MS = 1_000;
+
+export interface Held {
+  readonly task: Task;
+  readonly principal: string | undefined;
+  /** What its tool needs, and so whoever asks about it. */
+  readonly scopes: readonly string[] | undefined;
+  readonly expires: number;
+  /** A tool may ignore its signal: it takes up room until it has ended and its task is forgotten. */
+  ended: boolean;
+  forgotten: boolean;
+}
+
+export class TaskStore {
+  readonly #limits: Required<TaskLimits>;
+  readonly #held = new Map<string, Held>();
+  /** How much room is taken up, in all and by each principal. */
+  readonly #taken = new Map<string | undefined, number>();
+  #all = 0;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(limits: TaskLimits) {
+    this.#limits = {
+      max: limits.max ?? 1_000,
+      maxPerCaller: limits.maxPerCaller ?? 100,
+      ttlMs: limits.ttlMs ?? 3_600_000,
+      maxTtlMs: limits.maxTtlMs ?? 86_400_000,
+      pollIntervalMs: limits.pollIntervalMs ?? 1_000,
+    };
+  }
+
+  hasRoom({ principal }: Caller): boolean {
+    return this.#all < this.#limits.max && (this.#taken.get(principal) ?? 0) < this.#limits.maxPerCaller;
+  }
+
+  /** A new task, whose tool hears `stop`; undefined where there is no room. */
+  add(
+    stop: AbortController,
+    options: TaskOptions,
+    caller: Caller,
+    scopes: readonly string[] | undefined,
+  ): Held | undefined {
+    if (!this.hasRoom(caller)) return undefined;
+    const { ttlMs, maxTtlMs, pollIntervalMs } = this.#limits;
+    const task = new Task(stop, {
+      ttlMs: Math.min(options.ttlMs ?? ttlMs, maxTtlMs),
+      pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
+    });
+    const { principal } = caller;
+    const expires = performance.now() + task.ttlMs;
+    const held: Held = { task, principal, scopes, expires, ended: false, forgotten: false };
+    this.#held.set(task.id, held);
+    this.#take(principal, 1);
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
+    return held;
+  }
+
+  find(id: unknown, { principal }: Caller): Held | undefined {
+    const held = this.#held.get(id as string);
+    if (held === undefined || held.principal !== principal) return undefined;
+    if (held.expires > performance.now()) return held;
+    this.#expire(held);
+    return undefined;
+  }
+
+  /** All of this principal, in the order in which they began. */
+  all({ principal }: Caller): readonly Held[] {
+    const now = performance.now();
+    return [...this.#held.values()].filter((held) => held.principal === principal && held.expires > now);
+  }
+
+  /** The tool's work has ended, in whatever way. */
+  ended(held: Held): void {
+    held.ended = true;
+    if (held.forgotten) this.#take(held.principal, -1);
+  }
+
+  close(): void {
+    for (const held of this.#held.values()) {
+      held.task.cancel("The server is closing");
+      this.#forget(held);
+    }
+  }
+
+  #take(principal: string | undefined, count: 1 | -1): void {
+    this.#all += count;
+    const taken = (this.#taken.get(principal) ?? 0) + count;
+    if (taken === 0) this.#taken.delete(principal);
+    else this.#taken.set(principal, taken);
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const held of this.#held.values()) if (held.expires <= now) this.#expire(held);
+  }
+
+  #expire(held: Held): void {
+    held.task.expire();
+    this.#forget(held);
+  }
+
+  #forget(held: Held): void {
+    if (!this.#held.delete(held.task.id)) return;
+    held.forgotten = true;
+    if (held.ended) this.#take(held.principal, -1);
+    if (this.#held.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+// One task: a call of a tool that goes on after its caller was given a handle. It knows what it is doing, what it
+// asks, how it ended, and who wants to hear of that. Its status moves between working and input_required until it
+// is over, and then never again, whatever the tool does. Whose task it is and how long it is kept is for the store.
+
+
+type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
+
+export type Watcher = (task: DetailedTask) => void;
+
+export class Task {
+  readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
+  readonly ttlMs: number;
+  readonly #pollIntervalMs: number;
+  /** Ends the tool's work. */
+  readonly #stop: AbortController;
+  readonly #questions = new OpenQuestions(() => this.#move(this.#questions.size === 0 ? "working" : "input_required"));
+  readonly #watchers = new Set<Watcher>();
+  readonly #createdAt = new Date().toISOString();
+  #updatedAt = this.#createdAt;
+  #status: TaskStatus = "working";
+  #message: string | undefined;
+  #outcome: Outcome | undefined;
+  #telling = false;
+
+  constructor(stop: AbortController, times: { readonly ttlMs: number; readonly pollIntervalMs: number }) {
+    this.#stop = stop;
+    this.ttlMs = times.ttlMs;
+    this.#pollIntervalMs = times.pollIntervalMs;
+  }
+
+  get isOver(): boolean {
+    return isOver(this.#status);
+  }
+
+  /** Without what belongs to its status. */
+  fields(): TaskFields {
+    return {
+      taskId: this.id,
+      status: this.#status,
+      ...(this.#message === undefined ? undefined : { statusMessage: this.#message }),
+      createdAt: this.#createdAt,
+      lastUpdatedAt: this.#updatedAt,
+      ttlMs: this.ttlMs,
+      pollIntervalMs: this.#pollIntervalMs,
+    };
+  }
+
+  detailed(): DetailedTask {
+    const inputRequests = this.#questions.requests;
+    return {
+      ...this.fields(),
+      ...(inputRequests === undefined ? undefined : { inputRequests }),
+      ...this.#outcome,
+    } as DetailedTask;
+  }
+
+  /** What it says of itself while it works; nobody is told, but whoever asks hears it. */
+  say(message: string): void {
+    if (this.isOver || message === this.#message) return;
+    this.#message = message;
+    this.#updatedAt = new Date().toISOString();
+  }
+
+  async ask(request: Request, options: AskOptions = {}): Promise<Result> {
+    this.#stop.signal.throwIfAborted();
+    if (this.isOver) throw new Error("The task is over: nobody can be asked on its behalf any more");
+    return this.#questions.ask(request, options);
+  }
+
+  /** Answers, by the keys of the questions. Throws where one is none. */
+  update(responses: { readonly [key: string]: unknown }): void {
+    this.#questions.answer(responses);
+  }
+
+  /** What has no JSON could never be shown to anybody who asks. */
+  complete(result: Result): void {
+    try {
+      JSON.stringify(result);
+    } catch (error) {
+      this.fail(McpError.of("internal_error", `The result has no JSON: ${textOf(error)}`));
+      return;
+    }
+    this.#end("completed", { result });
+  }
+
+  /** Never throws: what was thrown is a tool's own, and may bite. */
+  fail(error: unknown): void {
+    let body: ReturnType<McpError["toBody"]>;
+    try {
+      body = (error instanceof McpError ? error : McpError.of("internal_error", textOf(error))).toBody();
+      JSON.stringify(body);
+    } catch {
+      body = McpError.of("internal_error", "The tool threw something that cannot be read").toBody();
+    }
+    this.#end("failed", { error: body }, body.message);
+  }
+
+  cancel(reason: string): void {
+    this.#end("cancelled", undefined, reason);
+    this.#stop.abort(new Error(reason));
+  }
+
+  /** Its time is up; a tool that still runs hears it from its signal. */
+  expire(): void {
+    if (this.isOver) return;
+    const error = McpError.of("timeout", `The task was not finished within its ${this.ttlMs} ms`);
+    this.fail(error);
+    this.#stop.abort(error);
+  }
+
+  /** Told of every change from now on; returns how to take that back. */
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  #end(status: TaskStatus, outcome: Outcome | undefined, message?: string): void {
+    if (this.isOver) return;
+    this.#outcome = outcome;
+    this.#message = message;
+    this.#questions.drop(new Error("The task is over"));
+    this.#move(status);
+  }
+
+  #move(status: TaskStatus): void {
+    if (this.isOver) return;
+    this.#status = status;
+    this.#updatedAt = new Date().toISOString();
+    // What changes in one breath is told once.
+    if (this.#telling || this.#watchers.size === 0) return;
+    this.#telling = true;
+    queueMicrotask(() => {
+      this.#telling = false;
+      const detailed = this.detailed();
+      for (const watcher of [...this.#watchers]) watcher(detailed);
+    });
+  }
 }

@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { desk } from "../../test/support/desk.ts";
-import type { Caller } from "../core/context.ts";
+import type { Caller } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { createServer } from "./server.ts";

@@ -1,8 +1,7 @@
 // The headers of a call held against its arguments, for tools whose schemas say that some stand in both. Only callers of
 // exchange style over HTTP mirror them. Loaded with the first such call of such a tool.
 
-import type { Caller } from "../core/context.ts";
-import type { Request } from "../core/handler.ts";
+import type { Caller, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, wereHeld } from "../protocol/header-match.ts";
 import type { HeaderParam } from "../protocol/header-params.ts";

@@ -8,8 +8,8 @@ import type { Meta, Result } from "../core/handler.ts";
 import { textOf } from "../core/text.ts";
 import { McpError, REFUSED } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
-import type { Check, Checked } from "./issues.ts";
-import { messageOf } from "./thrown.ts";
+import type { Check, Checked } from "./schema-kind.ts";
+import { messageOf } from "./tool-errors.ts";
 
 interface Fields {
   readonly content: readonly ContentBlock[];

@@ -2,8 +2,7 @@
 // what a tool throws, comes back as a result that the model can read (specification, server/tools, error
 // handling). Only McpError crosses as an error of the protocol.
 
-import type { Context } from "../core/context.ts";
-import type { Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
@@ -16,17 +15,17 @@ import {
   type Wanting,
 } from "../protocol/tasks.ts";
 import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
-import { type Frame } from "./frame.ts";
+import { type Frame } from "./result-builder.ts";
 import { defined } from "../core/objects.ts";
 import { InputRequired, type Rounds } from "./input-required.ts";
-import type { Check } from "./issues.ts";
-import { checkRegistration } from "./registration.ts";
+import type { Check } from "./schema-kind.ts";
+import { checkRegistration } from "./options.ts";
 import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./shelf.ts";
-import { type TaskOptions, taskOptions } from "./task-options.ts";
+import { counter, Shelf } from "./ordered-map.ts";
+import { type TaskOptions, taskOptions } from "./options.ts";
 import type { Tasks } from "./tasks.ts";
-import { messageOf, passesOn } from "./thrown.ts";
+import { messageOf, passesOn } from "./tool-errors.ts";
 import { declaredResult, failure, MadeResult, refusal, toolResult } from "./tool-result.ts";
 
 /** What is said of a tool when it is registered. */

@@ -2,7 +2,7 @@
 // inbound message brings its own way back (the pipe itself, or the response stream of its POST), so
 // that whoever answers need not know which wire it came by.
 
-import type { Caller } from "../core/context.ts";
+import type { Caller } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { upstream, type Upstream, type UpstreamOptions } from "../../src/chain/upstream/upstream.ts";
 import type { ChangeEvent, Client } from "../../src/client/index.ts";
-import type { Context } from "../../src/core/context.ts";
+import type { Context } from "../../src/core/handler.ts";
 import { ConnectionError } from "../../src/core/errors.ts";
 import { call, caller, echoing, EXCHANGE, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 

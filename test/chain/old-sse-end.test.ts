@@ -3,7 +3,7 @@
 
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { upstream, type Upstream } from "../../src/chain/upstream/upstream.ts";
-import type { Context } from "../../src/core/context.ts";
+import type { Context } from "../../src/core/handler.ts";
 import { serve } from "../../src/serve.ts";
 import { createServer } from "../../src/server/index.ts";
 import { call, caller, EXCHANGE, SESSION, textIn } from "./callers.ts";

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXIT } from "../../src/cli/exit-codes.ts";
-import { codeBlocks, tableUnder } from "../house/markdown.ts";
+import { codeBlocks, tableUnder } from "../docs/markdown.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
 import { consoles, play, putCommand } from "./console.ts";
 import { Run } from "./stage.ts";

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, serve } from "../../src/index.ts";
-import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
+import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AuthorizationServer, openAuthorizationServer } from "../support/authorization-server.ts";
 import { CTRL_C, HAS_TERMINAL, Terminal } from "../support/terminal.ts";

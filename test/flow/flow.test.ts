@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CallToolResult } from "../../src/client/index.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { itWithSpec } from "../schema.ts";
+import { itWithSpec } from "../support/schema.ts";
 import { MessageJudge } from "../support/message-judge.ts";
 import { ARRANGEMENTS, type Flow, type WireRecord } from "./arrange.ts";
 

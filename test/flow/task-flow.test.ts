@@ -7,7 +7,7 @@ import type { CallToolResult, DetailedTask } from "../../src/client/index.ts";
 import { McpError } from "../../src/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
-import { itWithSpec, specOf } from "../schema.ts";
+import { itWithSpec, specOf } from "../support/schema.ts";
 import { MessageJudge } from "../support/message-judge.ts";
 import { bridged } from "./arrange.ts";
 

@@ -6,7 +6,7 @@ import { createServer, McpError, type Server } from "../../src/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS } from "../../src/protocol/tasks.ts";
-import { haveSpec, specOf, validateMessage, validateParams, validateResult } from "../schema.ts";
+import { haveSpec, specOf, validateMessage, validateParams, validateResult } from "../support/schema.ts";
 import { facing } from "../support/connection.ts";
 import { stamp, type RawPeer } from "../support/raw-peer.ts";
 

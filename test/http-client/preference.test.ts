@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { openTarget } from "../../src/client/connect.ts";
-import type { Context } from "../../src/core/context.ts";
+import type { Context } from "../../src/core/handler.ts";
 import type { Opened, OpenOptions } from "../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { status } from "../support/faults.ts";

@@ -3,7 +3,7 @@
 
 import { connect } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
+import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
 import { fetchHandler } from "../../src/http.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { createServer } from "../../src/server/index.ts";

@@ -3,7 +3,7 @@
 // it proved itself with.
 
 import { describe, expect, it } from "vitest";
-import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
+import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS } from "../../src/protocol/tasks.ts";
 import { StatelessCaller, OldCaller, SessionCaller } from "../support/http-callers.ts";

@@ -4,7 +4,7 @@
 
 import { afterEach } from "vitest";
 import { z } from "zod";
-import type { Context } from "../../src/core/context.ts";
+import type { Context } from "../../src/core/handler.ts";
 import { createServer, type Server, type ToolContext } from "../../src/server/index.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../src/serve.ts";
 import { HttpPeer } from "../support/http-peer.ts";

@@ -2,7 +2,7 @@
 // comes unasked, options that are none, an authenticator that fails. None of it may cost anybody else anything.
 
 import { describe, expect, it, vi } from "vitest";
-import type { Authenticator } from "../../src/core/authenticator.ts";
+import type { Authenticator } from "../../src/core/authentication.ts";
 import { fetchHandler } from "../../src/http.ts";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { createServer } from "../../src/server/index.ts";

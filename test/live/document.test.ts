@@ -9,7 +9,7 @@ import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
 import { consoles, play, putCommand } from "../cli/console.ts";
 import { Run } from "../cli/stage.ts";
-import { codeBlocks, tableUnder } from "../house/markdown.ts";
+import { codeBlocks, tableUnder } from "../docs/markdown.ts";
 import { hasSbcl } from "../setup/sbcl.ts";
 
 const PAGE = readFileSync(new URL("../../docs/live.md", import.meta.url), "utf8");

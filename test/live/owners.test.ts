@@ -2,7 +2,7 @@
 // for; also where a chain stands between.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AuthRefusal, type Authenticator } from "../../src/core/authenticator.ts";
+import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
 import { chain, connect, serve, type Client, type Serving } from "../../src/index.ts";
 import { javascript, type Evaluation, type Live } from "../../src/live/index.ts";
 import { textOf } from "./stage.ts";

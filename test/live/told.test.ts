@@ -2,7 +2,7 @@
 // a few lines of Node that run what they are given and say what that says, so that a test decides what a guest does.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { liveServer } from "../../src/live/live.ts";
+import { liveServer } from "../../src/live/server.ts";
 import type { Runtime } from "../../src/live/runtime.ts";
 import type { GuestTool } from "../../src/live/tool.ts";
 import { Stage, textOf } from "./stage.ts";

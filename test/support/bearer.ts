@@ -1,6 +1,6 @@
 // A door that wants bearer tokens, and an issuer whose tokens open it. For tests of doors.
 
-import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../src/core/authenticator.ts";
+import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../src/core/authentication.ts";
 import type { BearerOptions } from "../../src/auth/bearer/bearer-options.ts";
 import { type Issuer, newSigner, openIssuer, type Signer } from "./issuer.ts";
 

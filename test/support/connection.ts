@@ -1,8 +1,7 @@
 // A connection under test: a handler of a few tools, served on a wire in memory, with a raw peer at the other end.
 
 import { afterEach } from "vitest";
-import type { Caller, Context } from "../../src/core/context.ts";
-import type { Handler, Result } from "../../src/core/handler.ts";
+import type { Caller, Context, Handler, Result } from "../../src/core/handler.ts";
 import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/connection.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { memoryPair } from "../../src/transport/memory.ts";

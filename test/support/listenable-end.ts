@@ -1,8 +1,7 @@
 // An end whose listens are in the hands of a test: it acknowledges, tells, ends and fails when it is told to.
 
-import type { Context } from "../../src/core/context.ts";
+import type { Context, Notification, Params, Result } from "../../src/core/handler.ts";
 import { afterEach, beforeEach, vi } from "vitest";
-import type { Notification, Params, Result } from "../../src/core/handler.ts";
 import type { Desk } from "./desk.ts";
 import { type MadeServer, madeServer } from "./made-end.ts";
 

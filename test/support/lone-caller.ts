@@ -1,7 +1,6 @@
 // A caller without a wire, for tests of links: the context of one call, and all that came back by it.
 
-import type { Context } from "../../src/core/context.ts";
-import type { Notification, Request, Result } from "../../src/core/handler.ts";
+import type { Context, Notification, Request, Result } from "../../src/core/handler.ts";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
 
 export interface LoneCaller {

@@ -1,8 +1,7 @@
 // Ends for tests of what stands between callers and ends: a handler made of answers, which notes what it was asked, and
 // lists in as many pages as it is told.
 
-import type { Context } from "../../src/core/context.ts";
-import type { Handler, Params, Request, Result } from "../../src/core/handler.ts";
+import type { Context, Handler, Params, Request, Result } from "../../src/core/handler.ts";
 import { methodNotFound } from "../../src/protocol/errors.ts";
 
 export interface MadeServer extends Handler {

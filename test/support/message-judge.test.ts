@@ -4,8 +4,8 @@
 import { describe, expect } from "vitest";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { itWithSpec } from "../schema.ts";
-import type { Side } from "../schema.ts";
+import { itWithSpec } from "./schema.ts";
+import type { Side } from "./schema.ts";
 import { MessageJudge } from "./message-judge.ts";
 import { stamp } from "./raw-peer.ts";
 

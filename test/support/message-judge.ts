@@ -7,8 +7,8 @@
 import { idKey, isNotification, isRequest, isResponse } from "../../src/jsonrpc/message.ts";
 import type { Message, RequestMessage, ResponseMessage } from "../../src/jsonrpc/message.ts";
 import { NEWEST, revisionNamed } from "../../src/protocol/revisions/index.ts";
-import { haveSpec, validateMessage, validateResult } from "../schema.ts";
-import type { Side } from "../schema.ts";
+import { haveSpec, validateMessage, validateResult } from "./schema.ts";
+import type { Side } from "./schema.ts";
 
 const REVISION = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";

@@ -3,7 +3,7 @@
 // same test. With it, a caller that does as the client does: it sends, and sends again where the authorizer says so.
 
 import type { ServerResponse } from "node:http";
-import type { Authorizer } from "../../src/core/authorizer.ts";
+import type { Authorizer } from "../../src/core/authentication.ts";
 import { type Asked, type AuthorizationServer, json, listen, type Page } from "./authorization-server.ts";
 
 export class ProtectedServer {

@@ -2,8 +2,7 @@
 // served again to each caller on a wire of its own. Handshakes are made where a revision has them; all else, on either
 // side, is for the test to say.
 
-import type { Context } from "../../src/core/context.ts";
-import type { Notification } from "../../src/core/handler.ts";
+import type { Context, Notification } from "../../src/core/handler.ts";
 import { open, type Opened } from "../../src/dialogue/connect.ts";
 import { serveTransport } from "../../src/dialogue/connection.ts";
 import { isRequest } from "../../src/jsonrpc/message.ts";

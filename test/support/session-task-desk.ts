@@ -1,8 +1,7 @@
 // A caller that knows tasks in the newest form, in front of a hand-made end that has them in the older one.
 
 import { afterEach, expect, vi } from "vitest";
-import type { Caller, Context } from "../../src/core/context.ts";
-import type { Notification, Params, Result } from "../../src/core/handler.ts";
+import type { Caller, Context, Notification, Params, Result } from "../../src/core/handler.ts";
 import { open, type Opened } from "../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS } from "../../src/protocol/tasks.ts";

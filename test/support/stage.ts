@@ -1,8 +1,7 @@
 // A handler of every method, made by hand, for tests of whoever calls one: pages of two, a tool for each thing
 // that can happen in mid-call, and changes that the test itself brings about.
 
-import type { Context } from "../../src/core/context.ts";
-import type { Handler, Notification, Params, Request, Result } from "../../src/core/handler.ts";
+import type { Context, Handler, Notification, Params, Request, Result } from "../../src/core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../../src/protocol/errors.ts";
 
 const NAMES = ["echo", "hold", "ask", "notes", "boom"];

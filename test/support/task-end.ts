@@ -1,8 +1,7 @@
 // A handler that knows the tasks extension and is made by hand, for tests of those who stand in front of one: it does
 // what it is told, grants listens or not, and forgets nothing that was asked of it.
 
-import type { Context } from "../../src/core/context.ts";
-import type { Handler, Request, Result } from "../../src/core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../src/core/handler.ts";
 import { invalidParams, methodNotFound } from "../../src/protocol/errors.ts";
 import { hasTasks, isOver, TASKS, tasksUndeclared } from "../../src/protocol/tasks.ts";
 

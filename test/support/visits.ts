@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { NodeVisit } from "../../src/http/server/node-visit.ts";
+import { NodeVisit } from "../../src/http/server/node-request.ts";
 import { RawHttp } from "./raw-http.ts";
 
 export type Take = (visit: NodeVisit, request: IncomingMessage, response: ServerResponse) => void;

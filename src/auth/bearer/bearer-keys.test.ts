@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createLocalJWKSet } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Issuer, newSigner, openIssuer, type Page, type Signer } from "../../../test/support/issuer.ts";
-import { type Authenticator, AuthRefusal, type Identity } from "../../core/authenticator.ts";
+import { type Authenticator, AuthRefusal, type Identity } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
 
 const resource = "https://notes.example.com/mcp";

@@ -3,7 +3,7 @@
 // Nothing here looks at a token.
 
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
-import type { Credentials, Identity } from "../../core/authenticator.ts";
+import type { Credentials, Identity } from "../../core/authentication.ts";
 import { isObject } from "../../core/objects.ts";
 import { scopesProblem } from "./scopes.ts";
 

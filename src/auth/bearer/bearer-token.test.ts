@@ -16,7 +16,7 @@ import {
   resource,
 } from "../../../test/support/bearer.ts";
 import { newSigner, openIssuer } from "../../../test/support/issuer.ts";
-import { type Authenticator, AuthRefusal } from "../../core/authenticator.ts";
+import { type Authenticator, AuthRefusal } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
 
 // The clock stands still, so that its edges can be tried.

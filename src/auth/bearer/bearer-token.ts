@@ -3,7 +3,7 @@
 // error, because it says nothing about the token. Loaded with the first token, and jose with it.
 
 import * as jose from "jose";
-import type { Identity } from "../../core/authenticator.ts";
+import type { Identity } from "../../core/authentication.ts";
 import { keysOf } from "./bearer-keys.ts";
 import type { TokenRules } from "./bearer-options.ts";
 

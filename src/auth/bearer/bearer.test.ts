@@ -3,7 +3,7 @@
 
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { at, endpoint, enter, metadata, openStage, refused, resource } from "../../../test/support/bearer.ts";
-import { type Authenticator, AuthRefusal, type Identity } from "../../core/authenticator.ts";
+import { type Authenticator, AuthRefusal, type Identity } from "../../core/authentication.ts";
 import type { BearerOptions } from "./bearer-options.ts";
 import { bearer } from "./bearer.ts";
 

@@ -2,7 +2,7 @@
 // where to get one (RFC 6750, RFC 9728; specification, basic/authorization). An authenticator for HTTP fronts. It
 // issues no tokens, keeps none, and passes none on; what judges a token is loaded when the first one comes.
 
-import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../core/authenticator.ts";
+import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../core/authentication.ts";
 import { type BearerOptions, type BearerSettings, isLoopback, settle, spellings } from "./bearer-options.ts";
 import type { TokenFault, Tokens } from "./bearer-token.ts";
 import { type Challenge, challengeText, tokenOf } from "./challenge.ts";

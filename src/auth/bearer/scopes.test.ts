@@ -2,7 +2,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { desk } from "../../../test/support/desk.ts";
-import type { Caller } from "../../core/context.ts";
+import type { Caller } from "../../core/handler.ts";
 import { TASKS, TASKS_LISTED } from "../../protocol/tasks.ts";
 import { createServer, type Server } from "../../server/server.ts";
 

@@ -2,7 +2,7 @@
 // those that the wire has proved. Where no wire proves anything (stdio, memory) whoever calls is whoever started us,
 // and may do all. How a scope is proved is for an authenticator; how a refusal looks on HTTP is for the front.
 
-import type { Caller } from "../../core/context.ts";
+import type { Caller } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 /** One scope (RFC 6749, 3.3): no blanks, no quotes, no backslash. */

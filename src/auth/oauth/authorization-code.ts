@@ -4,7 +4,7 @@
 // comes back before the code goes anywhere.
 
 import * as oauth from "oauth4webapi";
-import { isLoopback } from "../../http/server/host-rules.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { plain, refusal, unauthorized } from "./failures.ts";
 import type { Grant, Ground, KnownClient } from "./grant.ts";
 import type { Redirect } from "./redirect.ts";

@@ -1,7 +1,7 @@
 // A token that the program has: to whom it is shown, and what is said where it is refused.
 
 import { describe, expect, it } from "vitest";
-import type { Challenge } from "../../core/authorizer.ts";
+import type { Challenge } from "../../core/authentication.ts";
 import { bearerToken } from "./bearer-token.ts";
 
 const sending = { method: "POST", url: new URL("https://a.example/mcp"), signal: new AbortController().signal };

@@ -1,7 +1,7 @@
 // A token that the program has, as an authorizer: it goes with every request to one end, and nothing is done to get
 // another. Where the end does not take it, the error says whose token it was, never what it is.
 
-import type { Authorizer, Challenge, Sending } from "../../core/authorizer.ts";
+import type { Authorizer, Challenge, Sending } from "../../core/authentication.ts";
 import { type Told, toldBy } from "./challenges.ts";
 import { plain, unauthorized } from "./failures.ts";
 

@@ -2,7 +2,7 @@
 // it. Of all that is under way in this process, and with the store's lock in all processes, one gets or renews a
 // token while the others wait for what it brings. It belongs to the end that it is first used with.
 
-import type { Authorizer, Challenge, Sending } from "../../core/authorizer.ts";
+import type { Authorizer, Challenge, Sending } from "../../core/authentication.ts";
 import { type Told, toldBy } from "./challenges.ts";
 import { covers as coversEnd, type Found } from "./discovery.ts";
 import type { DPoPKey } from "./dpop.ts";

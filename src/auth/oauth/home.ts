@@ -38,7 +38,7 @@ function fetchFor(target: URL, { fetch, allowPrivateNetwork = false }: OAuthOpti
   // Loaded late: with a `fetch` of the program's own there need not be a node:http.
   let guarded: Promise<Fetch> | undefined;
   return async (url, init) => {
-    guarded ??= import("../../http/client/guarded-fetch.ts").then(({ guardedFetch }) =>
+    guarded ??= import("../../http/client/network-guard.ts").then(({ guardedFetch }) =>
       guardedFetch({ target, allowPrivate: allowPrivateNetwork }),
     );
     return (await guarded)(url, init);

@@ -2,7 +2,7 @@
 // its options, what is wrong with them, and the door: everything that stands behind it, oauth4webapi among it, is
 // loaded when a request is first sent.
 
-import type { Authorizer } from "../../core/authorizer.ts";
+import type { Authorizer } from "../../core/authentication.ts";
 import type { ClientCredentials } from "./client-auth.ts";
 import type { Grant } from "./grant.ts";
 import type { Redirect } from "./redirect.ts";

@@ -8,7 +8,7 @@ import { lstat, open, rename, rm } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
-import { makeFolder } from "../../core/make-folder.ts";
+import { makeFolder } from "../../core/files.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { textOf } from "../../core/text.ts";
 

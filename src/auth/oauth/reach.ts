@@ -4,7 +4,7 @@
 // addresses may be reached at all is the guarded fetch's matter.
 
 import * as oauth from "oauth4webapi";
-import { isLoopback } from "../../http/server/host-rules.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { unauthorized } from "./failures.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;

@@ -3,7 +3,7 @@
 // under that server and shown to no other.
 
 import * as oauth from "oauth4webapi";
-import { isLoopback } from "../../http/server/host-rules.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { clientAuth } from "./client-auth.ts";
 import { errorCode, refusal, unauthorized } from "./failures.ts";
 import type { KnownClient } from "./grant.ts";

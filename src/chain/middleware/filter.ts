@@ -2,7 +2,7 @@
 // subscribes to it is told what they would be told if it were not there. A page of a list that becomes empty keeps its
 // cursor: the next one may have something to show.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { FAMILIES, type Family } from "../router/kinds.ts";

@@ -3,7 +3,7 @@
 // Arguments, results and the texts of errors are an end's and its callers' own affair, and are only shown where that
 // is asked for.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Link, Request, Result } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";

@@ -2,7 +2,7 @@
 // lists is what they call, complete, read and subscribe to, and what they are told of. Two things never get one name: a
 // list that would show that is an error which says so.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Link, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";

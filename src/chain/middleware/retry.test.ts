@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { call, loneCaller, text, type LoneCaller } from "../../../test/support/lone-caller.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Link, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";

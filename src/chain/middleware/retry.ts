@@ -3,11 +3,11 @@
 // read or that a second call does no more than the first. A tool that says it destroys is never among them. What an
 // end answered, be it an error, is an answer and is passed on.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
-import { READING } from "../../http/client/repetition.ts";
-import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
+import { READING } from "../../http/client/retry.ts";
+import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 import { isObject } from "../../core/objects.ts";
 import { TASK_WANTED } from "../../protocol/tasks.ts";
 import { OptionReader } from "../../core/options.ts";

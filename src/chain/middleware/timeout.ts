@@ -2,7 +2,7 @@
 // whether or not the end heeds the abort. Time in which the caller is being asked something does not count. A listen
 // takes as long as it takes.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";

@@ -1,7 +1,7 @@
 // Requests that name a tool or a prompt, brought to the end that has it. A name that is known costs one look; one that
 // is not makes all ends be asked for their names, once. What an end answers is its own.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { named } from "./failures.ts";

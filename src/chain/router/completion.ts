@@ -1,6 +1,6 @@
 // Completions, asked of the end whose prompt, template or resource they are for.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";

@@ -2,7 +2,7 @@
 // that fails to answer is left out, and the result says so. Of one that only takes its time nobody knows yet what it
 // can do, so room is kept for its lists: a session asks once, and must hear of them when they come.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";

@@ -5,7 +5,7 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
-import { kindOf, toMcpError } from "../../dialogue/calls/faults.ts";
+import { kindOf, toMcpError } from "../../dialogue/calls/errors.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 

@@ -3,9 +3,9 @@
 // that all of it may have changed. What an end refuses is not asked for again.
 
 import { onAbort, attempt } from "../../core/async.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Notification, Params, Request } from "../../core/handler.ts";
-import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
+import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isRefusal, named } from "./failures.ts";

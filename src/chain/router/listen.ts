@@ -2,7 +2,7 @@
 // granted or failed, or some take too long; what comes before it waits for it. An end that fails neither ends the
 // listen nor hides what others tell.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
 import { forgettable, within, unlessAborted } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";

@@ -1,7 +1,7 @@
 // Lists of all ends as one: each end's pages walked to their end, all ends at once, put together in the order of the
 // ends and cut into pages of our own. An end that fails is left out, and the result says so.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { META } from "../../protocol/model/index.ts";

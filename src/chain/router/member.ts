@@ -2,10 +2,10 @@
 // An end that did not answer in time is not waited for again at length until it has answered something: others must not
 // be held up by it. Requests of callers go to the handler itself; here stands only what merge asks on its own.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { attempt, forgettable } from "../../core/async.ts";
-import { bounded } from "../../dialogue/calls/pacing.ts";
+import { bounded } from "../../dialogue/calls/backoff.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -3,7 +3,7 @@
 // closed: whoever gave the ends keeps them.
 
 import { ourselves } from "../../client/connect.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { checkParams } from "../../protocol/check.ts";
 import { isObject } from "../../core/objects.ts";

@@ -2,7 +2,7 @@
 // Any other is looked for where templates say that it may be, then at every end that has resources, in their order,
 // until one does not say that it is not there.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import type { Places } from "./addresses.ts";

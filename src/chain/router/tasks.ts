@@ -1,7 +1,7 @@
 // Requests about tasks, each brought to the end that its id names. A list of tasks, which only fronts of older
 // revisions ask for, is that of all ends that have tasks.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { hasTasks } from "../../protocol/tasks.ts";

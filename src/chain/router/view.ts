@@ -2,7 +2,7 @@
 // are read from the ends when a word comes that leads nowhere yet: one question for all who wait at once, and no longer
 // than it takes to find the one that is wanted, whatever other ends do.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { unlessAborted } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";

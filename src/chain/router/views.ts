@@ -2,7 +2,7 @@
 // no difference here, because one and the same caller does so with some of its requests and not with others, and the
 // names are the same for both.
 
-import type { Caller, Context } from "../../core/context.ts";
+import type { Caller, Context } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { hasTasks, TASKS } from "../../protocol/tasks.ts";
 import { callerKey, styleOf } from "../upstream/caller-key.ts";

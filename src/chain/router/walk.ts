@@ -1,7 +1,7 @@
 // One list of one end, walked to its end. A cursor is the end's own affair and is given back as it came. An end whose
 // pages never finish is stopped here: what it has said so far counts, and the caller is told that it is not all.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Params, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 import { TASKS } from "../../protocol/tasks.ts";
 import { callerKey, canBeAsked, fingerprint } from "./caller-key.ts";

@@ -1,7 +1,7 @@
 // Who shares with whom: callers told apart by what makes a difference to an end. That is who the wire has proved them
 // to be, in which style they speak, and what they can be asked; their names and their addresses make none.
 
-import type { Caller, Context } from "../../core/context.ts";
+import type { Caller, Context } from "../../core/handler.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { isObject } from "../../core/objects.ts";
 import { TASKS } from "../../protocol/tasks.ts";

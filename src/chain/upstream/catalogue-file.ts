@@ -6,8 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isObject } from "../../core/objects.ts";
-import { cacheFolder } from "../../core/cache-folder.ts";
-import { makeFolder } from "../../core/make-folder.ts";
+import { cacheFolder, makeFolder } from "../../core/files.ts";
 import { LISTS, type Catalogue } from "./catalogue.ts";
 
 /** Raised when what is written here means something else than before. */

@@ -2,7 +2,7 @@
 // from the end after each start and when it says that something has changed, and kept for the next time. An end that
 // says so without end is read once in a while all the same, and no more.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { unref } from "../../core/async.ts";
 import { changesBetween, readCatalogue, type Catalogue } from "./catalogue.ts";
 import type { CatalogueFile } from "./catalogue-file.ts";

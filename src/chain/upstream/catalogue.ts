@@ -2,7 +2,7 @@
 // shown by it without being started. A catalogue is read from the end itself after each start and after each change
 // that it tells of; how it is kept between two lives of this process is for catalogue-file.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -1,7 +1,7 @@
 // An end that is reached by sessions: how one is begun with a command, an address or a transport, for callers of a kind.
 
 import { openTarget, ourselves, type ConnectOptions } from "../../client/connect.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { OpenOptions } from "../../dialogue/connect.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";

@@ -1,7 +1,7 @@
 // What an end asks outside any call: it is put to a call that is under way or comes soon, and refused in the end.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { HeldAsks } from "./held-asks.ts";

@@ -2,7 +2,7 @@
 // it: a call of a caller that can be asked, if one is under way or comes soon. The question waits for that, a short
 // while; then the end is told that nobody is there.
 
-import type { AskOptions, Context } from "../../core/context.ts";
+import type { AskOptions, Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { onAbort, forgettable } from "../../core/async.ts";
 import { McpError } from "../../protocol/errors.ts";

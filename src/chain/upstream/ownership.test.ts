@@ -1,7 +1,7 @@
 // What was handed out to one person is of no use to another; what nobody knows here is left to the end.
 
 import { expect, it } from "vitest";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { Ownership } from "./ownership.ts";

@@ -3,7 +3,7 @@
 // another person is told what they would be told of one that there is not. Only digests are kept, and not for ever:
 // what is no longer known goes to the end as it is, whose secret it was in the first place.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { isObject } from "../../core/objects.ts";

@@ -2,7 +2,7 @@
 // connection end with it; those of nobody in particular rest when they are not used, and the longest unused makes room
 // when there are too many.
 
-import type { Caller, Context } from "../../core/context.ts";
+import type { Caller, Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { unref } from "../../core/async.ts";
 import { ASKABLE } from "../../protocol/asks.ts";

@@ -2,7 +2,7 @@
 // them in a short while not at all, until they have become old. Only time is reckoned here; who starts and who waits
 // is the supervisor's affair.
 
-import { backoffMs } from "../../dialogue/calls/pacing.ts";
+import { backoffMs } from "../../dialogue/calls/backoff.ts";
 
 export interface RestartOptions {
   /** So many failures within the window, and the end is left alone; 5. */

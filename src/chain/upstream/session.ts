@@ -2,9 +2,9 @@
 // told from the catalogue is; everything else starts it. Here it is also seen to that what the end asks in mid-call
 // comes to the call that it belongs to, where the callers are of the style that cannot be asked otherwise.
 
-import type { Caller, Context } from "../../core/context.ts";
+import type { Caller, Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { NOBODY } from "../../dialogue/session/origins.ts";
+import { NOBODY } from "../../dialogue/calls/call-attribution.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { canBeAsked, fingerprint, styleOf, type Style } from "./caller-key.ts";

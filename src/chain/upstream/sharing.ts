@@ -3,7 +3,7 @@
 // gets one at an end that does not say whom it asks, since a question must never come to another. A policy draws the
 // line elsewhere.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { callerKey, canBeAsked, personKey, styleOf } from "./caller-key.ts";
 import type { Share } from "./upstream.ts";
 

@@ -1,7 +1,7 @@
 // Sessions of single requests: begun for one, ended with it. So many at once; who finds no room waits for some. Whoever
 // has its answer does not wait until the program behind it has ended.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { unlessAborted, within } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";

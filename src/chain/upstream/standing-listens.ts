@@ -3,7 +3,7 @@
 // says, and it is joined to the end when somebody else has started it. One that wants resources or tasks starts the
 // end, again and again if need be. After a loss nobody knows what was missed: the caller is told of all of it.
 
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Request, Result } from "../../core/handler.ts";
 import type { Json } from "../../protocol/revision.ts";

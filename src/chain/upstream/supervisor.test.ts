@@ -1,7 +1,7 @@
 // The lives of what is behind one session, with programs that are none: what closing waits for, and what it ends.
 
 import { expect, it, vi } from "vitest";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Opened } from "../../dialogue/connect.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";

@@ -4,12 +4,12 @@
 // need of all this is in standing-listens; which callers share a session is decided by the pool.
 
 import { onAbort, forgettable, within, unlessAborted } from "../../core/async.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import type { Program } from "../../client/command.ts";
 import type { Opened } from "../../dialogue/connect.ts";
-import { pause } from "../../dialogue/calls/pacing.ts";
+import { pause } from "../../dialogue/calls/backoff.ts";
 import type { UpstreamState } from "./status.ts";
 import { following } from "./following.ts";
 import { isOtherStyle, named, UNSENT, unsent } from "./end-failures.ts";

@@ -5,7 +5,7 @@
 import type { ConnectOptions, Target } from "../../client/connect.ts";
 import type { Command } from "../../client/command.ts";
 import type { Handler } from "../../core/handler.ts";
-import { isLive, LIVE } from "../../core/live.ts";
+import { isLive, LIVE } from "../../core/evaluates-code.ts";
 import { checkOptions } from "../../core/options.ts";
 import type { Transport } from "../../transport/transport.ts";
 import type { Reached } from "./end-making.ts";

@@ -115,7 +115,7 @@ async function run(args: readonly string[]): Promise<number> {
   const { language, code, file, json, ...wanted } = await read(args);
   // Late: a mistake on the line needs none of it.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
-    import("../../live/once.ts"),
+    import("../../live/evaluate-once.ts"),
     import("../../live/runtime.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = wanted;

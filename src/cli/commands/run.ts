@@ -7,7 +7,7 @@ import { upstream, MESSAGE_BYTES, SHARES, type UpstreamOptions, type Share } fro
 import type { UpstreamStatus } from "../../chain/upstream/status.ts";
 import type { Command as Program } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { HttpOptions } from "../../http-options.ts";
+import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { startProblem } from "../../process/start-problem.ts";
 import { serve } from "../../serve.ts";
 import { UpstreamReport } from "../serve/end-report.ts";
@@ -62,7 +62,7 @@ interface Wanted {
   readonly program: Program;
   readonly options: UpstreamOptions;
   /** Absent for stdio. */
-  readonly http?: HttpOptions | undefined;
+  readonly http?: ServeHttpOptions | undefined;
   readonly json: boolean;
 }
 

@@ -3,7 +3,7 @@
 // puts a line on stdout.
 
 import { MESSAGE_BYTES } from "../../chain/upstream/upstream.ts";
-import type { HttpOptions } from "../../http-options.ts";
+import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { admission } from "../serve/admission.ts";
 import { CONFIG, configHere, isConfig } from "../target/config-path.ts";
@@ -65,7 +65,7 @@ interface Wanted {
   readonly file?: string | undefined;
   readonly connection: Pick<ServeOptions, "ordering">;
   /** Absent for stdio. */
-  readonly http?: HttpOptions | undefined;
+  readonly http?: ServeHttpOptions | undefined;
   /** Callers over HTTP need no token. */
   readonly isUnasked: boolean;
   readonly json: boolean;
@@ -76,7 +76,7 @@ interface Found {
   readonly handler: Closeable;
   readonly limits: NonNullable<ServeOptions["limits"]>;
   /** What the file says of HTTP. */
-  readonly http: HttpOptions;
+  readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
   /** Leaves stdin and stdout to whoever serves on them next. */
   readonly release: () => void;

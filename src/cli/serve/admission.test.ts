@@ -2,9 +2,9 @@
 // without any. Nothing is listened on here.
 
 import { describe, expect, it } from "vitest";
-import type { Authenticator } from "../../core/authenticator.ts";
+import type { Authenticator } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { LIVE } from "../../core/live.ts";
+import { LIVE } from "../../core/evaluates-code.ts";
 import { admission } from "./admission.ts";
 
 const plain: Handler = async () => ({});

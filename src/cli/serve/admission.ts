@@ -2,16 +2,16 @@
 // which is made here if the config has none; otherwise everybody. What a person is told of it is in announcement.ts.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { type Authenticator, AuthRefusal } from "../../core/authenticator.ts";
+import { type Authenticator, AuthRefusal } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { isLive } from "../../core/live.ts";
-import type { HttpOptions } from "../../http-options.ts";
+import { isLive } from "../../core/evaluates-code.ts";
+import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Ready } from "./announcement.ts";
 import { UsageError } from "../exit-codes.ts";
 
 export interface Admission {
   /** For the front. */
-  readonly http: Pick<HttpOptions, "auth">;
+  readonly http: Pick<ServeHttpOptions, "auth">;
   /** For the person. */
   readonly told: Pick<Ready, "tokenIn" | "token" | "isLive" | "isOpen">;
 }

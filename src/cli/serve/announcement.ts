@@ -2,7 +2,7 @@
 // machine can reach it, that they can.
 
 import { networkInterfaces } from "node:os";
-import { boundName, isLoopback } from "../../http/server/host-rules.ts";
+import { boundName, isLoopback } from "../../http/server/guard.ts";
 import { fitFor } from "../terminal/harmless.ts";
 import { paint } from "../terminal/output.ts";
 

@@ -2,7 +2,7 @@
 // to what stands on the line. Nothing is listened on here.
 
 import type { Config } from "../../config/index.ts";
-import type { HttpOptions } from "../../http-options.ts";
+import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { FORMS, parseAddress } from "../target/address.ts";
 import { UsageError } from "../exit-codes.ts";
 import type { Values } from "../target/flags.ts";
@@ -38,7 +38,7 @@ export const SIGNAL_HELP = `  SIGTERM and SIGINT close it: calls that are under 
 export type FrontValues = Values<typeof FRONT_FLAGS>;
 
 /** The front over HTTP that the line asks for; undefined for stdio, where the other flags have no place. */
-export function frontOf(values: FrontValues): HttpOptions | undefined {
+export function frontOf(values: FrontValues): ServeHttpOptions | undefined {
   const { http } = values;
   if (http !== undefined) return { ...parseAddress(http), ...endpointOf(values) };
   const stray = (["path", "allow-host", "allow-origin", "json"] as const).find((name) => values[name] !== undefined);
@@ -47,7 +47,7 @@ export function frontOf(values: FrontValues): HttpOptions | undefined {
 }
 
 /** What is said of the endpoint, wherever it is listened on. */
-export function endpointOf(values: FrontValues): HttpOptions {
+export function endpointOf(values: FrontValues): ServeHttpOptions {
   const { path, "allow-host": allowedHosts, "allow-origin": allowedOrigins } = values;
   if (path !== undefined && !path.startsWith("/")) throw new UsageError(`--path ${path} must begin with a slash`);
   return {
@@ -63,7 +63,7 @@ export function checkTokenFlag(values: Values<typeof TOKEN_FLAGS>, isStdio: bool
 }
 
 /** What a config says of a front, but for its token: that is for whoever asks callers for it. */
-export function saidOf({ listen, limits }: Config): HttpOptions {
+export function saidOf({ listen, limits }: Config): ServeHttpOptions {
   const { token: _token, ...said } = listen;
   return { ...said, limits };
 }

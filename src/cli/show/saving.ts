@@ -4,7 +4,7 @@
 
 import { open, stat } from "node:fs/promises";
 import { join, parse } from "node:path";
-import { makeFolder } from "../../core/make-folder.ts";
+import { makeFolder } from "../../core/files.ts";
 import { textOf } from "../../core/text.ts";
 import { UsageError } from "../exit-codes.ts";
 

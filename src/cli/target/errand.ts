@@ -5,7 +5,7 @@
 import { LONGEST_MS, type CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
-import type { LogLevel } from "../../core/context.ts";
+import type { LogLevel } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";

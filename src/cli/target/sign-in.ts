@@ -2,9 +2,9 @@
 // opened only where there is a person to see it, and only after a word about it; elsewhere the tokens of an earlier
 // time are used, or it is said what to do. No token, code or secret is ever printed.
 
-import type { Authorizer } from "../../core/authorizer.ts";
+import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isLoopback } from "../../http/server/host-rules.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../exit-codes.ts";
 import { harmless } from "../terminal/harmless.ts";
 import type { TargetValues } from "./target.ts";

@@ -5,7 +5,7 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { LOG_LEVELS, type LogLevel } from "../../core/context.ts";
+import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";

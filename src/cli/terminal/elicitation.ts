@@ -2,7 +2,7 @@
 // or an address to visit, shown with its host and opened only on a yes. Every word of the end is made harmless first.
 // Ctrl-C at a question cancels the whole call; the end of input dismisses the question.
 
-import type { FormHandler, UrlHandler } from "../../client/asks.ts";
+import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
 import { fieldHint, fieldsOf, readField, valueText, type Field } from "./form-field.ts";
 import { harmless, oneLine } from "./harmless.ts";

@@ -1,8 +1,8 @@
 // An end that is an address over HTTP: `url` and `headers`. Which of the dialects it speaks is found out when it is
 // first asked something.
 
-import { recordOf, textThat, type Fields } from "../shape.ts";
-import { kindOf, type Kind } from "./kind.ts";
+import { recordOf, textThat, type Fields } from "../readers.ts";
+import { kindOf, type Kind } from "../upstream-kind.ts";
 import { wireOf } from "./wire.ts";
 
 const texts = recordOf(

@@ -4,9 +4,9 @@
 import type { Handler } from "../../core/handler.ts";
 
 import { exportedFunction } from "../../modules/exported.ts";
-import { pathTo, type Fields } from "../shape.ts";
+import { pathTo, type Fields } from "../readers.ts";
 import { userModule } from "../user-module.ts";
-import { kindOf, type Kind } from "./kind.ts";
+import { kindOf, type Kind } from "../upstream-kind.ts";
 
 const FIELDS = { module: pathTo("file", "error") } as const satisfies Fields;
 

@@ -1,7 +1,7 @@
 // `type` (and `transport`, as some clients call it): which wire an end speaks on. Where there is a command or an address
 // that is plain already, and the dialects of HTTP are found out; so it is only held against what stands beside it.
 
-import { oneOf, type Reader } from "../shape.ts";
+import { oneOf, type Reader } from "../readers.ts";
 
 const WIRES = ["stdio", "http", "streamable-http", "streamableHttp", "sse"] as const;
 export type Wire = (typeof WIRES)[number];

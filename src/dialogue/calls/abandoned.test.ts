@@ -4,12 +4,12 @@
 import { describe, expect, it } from "vitest";
 import { facing } from "../../../test/support/connection.ts";
 import { RawPeer, stamp } from "../../../test/support/raw-peer.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { serveTransport } from "../connection.ts";
-import { Slots } from "./slots.ts";
+import { Slots } from "./in-flight.ts";
 import { TaskWatch } from "./task-watch.ts";
 
 const ROOTS = { method: "roots/list" } as Request;

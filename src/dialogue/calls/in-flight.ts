@@ -1,8 +1,12 @@
 // Requests that came in and are not answered yet, by id: what a cancellation finds, and what has to end
 // with the connection. An id that is still in flight may not be used again.
 
-import { Stop } from "../../core/stop.ts";
-import { idKey, type Id } from "../../jsonrpc/message.ts";
+import { Stop } from "../../core/cancel.ts";
+import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
+import { isObject } from "../../core/objects.ts";
+import { McpError } from "../../protocol/errors.ts";
+import type { Inbound } from "../../transport/transport.ts";
+import type { Notification } from "../../core/handler.ts";
 
 /** One request in flight. `stop` ends the work for it; cancelling silences the answer as well. */
 export interface Flight {
@@ -107,4 +111,106 @@ export class InFlight {
       this.#watchers.add(watch);
     });
   }
+}
+
+// A bound on what is worked on at once: who finds no slot waits in the order of arrival. A slot is held until the
+// answer is out, so a caller that does not read its answers ends up waiting for itself. Work that was cancelled gives
+// up its slot even if it goes on, because it may be deaf; but only as many as there are slots may go on without one,
+// or a caller could start work without bound: the rest keep theirs. So twice the bound is the most that ever runs.
+
+export class Slots {
+  readonly #count: number;
+  #free: number;
+  /** Work that was cancelled and has not ended. */
+  #cancelled = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    if (!(count > 0)) throw new TypeError("maxInFlight must be a number above 0");
+    this.#count = count;
+    this.#free = count;
+  }
+
+  /** False where there is none. */
+  take(): boolean {
+    if (this.#free === 0) return false;
+    this.#free -= 1;
+    return true;
+  }
+
+  /** Resolves with a slot taken. */
+  wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
+  /** Work that has a slot was cancelled. */
+  cancel(): void {
+    this.#cancelled += 1;
+    if (this.#cancelled <= this.#count) this.give();
+  }
+
+  /** Work that was cancelled has ended. */
+  endCancelled(): void {
+    if (this.#cancelled > this.#count) this.give();
+    this.#cancelled -= 1;
+  }
+
+  give(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free += 1;
+    else next();
+  }
+}
+
+// A request, answered: whatever a front made of it, as the response that goes out. One place, because a result that is
+// no object and an error that nobody meant for the wire are the same on every wire.
+
+
+/** Our side toward callers of one style. */
+export interface Front {
+  answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<{ readonly [key: string]: unknown }>;
+  fault(error: unknown, message: RequestMessage): ErrorBody;
+}
+
+/** Why a question is taken back that its own call no longer waits for. */
+export const ANSWERED = "The call has been answered: nobody can be asked on its behalf any more";
+
+/** How long aborted work may take to say so before its wire is closed over it. */
+export const SETTLE_MS = 250;
+
+export async function outcomeOf(
+  front: Front,
+  message: RequestMessage,
+  inbound: Inbound,
+  flight: Flight,
+): Promise<ResponseMessage> {
+  const { id, method } = message;
+  try {
+    const result: unknown = await front.answer(message, inbound, flight);
+    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
+    return { jsonrpc: "2.0", id, result };
+  } catch (error) {
+    return { jsonrpc: "2.0", id, error: front.fault(error, message) };
+  } finally {
+    flight.done = true;
+    flight.stop.release();
+    flight.asking?.abort(new Error(ANSWERED));
+  }
+}
+
+// Progress as a caller gets it: only where it asked for it, under its own token, and growing, also where a call was
+// run again for its answers.
+
+
+/** Undefined for what the caller does not get. */
+export function progressUnder(token: unknown): (notification: Notification) => Notification | undefined {
+  let reached = -Infinity;
+  return ({ method, params }) => {
+    const progress = params?.["progress"] as number;
+    if (token === undefined || !(progress > reached)) return undefined;
+    reached = progress;
+    return { method, params: { ...params, progressToken: token } };
+  };
 }

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";

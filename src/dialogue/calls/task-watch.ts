@@ -4,7 +4,7 @@
 // is up is not. Once a task is over nothing more is asked, because it cannot change, but for a caller of whom the wire
 // proves something: whether that one may still see it, the handler alone knows.
 
-import type { Context } from "../../core/context.ts";
+import type { Context, Caller } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Request } from "../../core/handler.ts";
 import { attempt, forgettable, unlessAborted } from "../../core/async.ts";
@@ -12,8 +12,7 @@ import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isOver } from "../../protocol/tasks.ts";
-import { kindOf } from "./faults.ts";
-import { isProved } from "../session/task-rights.ts";
+import { kindOf } from "./errors.ts";
 
 const POLL_MS = 1_000;
 const SHORTEST_POLL_MS = 100;
@@ -292,4 +291,20 @@ const PASSING: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unr
 /** Whether it was the way that failed, so that it may go well the next time. */
 function isPassing(error: unknown): boolean {
   return PASSING.has(error instanceof ConnectionError ? error.kind : kindOf(error));
+}
+
+// Who may see a task of which only its maker is known. Who speaks on a wire is proved anew with each message, and may
+// be allowed less than before; what the tool itself needed, only its server knows.
+
+
+/** Whether what a caller may see can differ from one of its messages to the next. */
+export function isProved({ principal, scopes }: Caller): boolean {
+  return principal !== undefined || scopes !== undefined;
+}
+
+/** What the tool needed is not known here: whoever was allowed as much as its caller is allowed to see what came of it. */
+export function checkAllowed(now: Caller, then: Caller): void {
+  const { scopes = [] } = then;
+  if (scopes.every((scope) => now.scopes?.includes(scope))) return;
+  throw McpError.of("access_denied", "The task needs the scopes of the call that made it", { requiredScopes: scopes });
 }

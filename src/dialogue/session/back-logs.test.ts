@@ -3,7 +3,7 @@
 
 import { afterEach, expect, it, vi } from "vitest";
 import { RawPeer } from "../../../test/support/raw-peer.ts";
-import type { Context, LogLevel } from "../../core/context.ts";
+import type { Context, LogLevel } from "../../core/handler.ts";
 import type { Notification } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";

@@ -4,8 +4,8 @@
 // becomes subscribe, unsubscribe and a share in the end's change events (see session-changes). A session that the end
 // has forgotten is begun anew (see session-renewal). What is about tasks goes through a door (see task-back-door).
 
-import type { Context, LogLevel } from "../../core/context.ts";
-import { LOG_LEVELS } from "../../core/context.ts";
+import type { Context, LogLevel } from "../../core/handler.ts";
+import { LOG_LEVELS } from "../../core/handler.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { within } from "../../core/async.ts";
 import { isId, type NotificationMessage, type RequestMessage } from "../../jsonrpc/message.ts";
@@ -17,15 +17,15 @@ import { revisionNamed } from "../../protocol/revisions/index.ts";
 import { ROOTS_NOTIFICATION, tellsRoots } from "../../protocol/roots.ts";
 import { VISITED } from "../../protocol/visits.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { ServerRequests } from "./end-questions.ts";
+import { ServerRequests } from "./server-requests.ts";
 import { shakeHands, type HandshakeOptions, type Terms } from "./handshake.ts";
-import { Origins } from "./origins.ts";
+import { Origins } from "../calls/call-attribution.ts";
 import { passOnRoots } from "./root-changes.ts";
-import { SessionChanges } from "./session-changes.ts";
-import { SessionRenewal } from "./session-renewal.ts";
-import { TaskBackDoor, type Sending } from "./task-back-door.ts";
-import { VisitOwners } from "./visit-owners.ts";
-import type { Outgoing, Role, Wire } from "../calls/wire.ts";
+import { SessionChanges } from "./subscriptions-back.ts";
+import { SessionRenewal } from "./handshake.ts";
+import { TaskBackDoor, type Sending } from "./tasks-back.ts";
+import { VisitOwners } from "../calls/url-elicitation.ts";
+import type { Outgoing, Role, Wire } from "../calls/peer.ts";
 
 /** How long a call waits until the end has heard which logs are wanted. */
 const LEVEL_MS = 1_000;

@@ -4,10 +4,8 @@
 // It does not know which wire it is on: every message brings its own way back.
 
 import { onAbort, forgettable } from "../../core/async.ts";
-import type { Caller, Context, LogLevel } from "../../core/context.ts";
-import { LOG_LEVELS } from "../../core/context.ts";
-import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { type Lent, STOP } from "../../core/stop.ts";
+import { type Caller, type Context, type LogLevel, LOG_LEVELS, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
+import { type Lent, STOP } from "../../core/cancel.ts";
 import type {
   ErrorBody,
   Message,
@@ -23,16 +21,14 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { ROOTS_NOTIFICATION } from "../../protocol/roots.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { goOn } from "../calls/drive.ts";
-import { errorBody, unsupported } from "../calls/faults.ts";
-import type { Flight, InFlight } from "../calls/in-flight.ts";
-import { ANSWERED } from "../calls/outcome.ts";
-import { progressUnder } from "../calls/progress.ts";
-import { Questions, type Asked } from "./questions.ts";
+import { goOn } from "../calls/input-required.ts";
+import { errorBody, unsupported } from "../calls/errors.ts";
+import { type Flight, type InFlight, ANSWERED, progressUnder } from "../calls/in-flight.ts";
+import { Questions, type Asked } from "../calls/client-requests.ts";
 import { RootChanges } from "./root-changes.ts";
-import { SessionListen } from "./session-listen.ts";
-import { TaskDoor } from "./task-door.ts";
-import { toldToVisit } from "../stateless/visits.ts";
+import { SessionListen } from "./subscriptions-front.ts";
+import { TaskDoor } from "./tasks-front.ts";
+import { toldToVisit } from "../calls/url-elicitation.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
 

@@ -2,8 +2,7 @@
 // and told to whoever stands behind the session's listen, at the back it is said again. An end of the other style is
 // told nothing: it asks.
 
-import type { Context } from "../../core/context.ts";
-import type { Request } from "../../core/handler.ts";
+import type { Context, Request } from "../../core/handler.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { ROOTS_CHANGED, type TellingRoots, tellsRoots } from "../../protocol/roots.ts";
 

@@ -2,10 +2,9 @@
 // ever more slowly where it does not last, and the caller is told what may have changed. Time is the test's own.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { Context } from "../../core/context.ts";
-import type { Handler, Notification, Result } from "../../core/handler.ts";
+import type { Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import { SessionListen } from "./session-listen.ts";
+import { SessionListen } from "./subscriptions-front.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 const CHANGED = { method: "notifications/tools/list_changed" };

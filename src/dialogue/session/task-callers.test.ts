@@ -4,8 +4,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { proving, type Proving } from "../../../test/support/connection.ts";
 import { taskServer } from "../../../test/support/task-end.ts";
-import type { Caller } from "../../core/context.ts";
-import type { Handler } from "../../core/handler.ts";
+import type { Caller, Handler } from "../../core/handler.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";
 

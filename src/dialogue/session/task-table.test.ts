@@ -1,9 +1,9 @@
 // What a session remembers of tasks: for whom, for how long, and how many.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Context } from "../../core/context.ts";
+import type { Context } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { TaskTable } from "./task-table.ts";
+import { TaskTable } from "./client-tasks.ts";
 import { TaskWatch } from "../calls/task-watch.ts";
 
 const context: Context = {

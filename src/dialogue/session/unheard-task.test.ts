@@ -4,11 +4,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Desk, desk, FORM, KNOWS, silence, unaware } from "../../../test/support/session-task-desk.ts";
 import type { SessionTaskServerOptions } from "../../../test/support/session-task-end.ts";
-import type { Context } from "../../core/context.ts";
-import type { Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { SessionTaskBack } from "./session-task-back.ts";
-import type { TaskBackHost } from "./task-back-door.ts";
+import { SessionTaskBack } from "./server-tasks.ts";
+import type { TaskBackHost } from "./tasks-back.ts";
 
 type Loose = { readonly [key: string]: unknown };
 

@@ -2,9 +2,8 @@
 // which capabilities, so nothing is kept here. `input_required` is a result like any other and is passed
 // on as it is: whether the caller takes it or has to be asked is for the caller's front (see drive).
 
-import { LOG_LEVELS, type Context, type LogLevel } from "../../core/context.ts";
+import { LOG_LEVELS, type Context, type LogLevel, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
 import { isObject } from "../../core/objects.ts";
@@ -14,8 +13,8 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { NOBODY } from "../session/origins.ts";
-import type { Outgoing, Role, Wire } from "../calls/wire.ts";
+import { NOBODY } from "../calls/call-attribution.ts";
+import type { Outgoing, Role, Wire } from "../calls/peer.ts";
 
 export interface StatelessBackOptions {
   readonly revision: Revision;

@@ -2,9 +2,7 @@
 // log level in `_meta`, and nothing is kept between requests but the runs that wait for an answer (see
 // rounds). It checks `_meta`, makes the context, and tags what belongs to a subscription with its id.
 
-import type { Caller, LogLevel } from "../../core/context.ts";
-import { LOG_LEVELS } from "../../core/context.ts";
-import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
+import { type Caller, type LogLevel, LOG_LEVELS, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";
 import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
 import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
@@ -25,11 +23,10 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks, TASK_WANTED, tasksUndeclared, type Wanting } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { errorBody, unsupported } from "../calls/faults.ts";
-import type { Flight } from "../calls/in-flight.ts";
-import { progressUnder } from "../calls/progress.ts";
-import type { Call, Rounds } from "./rounds.ts";
-import { askedToVisit } from "./visits.ts";
+import { errorBody, unsupported } from "../calls/errors.ts";
+import { type Flight, progressUnder } from "../calls/in-flight.ts";
+import type { Call, Rounds } from "./parked-calls.ts";
+import { askedToVisit } from "../calls/url-elicitation.ts";
 
 export interface StatelessFrontOptions {
   /** Exchange-style revisions that may be spoken, oldest first. */

@@ -9,7 +9,7 @@ import { all, closeAll, failure, get, listen, post } from "../../../test/support
 import { ConnectionError } from "../../core/errors.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import type { Fetch } from "./fetch-requester.ts";
-import { sameOrigin } from "./redirects.ts";
+import { sameOrigin } from "./requester.ts";
 
 afterEach(closeAll);
 

@@ -4,17 +4,8 @@
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { GrowingBytes, textOf } from "./growing-bytes.ts";
-import {
-  brokenBody,
-  cancelled,
-  hostOf,
-  longBody,
-  neverSent,
-  unanswered,
-  unconnected,
-} from "../server/request-faults.ts";
-import type { HttpAnswer, HttpRequest, Requester } from "./requester.ts";
+import { GrowingBytes, textOf } from "./growable-buffer.ts";
+import { brokenBody, cancelled, hostOf, longBody, neverSent, unanswered, unconnected, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
 
 export type Fetch = typeof globalThis.fetch;
 

@@ -6,8 +6,7 @@ import * as oauth from "oauth4webapi";
 import { afterEach, describe, expect, it } from "vitest";
 import { closeAll, failure, listen } from "../../../test/support/http-ends.ts";
 import { fetchRequester } from "./fetch-requester.ts";
-import { guardedFetch } from "./guarded-fetch.ts";
-import type { AllLookup } from "./network-guard.ts";
+import { guardedFetch, type AllLookup } from "./network-guard.ts";
 
 afterEach(closeAll);
 

@@ -6,15 +6,14 @@ import { onAbort, unlessAborted } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { Exact, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
-import type { ServerSentEvent } from "./event-reader.ts";
+import type { ServerSentEvent } from "./sse-reader.ts";
 import type { HttpAnswer } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { Cursor, failureOf, isEvents, isFine, noMessages, readTexts } from "./answer.ts";
-import type { HttpConnection } from "./http-link.ts";
-import { bounded } from "../../dialogue/calls/pacing.ts";
-import { Inbounds, saidTwice } from "./inbounds.ts";
-import { stopQuietly } from "./quiet-leave.ts";
-import type { ToolBook } from "./tool-book.ts";
+import { Cursor, failureOf, isEvents, isFine, noMessages, readTexts, Inbounds, saidTwice } from "./read-response.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { bounded } from "../../dialogue/calls/backoff.ts";
+import { stopQuietly } from "./session.ts";
+import type { ToolBook } from "./tool-facts.ts";
 
 interface Session {
   readonly address: URL;

@@ -4,8 +4,7 @@
 import type { LookupAddress } from "node:dns";
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { networkGuard } from "./network-guard.ts";
-import type { AllLookup, NetworkGuard } from "./network-guard.ts";
+import { networkGuard, type AllLookup, type NetworkGuard } from "./network-guard.ts";
 
 const AFAR = new URL("https://mcp.example.com/mcp");
 const HERE = new URL("http://127.0.0.1:3000/mcp");

@@ -7,8 +7,7 @@ import type { LookupFunction } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/certificate.ts";
 import { closeAll, closed, failure, get, handEnd, later, listen, OK, post } from "../../../test/support/http-ends.ts";
-import { nodeRequester } from "./node-requester.ts";
-import type { NodeRequesterOptions } from "./node-requester.ts";
+import { nodeRequester, type NodeRequesterOptions } from "./node-requester.ts";
 import type { Requester } from "./requester.ts";
 
 afterEach(closeAll);

@@ -3,13 +3,13 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 import { answer, scripted } from "../../../test/support/scripted-requester.ts";
-import type { Authorizer } from "../../core/authorizer.ts";
-import type { Context } from "../../core/context.ts";
+import type { Authorizer } from "../../core/authentication.ts";
+import type { Context } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { TASKS } from "../../protocol/tasks.ts";
 import type { HttpAnswer, HttpRequest } from "./requester.ts";
 import type { Opened } from "../../dialogue/connect.ts";
-import { openHttp } from "./open-http.ts";
+import { openHttp } from "./connect.ts";
 
 type Loose = { readonly [key: string]: unknown };
 

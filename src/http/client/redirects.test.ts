@@ -1,8 +1,7 @@
 // Redirects that are followed, and those that are not; what stands below is a table, not a network.
 
 import { describe, expect, it } from "vitest";
-import { sameOrigin } from "./redirects.ts";
-import type { HttpAnswer, HttpRequest, Requester } from "./requester.ts";
+import { sameOrigin, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
 
 const BASE = "https://end.test:8443";
 

@@ -6,9 +6,9 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "./requester.ts";
-import { isEvents, readStream, Cursor } from "./answer.ts";
-import type { HttpConnection } from "./http-link.ts";
-import { backoffMs, pause } from "../../dialogue/calls/pacing.ts";
+import { isEvents, readStream, Cursor } from "./read-response.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 
 /** Tries in a row that fail before an answer is given up. */
 const MOST_FAILURES = 5;

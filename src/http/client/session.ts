@@ -6,29 +6,17 @@
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
-import {
-  Exact,
-  isNotification,
-  isRequest,
-  isResponse,
-  type Id,
-  type Message,
-  type RequestMessage,
-} from "../../jsonrpc/message.ts";
+import { Exact, isNotification, isRequest, isResponse, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "./requester.ts";
-import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
+import { SessionLost, type Inbound, type SendOptions, type Transport, type QuietLeave } from "../../transport/transport.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
 import { isObject } from "../../core/objects.ts";
-import { SESSION_HEADER } from "../server/headers.ts";
-import { failureOf, isEvents, isFine, isJson, noMessages, readJson } from "./answer.ts";
-import type { HttpConnection } from "./http-link.ts";
-import { Inbounds, saidTwice } from "./inbounds.ts";
-import { POSTED, sessionHeaders } from "./request-headers.ts";
-import { bounded } from "../../dialogue/calls/pacing.ts";
-import { stopQuietly } from "./quiet-leave.ts";
-import { isForgotten, newSession, type Live, type Session } from "./session-state.ts";
+import { SESSION_HEADER, POSTED, sessionHeaders } from "../headers.ts";
+import { failureOf, isEvents, isFine, isJson, noMessages, readJson, Inbounds, saidTwice } from "./read-response.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { bounded } from "../../dialogue/calls/backoff.ts";
 import { readAnswerStream, keepListening } from "./session-streams.ts";
-import type { ToolBook } from "./tool-book.ts";
+import type { ToolBook } from "./tool-facts.ts";
 
 /** How long the end of a session may take to be heard. */
 const FAREWELL_MS = 2_000;
@@ -308,4 +296,67 @@ export class SessionWire implements Transport {
     live?.stop.abort(new ConnectionError("closed", "The request was answered on another stream"));
     return handed;
   }
+}
+
+// What a session-style wire over HTTP keeps: the session, from one handshake to the next, and each request that is
+// under way. Also how an end says that it does not know a session. What is done with them is the wire's.
+
+
+export interface Session {
+  name: string | undefined;
+  revision: string | undefined;
+  /** Aborted when the session is over, ours or the end's wish. */
+  readonly over: AbortController;
+  /** Resolves when the end knows that the handshake is done, or it failed: what comes after must not overtake it. */
+  readonly begun: Promise<void>;
+  readonly isBegun: () => void;
+  /** Resolves when the end has the stream for what belongs to no request, or offers none. */
+  heard: Promise<void>;
+  /** That stream is gone because we were refused. */
+  isDeaf: boolean;
+}
+
+/** One whose handshake is still to come. */
+export function newSession(): Session {
+  const over = new AbortController();
+  let isBegun = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (isBegun = resolve));
+  onAbort(over.signal, isBegun);
+  return { name: undefined, revision: undefined, over, begun, isBegun, heard: begun, isDeaf: false };
+}
+
+/** A request that is under way. */
+export interface Live {
+  readonly stop: AbortController;
+  /** In which it may have reached the end. */
+  sentIn: Session | undefined;
+  /** Nobody waits for its answer any more. */
+  isLeft: boolean;
+}
+
+/** How ends say that they know of no handshake. */
+const UNKNOWN = /\bsession\b|\bnot initialized\b/i;
+
+/** Whether the end says that it does not know the session that we named. */
+export function isForgotten(
+  status: number,
+  failure: Awaited<ReturnType<typeof failureOf>>,
+  { name }: Session,
+): boolean {
+  // Many ends say it with the status for a request that names no session.
+  const said = "body" in failure ? failure.body : undefined;
+  const unknown = status === 400 && said !== undefined && said.code <= -32_000 && UNKNOWN.test(said.message);
+  return unknown || (status === 404 && name !== undefined);
+}
+
+// Requests that their caller may leave while the end is not told: one that makes a task is cancelled by another request,
+// once the task has a name. So its answer is read on for a while; but what was not sent yet stays unsent.
+
+
+/** Stops the request when its time has come. Both signals belong to this request alone. */
+export function stopQuietly(quiet: QuietLeave | undefined, stop: AbortController, isSent: () => boolean): void {
+  if (quiet === undefined) return;
+  const end = (): void => stop.abort(new ConnectionError("cancelled", "Cancelled"));
+  onAbort(quiet.left, () => (isSent() ? undefined : end()));
+  onAbort(quiet.over, end);
 }

@@ -10,7 +10,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/certificate.ts";
 import { closeAll, later, listen } from "../../../test/support/http-ends.ts";
-import { SpentChunks } from "./spent-chunks.ts";
+import { SpentChunks } from "./node-response.ts";
 
 afterEach(closeAll);
 

@@ -8,11 +8,10 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import type { HttpAnswer } from "./requester.ts";
 import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
-import { Cursor, failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream } from "./answer.ts";
-import type { HttpConnection } from "./http-link.ts";
-import { Inbounds } from "./inbounds.ts";
-import { statelessHeaders, POSTED } from "./request-headers.ts";
-import type { ToolBook } from "./tool-book.ts";
+import { Cursor, failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream, Inbounds } from "./read-response.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { statelessHeaders, POSTED } from "../headers.ts";
+import type { ToolBook } from "./tool-facts.ts";
 
 export class ExchangeWire implements Transport {
   readonly #link: HttpConnection;

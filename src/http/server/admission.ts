@@ -1,17 +1,17 @@
 // What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a caller who is
 // somebody. Each thing that is not so is refused with a status and one sentence.
 
-import { AuthRefusal, type Authenticator, type Credentials, type Identity } from "../../core/authenticator.ts";
-import type { Caller } from "../../core/context.ts";
+import { AuthRefusal, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
+import type { Caller } from "../../core/handler.ts";
 import { textOf } from "../../core/text.ts";
 import { decode } from "../../jsonrpc/codec.ts";
-import type { ErrorKind } from "../../protocol/errors.ts";
-import { isRequest } from "../../jsonrpc/message.ts";
-import { Refusal, type RequestHeaders, type Visit } from "./visit.ts";
+import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
+import { isRequest, type Message, type ErrorBody, type ErrorMessage, type RequestMessage } from "../../jsonrpc/message.ts";
+import { Refusal, type RequestHeaders, type Visit } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
-import { refusalBody } from "./status.ts";
-import type { Taken } from "./taken.ts";
-import type { WayBack } from "./way-back.ts";
+import type { WayBack } from "./reply.ts";
+import type { BatchItem, Inbound } from "../../transport/transport.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
 
 /** Refuses what cannot be answered in one of these types. No header means that any will do. */
 export function checkAccept({ headers }: Visit, ...types: readonly string[]): void {
@@ -156,4 +156,136 @@ function answer(
 ): void {
   way.headers = { ...way.headers, ...headers };
   way.whole({ ...refusalBody(status, message, kind), id: way.id }, status);
+}
+
+// What one POST brought, once its body has been read: a message, or several in an array.
+
+
+export type Taken =
+  | { readonly kind: "message"; readonly message: Message }
+  | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
+
+/** Whether anything in it wants an answer. */
+export function wantsAnswer(taken: Taken): boolean {
+  if (taken.kind === "message") return isRequest(taken.message);
+  return taken.items.some((item) => "fault" in item || isRequest(item.message));
+}
+
+/** As a connection takes it. */
+export function inboundOf(taken: Taken): Pick<Inbound, "kind" | "message" | "batch"> {
+  return taken.kind === "message" ? taken : { kind: "batch", batch: taken.items };
+}
+
+/** The way back of what is still waited for. */
+export const NEVER_GONE: AbortSignal = new AbortController().signal;
+
+// Which error becomes which HTTP status, and how what is refused before any message is looked at is put into words.
+// Exchange style has statuses for a few errors; everything else, and all of session style, is a 200 whose body says
+// what went wrong.
+
+
+const STATUSES: ReadonlyMap<number, number> = new Map(
+  (
+    [
+      ["method_not_found", 404],
+      ["header_mismatch", 400],
+      ["missing_capability", 400],
+      ["unsupported_revision", 400],
+    ] as const satisfies readonly (readonly [ErrorKind, number])[]
+  ).map(([kind, status]) => [codeOf(kind, NEWEST), status]),
+);
+
+export function statusOf(error: ErrorBody): number {
+  return STATUSES.get(error.code) ?? 200;
+}
+
+const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
+  [401, "unauthorized"],
+  [403, "access_denied"],
+  [500, "internal_error"],
+  [503, "rate_limited"],
+]);
+
+/** The body of an answer with this status, where there is no message that it could answer. */
+export function refusalBody(status: number, message: string, kind?: ErrorKind): ErrorMessage {
+  const known = kind ?? KINDS.get(status) ?? "invalid_request";
+  return { jsonrpc: "2.0", id: null, error: McpError.of(known, message).toBody() };
+}
+
+// How much is worked on at once, over all callers of a front: one request too many is told to come again. What keeps
+// work from ending must always get in (the answers to our questions, cancellations), and a listen has a bound of its
+// own, because it is no work.
+
+
+/** To be called when the work is over, or is wanted by nobody any more and still runs. Only the first call counts. */
+export type Over = (running?: Promise<unknown>) => void;
+
+export class Work {
+  readonly #most: number;
+  #count = 0;
+  #disowned = 0;
+  #closed = false;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
+  begin(taken: Taken): Over {
+    // Looked at here again: the body may have come in after the end had begun.
+    this.check();
+    const size = sizeOf(taken);
+    if (size === 0) return () => undefined;
+    // A batch that is larger than all that may be there at once is let in where nothing else is.
+    if (this.#count > 0 && this.#count + size > this.#most) {
+      throw new Refusal(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
+    }
+    this.#count += size;
+    let isOver = false;
+    return (running) => {
+      if (isOver) return;
+      isOver = true;
+      const give = (): void => {
+        this.#count -= size;
+      };
+      if (running === undefined) give();
+      else this.#disown(size, running, give);
+    };
+  }
+
+  /** Nobody waits for it any more, but it goes on: up to a bound of their own, such give up their room at once. */
+  #disown(size: number, running: Promise<unknown>, give: () => void): void {
+    const fits = this.#disowned + size <= this.#most;
+    if (fits) {
+      give();
+      this.#disowned += size;
+    }
+    const ended = (): void => {
+      if (fits) this.#disowned -= size;
+      else give();
+    };
+    running.then(ended, ended);
+  }
+
+  /** Throws a Refusal where nothing begins any more. */
+  check(): void {
+    if (this.#closed) throw shuttingDown();
+  }
+
+  /** Nothing more begins. */
+  close(): void {
+    this.#closed = true;
+  }
+}
+
+export function shuttingDown(): Refusal {
+  return new Refusal(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
+}
+
+/** How many requests of it are work. */
+function sizeOf(taken: Taken): number {
+  if (!wantsAnswer(taken)) return 0;
+  if (taken.kind === "batch") return taken.items.filter((item) => "message" in item && isRequest(item.message)).length;
+  const { method } = taken.message as RequestMessage;
+  return method === "subscriptions/listen" || method === "ping" ? 0 : 1;
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { createGuard } from "./guard.ts";
-import type { RequestHeaders, Visit } from "./visit.ts";
+import type { RequestHeaders, Visit } from "./http-request.ts";
 
 function visit(headers: RequestHeaders, rest: Partial<Visit> = {}): Visit {
   return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as Visit;

@@ -1,9 +1,8 @@
 // Who may come in by which name: one long table of Host and Origin.
 
 import { describe, expect, it } from "vitest";
-import { createGuard } from "./guard.ts";
-import type { GuardOptions } from "./guard.ts";
-import type { RequestHeaders, Visit } from "./visit.ts";
+import { createGuard, type GuardOptions } from "./guard.ts";
+import type { RequestHeaders, Visit } from "./http-request.ts";
 
 function visit(headers: RequestHeaders, rest: Partial<Visit> = {}): Visit {
   return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as Visit;

@@ -3,20 +3,18 @@
 // long as its stream; there is nothing to come back to.
 
 import { onAbort } from "../../core/async.ts";
-import type { Identity } from "../../core/authenticator.ts";
-import type { Caller } from "../../core/context.ts";
-import type { Handler } from "../../core/handler.ts";
+import type { Identity } from "../../core/authentication.ts";
+import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
-import { type EventStream, eventText } from "./event-stream.ts";
-import { Refusal } from "./visit.ts";
+import { type EventStream, eventText } from "./sse.ts";
+import { Refusal } from "./http-request.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import { callerOf, checkAccept, readMessage } from "./admission.ts";
+import { callerOf, checkAccept, readMessage, inboundOf, wantsAnswer, type Taken } from "./admission.ts";
 import type { Common } from "./options.ts";
-import { Sessions } from "./sessions.ts";
-import type { WayBack } from "./way-back.ts";
-import { inboundOf, wantsAnswer, type Taken } from "./taken.ts";
+import { Sessions } from "./session.ts";
+import type { WayBack } from "./reply.ts";
 
 export class OldSse {
   readonly #handler: Handler;

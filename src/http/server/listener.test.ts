@@ -7,8 +7,8 @@ import type { RawHttp } from "../../../test/support/raw-http.ts";
 import { opened } from "../../../test/support/visits.ts";
 import { listen } from "./listener.ts";
 import type { Listener, ListenLimits } from "./listener.ts";
-import type { NodeVisit } from "./node-visit.ts";
-import type { Sink } from "./visit.ts";
+import type { NodeVisit } from "./node-request.ts";
+import type { Sink } from "./http-request.ts";
 
 const LIMITS: ListenLimits = { headerBytes: 4_096, headerMs: 20_000, bodyMs: 20_000 };
 const GET = ["GET / HTTP/1.1", "Host: localhost"];

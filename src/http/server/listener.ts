@@ -7,8 +7,8 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
-import { boundName, isLoopback } from "./host-rules.ts";
-import { NodeVisit } from "./node-visit.ts";
+import { boundName, isLoopback } from "./guard.ts";
+import { NodeVisit } from "./node-request.ts";
 
 export interface ListenOptions {
   readonly host: string;

@@ -1,10 +1,10 @@
 // What may be said of a front over HTTP, and the limits that hold where nothing is said. All of them are on.
 
-import type { Authenticator } from "../../core/authenticator.ts";
+import type { Authenticator } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
-import type { Room } from "./sessions.ts";
-import type { Work } from "./work.ts";
+import type { Room } from "./session.ts";
+import type { Work } from "./admission.ts";
 
 /** Those of one message, and those of the wire. */
 export interface HttpLimits extends Limits {

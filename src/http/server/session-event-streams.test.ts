@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { type Outlet, ReplayStore } from "./replay.ts";
-import { SessionStreams } from "./session-event-streams.ts";
+import { SessionStreams } from "./replay.ts";
 
 class Connection implements Outlet {
   readonly data: string[] = [];

@@ -3,21 +3,22 @@
 // up again by the id of the last event that came through, and a request goes on until it is cancelled or answered.
 // What the messages mean is for the connection that is served over this.
 
-import type { Caller } from "../../core/context.ts";
+import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
-import { isResponse, type Message } from "../../jsonrpc/message.ts";
+import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { ReplayStore, ReplayStream } from "./replay.ts";
-import { Refusal } from "./visit.ts";
+import { Refusal } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
-import { SESSION_HEADER } from "./headers.ts";
-import { PostWay } from "./post-way.ts";
-import { SessionStreams } from "./session-event-streams.ts";
-import { inboundOf, NEVER_GONE, wantsAnswer, type Taken } from "./taken.ts";
-import type { WayBack } from "./way-back.ts";
+import { SESSION_HEADER } from "../headers.ts";
+import { SessionStreams } from "./replay.ts";
+import { inboundOf, NEVER_GONE, wantsAnswer, type Taken } from "./admission.ts";
+import { type WayBack, written } from "./reply.ts";
+import { unref } from "../../core/async.ts";
+import type { Served } from "../../dialogue/connection.ts";
 
 /** How soon a caller comes back whose connection ended, where nobody says otherwise. */
 const RETRY_MS = 1_000;
@@ -175,4 +176,176 @@ class PostInbound implements Inbound {
   hangUp(retryMs: number): void {
     this.#post.hangUp(retryMs);
   }
+}
+
+// The answers to one POST of a session. Where nothing but the answer is to be sent it is one JSON body; otherwise
+// a stream of events, each with an id, that lives on when its connection breaks. What can reach nobody by this way
+// any more goes by the stream for what comes unasked, except answers, which have no place there.
+
+
+/** What the session lends to its POSTs. */
+export interface PostHost {
+  readonly revision: Revision | undefined;
+  newStream(): ReplayStream;
+  attach(stream: ReplayStream, way: WayBack): void;
+  send(message: Message | readonly Message[]): Promise<void>;
+}
+
+export class PostWay {
+  readonly #way: WayBack;
+  readonly #host: PostHost;
+  readonly #done: () => void;
+  #stream: ReplayStream | undefined;
+  #over = false;
+
+  constructor(way: WayBack, host: PostHost, done: () => void) {
+    this.#way = way;
+    this.#host = host;
+    this.#done = done;
+  }
+
+  /** Neither is anybody there, nor can anybody come back. */
+  get gone(): boolean {
+    return this.#stream === undefined ? this.#way.visit.isGone : !this.#stream.reachable;
+  }
+
+  reply(message: Message | readonly Message[], last: boolean): void {
+    if (this.#over) return;
+    if (last) this.#over = true;
+    if (this.gone) this.#divert(message);
+    else if (last && this.#stream === undefined) {
+      this.#way.whole(message as ResponseMessage | readonly Message[]);
+    } else (this.#stream ?? this.begin()).send(written(message), last);
+    if (last) this.#done();
+  }
+
+  /** No answer will come. */
+  drop(): void {
+    if (this.#over) return;
+    this.#over = true;
+    if (this.#stream !== undefined) this.#stream.finish();
+    // Without an event that has an id nobody comes back for an answer that is not there.
+    else if (!this.gone) this.#way.events(() => undefined).end();
+    this.#done();
+  }
+
+  /** The session is over, and whoever works on the answer has not heeded that. */
+  abandon(error: ErrorBody): void {
+    const { id } = this.#way;
+    if (id === null) this.drop();
+    else this.reply({ jsonrpc: "2.0", id, error }, true);
+  }
+
+  /** In revisions in which a server may not end a stream before its time, nothing. */
+  hangUp(retryMs: number): void {
+    if (this.#over || this.gone || this.#host.revision?.primes !== true) return;
+    (this.#stream ?? this.begin()).hangUp(retryMs);
+  }
+
+  /** Makes it a stream of events. */
+  begin(): ReplayStream {
+    const stream = this.#host.newStream();
+    this.#stream = stream;
+    this.#host.attach(stream, this.#way);
+    return stream;
+  }
+
+  #divert(message: Message | readonly Message[]): void {
+    if (Array.isArray(message) || isResponse(message as Message)) return;
+    void this.#host.send(message).catch(() => undefined);
+  }
+}
+
+// The sessions that are open, by their ids. An id is 128 bits of randomness and proves nothing: a session belongs
+// to the principal that opened it, and for everybody else it does not exist. A session ends when its caller ends
+// it, or after a long time in which nobody waited for anything.
+
+
+export interface Tabled {
+  readonly id: string;
+  readonly principal: string | undefined;
+  readonly idle: boolean;
+  readonly usedAt: number;
+}
+
+const MOST_SWEEP_MS = 30_000;
+
+/** How many sessions there may be, in all tables that share it. */
+export class Room {
+  readonly #most: number;
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws a Refusal where there is none. */
+  take(): void {
+    if (this.#taken >= this.#most) {
+      throw new Refusal(503, "Too many sessions are open; try again later", { "retry-after": "10" });
+    }
+    this.#taken += 1;
+  }
+
+  give(): void {
+    this.#taken -= 1;
+  }
+}
+
+export class Sessions<Session extends Tabled> {
+  readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<Served> }>();
+  readonly #room: Room;
+  readonly #idleMs: number;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(room: Room, idleMs: number) {
+    this.#room = room;
+    this.#idleMs = idleMs;
+  }
+
+  /** Throws a Refusal where there is no room. */
+  add<Made extends Session>(make: (id: string) => Made, serve: (session: Made) => Promise<Served>): Made {
+    this.#room.take();
+    const session = make(newId());
+    const served = serve(session);
+    this.#sessions.set(session.id, { session, served });
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MOST_SWEEP_MS, this.#idleMs)));
+    return session;
+  }
+
+  find(id: string | undefined, principal: string | undefined): Session | undefined {
+    const found = id === undefined ? undefined : this.#sessions.get(id)?.session;
+    return found?.principal === principal ? found : undefined;
+  }
+
+  async end({ id }: Session, graceMs = 0): Promise<void> {
+    const found = this.#sessions.get(id);
+    if (found === undefined) return;
+    this.#sessions.delete(id);
+    this.#room.give();
+    if (this.#sessions.size === 0) this.#rest();
+    await (await found.served).close(graceMs);
+  }
+
+  async close(graceMs: number): Promise<void> {
+    await Promise.all([...this.#sessions.values()].map(({ session }) => this.end(session, graceMs)));
+    this.#rest();
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const { session } of this.#sessions.values()) {
+      if (session.idle && now - session.usedAt >= this.#idleMs) void this.end(session);
+    }
+  }
+
+  #rest(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { visited } from "../../../test/support/visits.ts";
-import { EventStream, eventText } from "./event-stream.ts";
+import { EventStream, eventText } from "./sse.ts";
 
 const MIB = 1024 * 1024;
 

@@ -2,8 +2,7 @@
 // errors have statuses, and hanging up cancels it. Nothing is kept between two of them but the calls that wait for
 // their callers' answers (see rounds).
 
-import type { Caller } from "../../core/context.ts";
-import type { Handler } from "../../core/handler.ts";
+import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import {
   isNotification,
@@ -13,19 +12,16 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { type EventStream, eventText } from "./event-stream.ts";
-import { Refusal } from "./visit.ts";
+import { type EventStream, eventText } from "./sse.ts";
+import { Refusal } from "./http-request.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
-import { cancellation } from "../../dialogue/calls/faults.ts";
-import { loneFlight, type Flight } from "../../dialogue/calls/in-flight.ts";
-import { outcomeOf, SETTLE_MS } from "../../dialogue/calls/outcome.ts";
-import { Rounds, type RoundsOptions } from "../../dialogue/stateless/rounds.ts";
-import { checkHeaders } from "./headers.ts";
-import { refusalBody, statusOf } from "./status.ts";
-import { NEVER_GONE } from "./taken.ts";
-import { written, type WayBack } from "./way-back.ts";
-import type { Over } from "./work.ts";
+import { cancellation } from "../../dialogue/calls/errors.ts";
+import { loneFlight, type Flight, outcomeOf, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
+import { Rounds, type RoundsOptions } from "../../dialogue/stateless/parked-calls.ts";
+import { checkHeaders } from "../headers.ts";
+import { refusalBody, statusOf, NEVER_GONE, type Over } from "./admission.ts";
+import { written, type WayBack } from "./reply.ts";
 
 export class Exchanges {
   readonly #front: StatelessFront;

@@ -2,11 +2,11 @@
 // places that the user wrote. Frames of Node and of the guest itself are left out, here and in printed errors.
 
 import type { Condition, Frame } from "../runtime.ts";
-import { writtenColumn, type Anchors } from "./edits.ts";
+import { writtenColumn, type Anchors } from "./source-positions.ts";
 import type { Thrown } from "./messages.ts";
-import { SyntaxFault } from "./syntax.ts";
-import type { SyntaxPlace } from "./syntax-place.ts";
-import { columnWithTypes, type TypeGaps } from "./type-gaps.ts";
+import { SyntaxFault } from "./parse.ts";
+import type { SyntaxPlace } from "./print.ts";
+import { columnWithTypes, type TypeGaps } from "./source-positions.ts";
 
 const MOST_FRAMES = 20;
 const MOST_FRAME_CHARS = 300;

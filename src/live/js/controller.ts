@@ -10,11 +10,11 @@ import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../run
 import { cellName, Conditions, unreadable } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
 import type { Cell, Done, Job, ToController, ToMain } from "./messages.ts";
-import { cut, SPARE } from "./printing.ts";
+import { cut, SPARE } from "./print.ts";
 import { reportOf, syntaxReport, type Report } from "./reports.ts";
-import { rewrite } from "./rewriting.ts";
-import { parse } from "./syntax.ts";
-import { typeGaps } from "./type-gaps.ts";
+import { rewrite } from "./rewrite.ts";
+import { parse } from "./parse.ts";
+import { typeGaps } from "./source-positions.ts";
 
 interface Running {
   readonly request: GuestRequest;

@@ -5,7 +5,7 @@
 // This is not taken for a boundary: it is how code gets a name, a first line and `import()`.
 // oxlint-disable-next-line no-restricted-imports
 import { constants, Script } from "node:vm";
-import { describe, printed } from "./printing.ts";
+import { describe, printed } from "./print.ts";
 import type { Globals } from "./globals.ts";
 import type { Cell, Done, Printing } from "./messages.ts";
 

@@ -2,8 +2,8 @@
 // thread, in which the user's code runs. Texts and numbers only: whatever the user's code does to the main thread, the
 // controller makes of them what the host is told.
 
-import type { Declared } from "./rewriting.ts";
-import type { SyntaxPlace } from "./syntax-place.ts";
+import type { Declared } from "./rewrite.ts";
+import type { SyntaxPlace } from "./print.ts";
 
 /** Code that has been rewritten, ready to be run. */
 export interface Cell {

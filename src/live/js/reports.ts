@@ -2,10 +2,10 @@
 // sources; and of a text, whether it can be read at all.
 
 import type { GuestText } from "../runtime.ts";
-import type { Found, Variable } from "./inspection.ts";
+import type { Found, Variable } from "./globals.ts";
 import type { HeapFound } from "./profiling.ts";
-import { rewrite } from "./rewriting.ts";
-import { parse, SyntaxFault } from "./syntax.ts";
+import { rewrite } from "./rewrite.ts";
+import { parse, SyntaxFault } from "./parse.ts";
 import { unreadable } from "./conditions.ts";
 
 export interface Report {

@@ -1,7 +1,7 @@
 // Columns of lines from which types were taken out: found again where that can be, and otherwise not made up.
 
 import { describe, expect, it } from "vitest";
-import { columnWithTypes, typeGaps } from "./type-gaps.ts";
+import { columnWithTypes, typeGaps } from "./source-positions.ts";
 
 describe("the column", () => {
   const written = "let a = 1;\nconst t: string[] = []; (t as any).foo.bar";

@@ -6,14 +6,13 @@ import { register } from "node:module";
 import { inspect } from "node:util";
 import type { MessagePort } from "node:worker_threads";
 import { Evaluator, type Run } from "./evaluator.ts";
-import { Globals } from "./globals.ts";
-import { source, variables } from "./inspection.ts";
+import { Globals, source, variables } from "./globals.ts";
 import type { Job, ToController, ToMain } from "./messages.ts";
-import { startsWith, toText } from "./kept.ts";
-import { printAtOnce } from "./output.ts";
-import { cut } from "./printing.ts";
+import { startsWith, toText } from "./primordials.ts";
+import { cut } from "./print.ts";
 import { measured, unmeasured } from "./profiling.ts";
-import { withPlace } from "./syntax-place.ts";
+import { withPlace } from "./print.ts";
+import { writeSync } from "node:fs";
 
 const resources = process.getActiveResourcesInfo.bind(process);
 const listeners = process.listenerCount.bind(process);
@@ -124,4 +123,37 @@ function hushLoader(): void {
   process.emitWarning = (...args: unknown[]): void => {
     if (!startsWith(toText(args[0]), "vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
+}
+
+// How a guest prints: each write to stdout and stderr is done when it returns. So a program that prints without end
+// waits for its reader instead of filling its memory, what it printed stands in the pipe before its result stands in the
+// channel, and there is nothing half done where it is terminated in the middle of printing.
+
+const toBytes = Buffer.from.bind(Buffer) as (text: string, encoding?: BufferEncoding) => Buffer;
+const nextTick = process.nextTick.bind(process);
+
+export function printAtOnce(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    const { fd } = stream;
+    const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): void } };
+    handle?.setBlocking?.(true);
+    stream.write = (chunk: string | Uint8Array, encoding?: unknown, done?: unknown): boolean => {
+      print(fd, typeof chunk === "string" ? toBytes(chunk, encodingOf(encoding)) : chunk);
+      const callback = typeof encoding === "function" ? encoding : done;
+      if (typeof callback === "function") nextTick(callback);
+      return true;
+    };
+  }
+}
+
+function encodingOf(given: unknown): BufferEncoding | undefined {
+  return typeof given === "string" ? (given as BufferEncoding) : undefined;
+}
+
+function print(fd: number, bytes: Uint8Array): void {
+  try {
+    for (let from = 0; from < bytes.length;) from += writeSync(fd, bytes, from);
+  } catch {
+    // A reader that is gone is no fault of what prints.
+  }
 }

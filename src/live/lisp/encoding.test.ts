@@ -1,7 +1,7 @@
 // Requests as property lists: every kind of value, and strings that Lisp must read as they were.
 
 import { expect, it } from "vitest";
-import { encodeRequest } from "./encoding.ts";
+import { encodeRequest } from "./runtime.ts";
 
 it("writes keywords, strings, numbers, t and lists", () => {
   const request = { id: 3, op: "eval", maxSamples: 10, sampleInterval: 0.01, captureTime: true, functions: ["a", "b"] };

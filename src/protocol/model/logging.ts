@@ -1,7 +1,7 @@
 // What travels beside a result: log messages, progress, and the wish to stop. Types only; the levels of a
 // log message are in core/context.ts, because every request carries one.
 
-import type { LogLevel } from "../../core/context.ts";
+import type { LogLevel } from "../../core/handler.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 import type { RequestParams } from "./results.ts";
 

@@ -6,10 +6,10 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Case } from "../../../test/generate.ts";
-import { messagesOf, valuesOf } from "../../../test/generate.ts";
-import { itWithSpec } from "../../../test/schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/walk.ts";
+import type { Case } from "../../../test/support/generate.ts";
+import { messagesOf, valuesOf } from "../../../test/support/generate.ts";
+import { itWithSpec } from "../../../test/support/schema.ts";
+import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/support/walk.ts";
 import { isObject } from "../../core/objects.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { ELICITATION_ID } from "../visits.ts";

@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { describe, expect } from "vitest";
-import type { Case } from "../../../test/generate.ts";
-import { messagesOf, valuesOf } from "../../../test/generate.ts";
-import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/walk.ts";
+import type { Case } from "../../../test/support/generate.ts";
+import { messagesOf, valuesOf } from "../../../test/support/generate.ts";
+import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/support/schema.ts";
+import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/walk.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";
 import { META } from "../model/meta.ts";

@@ -4,9 +4,9 @@
 
 import fc from "fast-check";
 import { describe } from "vitest";
-import { messagesOf } from "../../../test/generate.ts";
-import { itWithSpec } from "../../../test/schema.ts";
-import { same } from "../../../test/walk.ts";
+import { messagesOf } from "../../../test/support/generate.ts";
+import { itWithSpec } from "../../../test/support/schema.ts";
+import { same } from "../../../test/support/walk.ts";
 import { decode, encode } from "../../jsonrpc/codec.ts";
 import { REVISIONS } from "./index.ts";
 

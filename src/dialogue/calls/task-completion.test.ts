@@ -1,0 +1,188 @@
+// Tasks that are waited for: tools that are always tasks, called by callers that know none, and questions whose way is
+// gone before they are answered.
+
+import { describe, expect, it, vi } from "vitest";
+import { facing } from "../../../test/support/connection.ts";
+import { stamp, type RawPeer } from "../../../test/support/raw-peer.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
+import type { Context } from "../../core/handler.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
+import { hasTasks, TASK_SUPPORT, TASKS, tasksUndeclared } from "../../protocol/tasks.ts";
+import { TaskQuestions, untilOver, type Waiter } from "./task-completion.ts";
+import { TaskWatch } from "./task-watch.ts";
+
+type Loose = { readonly [key: string]: unknown };
+
+const ELICIT = {
+  method: "elicitation/create",
+  params: { mode: "form", message: "Name?", requestedSchema: { type: "object", properties: {} } },
+};
+const ROOTS = { method: "roots/list" };
+const DONE = { status: "completed", result: { content: [{ type: "text", text: "done" }], isError: false } };
+const WITHOUT = REVISIONS.filter(({ style, requests }) => style === "session" && !requests.has("tasks/get"));
+
+/** An end whose only tool is always a task. */
+function insisting(options: TaskServerOptions = {}): TaskServer {
+  const end = taskServer({
+    ...options,
+    call: (_request, context) => {
+      if (!hasTasks(context.caller.capabilities)) throw tasksUndeclared("job");
+      return undefined as never;
+    },
+  });
+  return end;
+}
+
+async function calling(end: TaskServer, revision: string, capabilities: Loose): Promise<RawPeer> {
+  const peer = await facing(end.handler);
+  await peer.handshake(revision, capabilities);
+  peer.send({ id: "call", method: "tools/call", params: { name: "job", arguments: { n: 1 } } });
+  await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
+  return peer;
+}
+
+describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
+  it("gets the result of a tool that is always a task, as of any other", async () => {
+    const end = insisting({ update: (taskId) => end.move(taskId, DONE) });
+    const peer = await calling(end, revision, { roots: {} });
+    end.move("task-1", { status: "input_required", inputRequests: { r: ROOTS } });
+    const question = await peer.until((one) => one["method"] === "roots/list");
+    expect(question).not.toHaveProperty("params");
+    peer.send({ id: question["id"], result: { roots: [] } });
+    expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
+    expect(
+      end.requests.filter(({ request }) => request.method === "tools/call").map(({ declared }) => declared),
+    ).toEqual([false, true]);
+  });
+
+  it("cancels the task with its call", async () => {
+    const end = insisting();
+    const peer = await calling(end, revision, {});
+    peer.send({ method: "notifications/cancelled", params: { requestId: "call" } });
+    await vi.waitFor(() => expect(end.count("tasks/cancel")).toBe(1));
+    expect(peer.received.some(({ id, method }) => id === "call" && method === undefined)).toBe(false);
+  });
+
+  it("gets the error of a task that failed, and of one that the end forgot", async () => {
+    const failing = insisting();
+    const peer = await calling(failing, revision, {});
+    failing.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken" } });
+    expect(await peer.answerTo("call")).toMatchObject({ error: { code: -31_999, message: "Broken" } });
+    const forgetful = insisting({ listens: false });
+    const other = await calling(forgetful, revision, {});
+    forgetful.forget("task-1");
+    expect(await other.answerTo("call")).toMatchObject({ error: { code: -32602 } });
+  });
+
+  it("sees nothing of tasks otherwise", async () => {
+    const end = insisting();
+    const peer = await facing(end.handler);
+    const { result } = await peer.handshake(revision);
+    expect(result).not.toHaveProperty("capabilities.tasks");
+    expect(result).not.toHaveProperty("capabilities.extensions");
+    expect(await peer.request({ id: 1, method: "tools/list" })).toEqual({
+      jsonrpc: "2.0",
+      id: 1,
+      result: { tools: [{ name: "job", inputSchema: { type: "object" } }] },
+    });
+    for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"]) {
+      const params = { taskId: "task-1", inputResponses: {} };
+      expect(await peer.request({ id: method, method, params })).toMatchObject({ error: { code: -32601 } });
+    }
+    expect(await peer.request({ id: 2, method: "tasks/list" })).toMatchObject({ error: { code: -32601 } });
+  });
+});
+
+describe("a tool that is always a task", () => {
+  it("must be called as one where the revision has them, and its callers are told", async () => {
+    const end = insisting();
+    const handler: Handler = async (request, context) => {
+      const result = await end.handler(request, context);
+      if (request.method !== "tools/list") return result;
+      return { ...result, tools: [{ name: "job", inputSchema: { type: "object" }, [TASK_SUPPORT]: "required" }] };
+    };
+    const peer = await facing(handler);
+    await peer.handshake(NEWEST_SESSION.name);
+    expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
+      error: { code: -32601, message: "Tool job must be called as a task" },
+    });
+    expect(end.count("tools/call")).toBe(1);
+  });
+
+  it("is waited for where they were told that it may be one", async () => {
+    const end = insisting();
+    const peer = await facing(end.handler);
+    await peer.handshake(NEWEST_SESSION.name);
+    expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
+      result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
+    });
+    peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
+    await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
+    end.move("task-1", DONE);
+    expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
+  });
+
+  it("is refused to an exchange that has not declared tasks, be it only the last round of it", async () => {
+    const peer = await facing(
+      taskServer({
+        call: async (_request, context) => {
+          await context.ask(ELICIT, { key: "name" });
+          return undefined as never;
+        },
+      }).handler,
+    );
+    const knows = { elicitation: {}, extensions: { [TASKS]: {} } };
+    const call = (id: number, capabilities: Loose, more: Loose = {}): Promise<Loose> => {
+      const params = { name: "job", _meta: stamp(NEWEST.name, capabilities), ...more };
+      return peer.request({ id, method: "tools/call", params });
+    };
+    const { result } = (await call(1, knows)) as { result: Loose };
+    const round = { requestState: result["requestState"], inputResponses: { name: { action: "accept" } } };
+    expect(await call(2, { elicitation: {} }, round)).toMatchObject({ error: { code: -32021 } });
+    // The round is answered once; who repeats it and knows tasks gets what came of it.
+    expect(await call(3, knows, round)).toMatchObject({ result: { resultType: "task", taskId: "task-1" } });
+  });
+});
+
+describe("a question whose way is gone", () => {
+  it("is put again on the next, and the first is taken back", async () => {
+    const end = taskServer({ update: (taskId) => end.move(taskId, DONE) });
+    const context: Context = {
+      revision: NEWEST.name,
+      caller: { capabilities: { extensions: { [TASKS]: {} } } },
+      signal: new AbortController().signal,
+      notify: () => undefined,
+      ask: () => Promise.reject(new Error("Not by this way")),
+    };
+    const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
+    const watch = new TaskWatch(end.handler, context, made);
+    watch.listen();
+    const questions = new TaskQuestions();
+    const signals: AbortSignal[] = [];
+    const answers: ((answer: Result) => void)[] = [];
+    const ask: Waiter["ask"] = (_request: Request, { signal }) =>
+      new Promise<Result>((resolve, reject) => {
+        if (signal === undefined) throw new Error("A question without a signal");
+        signals.push(signal);
+        answers.push(resolve);
+        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      });
+    const first = new AbortController();
+    const wait = (gone: AbortSignal): Promise<Loose> =>
+      untilOver(watch, questions, { handler: end.handler, context, tool: "job", gone, ask });
+    const one = wait(first.signal);
+    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    const two = wait(new AbortController().signal);
+    first.abort();
+    watch.wake();
+    await vi.waitFor(() => expect(signals).toHaveLength(2));
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+    answers[1]?.({ action: "accept" });
+    expect(await one).toMatchObject({ status: "completed" });
+    expect(await two).toMatchObject({ status: "completed" });
+    expect(end.count("tasks/update")).toBe(1);
+    expect(end.count("tasks/cancel")).toBe(0);
+  });
+});

@@ -1,0 +1,127 @@
+// Subscriptions of a session on a wire that proves with each message what its sender may do: each is judged by the
+// message that asks for it, and one that is refused leaves alone what was granted before.
+
+import { describe, expect, it, vi } from "vitest";
+import { proving, type Proving } from "../../../test/support/connection.ts";
+import type { Context } from "../../core/handler.ts";
+import type { Handler } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+
+type Loose = { readonly [key: string]: unknown };
+
+const WIDE = { principal: "ada", scopes: ["read"] };
+const NARROW = { principal: "ada", scopes: [] };
+const URI = "r:1";
+const DENIED = { error: { code: -32603, data: { kind: "access_denied", requiredScopes: ["read"] } } };
+
+interface House {
+  /** The listens on resources that are open. */
+  readonly listens: Set<Context>;
+  /** Listens are granted only when this resolves. */
+  held: Promise<void>;
+  readonly handler: Handler;
+}
+
+/** One resource, for those who have the scope. */
+function house(): House {
+  const listens = new Set<Context>();
+  const self: House = {
+    listens,
+    held: Promise.resolve(),
+    handler: async ({ method, params }, context) => {
+      if (method === "server/discover") return { capabilities: { resources: { subscribe: true } } };
+      if (method !== "subscriptions/listen") throw McpError.of("method_not_found", method);
+      const notifications = params["notifications"] as { resourceSubscriptions?: readonly string[] };
+      if (notifications.resourceSubscriptions !== undefined) {
+        if (context.caller.scopes?.includes("read") !== true) {
+          throw McpError.of("access_denied", "It needs the scope read", { requiredScopes: ["read"] });
+        }
+        await self.held;
+        listens.add(context);
+      }
+      context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications } });
+      await new Promise((resolve) => context.signal.addEventListener("abort", resolve, { once: true }));
+      listens.delete(context);
+      return { resultType: "complete" };
+    },
+  };
+  return self;
+}
+
+let ids = 0;
+
+async function session(at: House, first: typeof WIDE): Promise<Proving & { ask(method: string): Promise<Loose> }> {
+  const wire = await proving(at.handler, first);
+  await wire.peer.handshake(NEWEST_SESSION.name);
+  const ask = (method: string): Promise<Loose> =>
+    wire.peer.request({ id: (ids += 1), method: `resources/${method}`, params: { uri: URI } });
+  return { ...wire, ask };
+}
+
+const heard = ({ peer }: Proving): number =>
+  peer.received.filter(({ method }) => method === "notifications/resources/updated").length;
+
+function update({ listens }: House): void {
+  for (const { notify } of listens) notify({ method: "notifications/resources/updated", params: { uri: URI } });
+}
+
+describe("a subscription of a session", () => {
+  it("is granted to who may have it now, though it might not when the session began", async () => {
+    const at = house();
+    const { ask, prove } = await session(at, NARROW);
+    expect(await ask("subscribe")).toMatchObject(DENIED);
+    prove(WIDE);
+    expect(await ask("subscribe")).toMatchObject({ result: {} });
+    expect([...at.listens].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
+  });
+
+  it("is refused to who may not have it now, though it might when the session began", async () => {
+    const at = house();
+    const { ask, prove } = await session(at, WIDE);
+    prove(NARROW);
+    expect(await ask("subscribe")).toMatchObject(DENIED);
+    expect(at.listens.size).toBe(0);
+  });
+
+  it("is refused also where there is one already, which stays", async () => {
+    const at = house();
+    const wire = await session(at, WIDE);
+    expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
+    wire.prove(NARROW);
+    expect(await wire.ask("subscribe")).toMatchObject(DENIED);
+    update(at);
+    await vi.waitFor(() => expect(heard(wire)).toBe(1));
+    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
+    expect(at.listens.size).toBe(0);
+  });
+
+  it("takes the place of the one before, so that there is never more than one", async () => {
+    const at = house();
+    const wire = await session(at, WIDE);
+    for (const _ of [1, 2, 3]) expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
+    await vi.waitFor(() => expect(at.listens.size).toBe(1));
+    const together = await Promise.all([wire.ask("subscribe"), wire.ask("subscribe")]);
+    expect(together).toMatchObject([{ result: {} }, { result: {} }]);
+    await vi.waitFor(() => expect(at.listens.size).toBe(1));
+    update(at);
+    await vi.waitFor(() => expect(heard(wire)).toBe(1));
+  });
+
+  it("is over when it is taken back, also one that is not granted yet", async () => {
+    const at = house();
+    const wire = await session(at, WIDE);
+    await wire.ask("subscribe");
+    let grant: () => void = () => undefined;
+    at.held = new Promise((resolve) => {
+      grant = resolve;
+    });
+    const late = wire.ask("subscribe");
+    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
+    expect(await late).toMatchObject({ error: { message: expect.stringContaining("The subscription is over") } });
+    grant();
+    update(at);
+    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
+    expect(heard(wire)).toBe(0);
+  });
+});

@@ -1,0 +1,388 @@
+// Mid-call questions toward an exchange-style caller: rounds of `input_required`.
+
+import { queryObjects } from "node:v8";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { RawPeer, stamp } from "../../../test/support/raw-peer.ts";
+import type { Context } from "../../core/handler.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { memoryPair } from "../../transport/memory.ts";
+import type { RoundsOptions } from "./parked-calls.ts";
+import { serveTransport, type Served } from "../connection.ts";
+
+const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
+const QUESTION: Request = {
+  method: "elicitation/create",
+  params: {
+    mode: "form",
+    message: "Who?",
+    requestedSchema: { type: "object", properties: { name: { type: "string" } } },
+  },
+};
+const text = (value: string): Result => ({
+  resultType: "complete",
+  content: [{ type: "text", text: value }],
+  isError: false,
+});
+const accept = (name: string): Result => ({ action: "accept", content: { name } });
+
+type Tool = (context: Context, args: Record<string, unknown>) => Promise<Result>;
+interface Answer {
+  readonly id: unknown;
+  readonly result?: Result & {
+    inputRequests?: Record<string, Request>;
+    requestState?: string;
+    content?: { text: string }[];
+  };
+  readonly error?: { code: number; message: string; data?: Record<string, unknown> };
+}
+
+const open: Served[] = [];
+afterEach(async () => {
+  for (const served of open.splice(0)) await served.close();
+});
+
+async function stage(tools: Record<string, Tool>, rounds: RoundsOptions = {}) {
+  const runs: string[] = [];
+  const handler: Handler = async (request, context) => {
+    const name = String(request.params["name"]);
+    runs.push(name);
+    return tools[name]!(context, (request.params["arguments"] ?? {}) as Record<string, unknown>);
+  };
+  const [ours, theirs] = memoryPair();
+  open.push(await serveTransport(handler, ours, { rounds }));
+  const peer = await new RawPeer(theirs).start();
+  let id = 0;
+  const call = async (
+    name: string,
+    more: Record<string, unknown> = {},
+    meta: Record<string, unknown> = {},
+  ): Promise<Answer> => {
+    id += 1;
+    const params = {
+      name,
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      ...more,
+      _meta: stamp(NEWEST.name, CAPABILITIES, meta),
+    };
+    return (await peer.request({ id, method: "tools/call", params })) as unknown as Answer;
+  };
+  return { peer, call, runs };
+}
+
+const asking: Tool = async (context) => {
+  const answer = await context.ask(QUESTION, { key: "who" });
+  return text(`Hello ${(answer["content"] as { name: string }).name}`);
+};
+
+describe("a question", () => {
+  it("is put as input_required, and the retry finishes the same run", async () => {
+    const { call, runs } = await stage({ asking });
+    const first = await call("asking");
+    expect(first.result).toMatchObject({ resultType: "input_required", inputRequests: { who: QUESTION } });
+    const second = await call("asking", {
+      requestState: first.result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
+    expect(second.result).toMatchObject({ resultType: "complete", content: [{ text: "Hello Ada" }] });
+    expect(runs).toEqual(["asking"]);
+  });
+
+  it("finds its run whatever the order of the arguments' keys", async () => {
+    const { call } = await stage({ asking });
+    const { result } = await call("asking", { arguments: { n: 1, deep: { a: 1, b: 2 } } });
+    const again = await call("asking", {
+      arguments: { deep: { b: 2, a: 1 }, n: 1 },
+      requestState: result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
+    expect(again.result?.content?.[0]?.text).toBe("Hello Ada");
+  });
+
+  it("goes out with the others that are put at the same time", async () => {
+    const both: Tool = async (context) => {
+      const [name, roots] = await Promise.all([
+        context.ask(QUESTION),
+        context.ask({ method: "roots/list", params: {} }),
+      ]);
+      return text(`${(name["content"] as { name: string }).name} ${(roots["roots"] as unknown[]).length}`);
+    };
+    const { call } = await stage({ both });
+    const first = await call("both");
+    expect(Object.keys(first.result!.inputRequests!)).toEqual(["1", "2"]);
+    const second = await call("both", {
+      requestState: first.result!.requestState,
+      inputResponses: { "1": accept("Ada"), "2": { roots: [] } },
+    });
+    expect(second.result?.content?.[0]?.text).toBe("Ada 0");
+  });
+
+  it("after a question is another round, with another state", async () => {
+    const twice: Tool = async (context) => {
+      const one = await context.ask(QUESTION);
+      const two = await context.ask(QUESTION);
+      return text([one, two].map((answer) => (answer["content"] as { name: string }).name).join(" "));
+    };
+    const { call } = await stage({ twice });
+    const first = await call("twice");
+    const second = await call("twice", {
+      requestState: first.result!.requestState,
+      inputResponses: { "1": accept("Ada") },
+    });
+    expect(second.result).toMatchObject({ resultType: "input_required" });
+    expect(Object.keys(second.result!.inputRequests!)).toEqual(["2"]);
+    expect(second.result!.requestState).not.toBe(first.result!.requestState);
+    const third = await call("twice", {
+      requestState: second.result!.requestState,
+      inputResponses: { "2": accept("Bea") },
+    });
+    expect(third.result?.content?.[0]?.text).toBe("Ada Bea");
+  });
+
+  it("that is not answered, or not with an object, is put again", async () => {
+    const { call } = await stage({ asking });
+    let { result } = await call("asking");
+    for (const inputResponses of [{}, { other: accept("x") }, { who: 7 }, { who: null }, { who: ["a"] }, undefined]) {
+      const next = await call("asking", { requestState: result!.requestState, inputResponses });
+      expect(next.result).toMatchObject({ resultType: "input_required", inputRequests: { who: QUESTION } });
+      result = next.result;
+    }
+    const last = await call("asking", {
+      requestState: result!.requestState,
+      inputResponses: { who: accept("Ada"), extra: accept("x") },
+    });
+    expect(last.result?.content?.[0]?.text).toBe("Hello Ada");
+  });
+
+  it("whose answer comes with a fresh call and no state is answered by its key", async () => {
+    const { call, runs } = await stage({ asking });
+    const answer = await call("asking", { inputResponses: { who: accept("Ada") } });
+    expect(answer.result?.content?.[0]?.text).toBe("Hello Ada");
+    expect(runs).toEqual(["asking"]);
+  });
+
+  it("without a key of its own is answered by its number, too", async () => {
+    const counted: Tool = async (context) => text(String((await context.ask(QUESTION))["action"]));
+    const { call } = await stage({ counted });
+    expect((await call("counted", { inputResponses: { "1": accept("Ada") } })).result?.content?.[0]?.text).toBe(
+      "accept",
+    );
+  });
+
+  it("is refused where the caller cannot answer it, naming the capability", async () => {
+    const { peer } = await stage({ asking });
+    const answer = await peer.request({
+      id: 1,
+      method: "tools/call",
+      params: { name: "asking", _meta: stamp(NEWEST.name, { sampling: {} }) },
+    });
+    expect(answer).toMatchObject({ error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } } });
+  });
+
+  it("cannot be put during a request that has no rounds", async () => {
+    const [ours, theirs] = memoryPair();
+    const handler: Handler = async (_request, context) => context.ask(QUESTION);
+    open.push(await serveTransport(handler, ours));
+    const peer = await new RawPeer(theirs).start();
+    const answer = await peer.request({
+      id: 1,
+      method: "tools/list",
+      params: { _meta: stamp(NEWEST.name, CAPABILITIES) },
+    });
+    expect(answer).toMatchObject({ error: { code: -32600 } });
+  });
+});
+
+describe("a state", () => {
+  it("that is repeated gives the stored answer and runs nothing", async () => {
+    const { call, runs } = await stage({ asking });
+    const first = await call("asking");
+    const retry = { requestState: first.result!.requestState, inputResponses: { who: accept("Ada") } };
+    const [one, two] = await Promise.all([call("asking", retry), call("asking", retry)]);
+    const later = await call("asking", { ...retry, inputResponses: { who: accept("Mallory") } });
+    for (const answer of [one, two, later]) expect(answer.result?.content?.[0]?.text).toBe("Hello Ada");
+    expect(runs).toEqual(["asking"]);
+  });
+
+  it("is refused when any part of it was altered", async () => {
+    const { call, runs } = await stage({ asking });
+    const state = (await call("asking")).result!.requestState!;
+    const secret = state.lastIndexOf(".") + 1;
+    for (let at = secret; at < state.length; at += 7) {
+      const altered = state.slice(0, at) + (state[at] === "A" ? "B" : "A") + state.slice(at + 1);
+      const answer = await call("asking", { requestState: altered, inputResponses: { who: accept("x") } });
+      expect(answer.error?.code).toBe(-32602);
+    }
+    expect((await call("asking", { requestState: `${state}-TAMPERED`, inputResponses: {} })).error?.code).toBe(-32602);
+    expect(runs).toEqual(["asking"]);
+  });
+
+  it("belongs to its method and arguments", async () => {
+    const { call, peer } = await stage({ asking, other: asking });
+    const requestState = (await call("asking")).result!.requestState;
+    const inputResponses = { who: accept("x") };
+    expect((await call("other", { requestState, inputResponses })).error?.message).toContain("another call");
+    expect((await call("asking", { requestState, inputResponses, arguments: { n: 2 } })).error?.message).toContain(
+      "another call",
+    );
+    const params = {
+      name: "asking",
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      requestState,
+      inputResponses,
+      _meta: stamp(NEWEST.name, CAPABILITIES),
+    };
+    expect(await peer.request({ id: "p", method: "prompts/get", params })).toMatchObject({ error: { code: -32602 } });
+  });
+
+  it("of another process is not ours to judge: it goes to whoever is behind", async () => {
+    const seen: unknown[] = [];
+    const [ours, theirs] = memoryPair();
+    const handler: Handler = async (request) => {
+      seen.push(request.params["requestState"], request.params["inputResponses"]);
+      return text("passed");
+    };
+    open.push(await serveTransport(handler, ours));
+    const peer = await new RawPeer(theirs).start();
+    const params = { name: "x", requestState: "round.other.abc", inputResponses: { a: {} }, _meta: stamp(NEWEST.name) };
+    await peer.request({ id: 1, method: "tools/call", params });
+    expect(seen).toEqual(["round.other.abc", { a: {} }]);
+  });
+
+  it("is bound to the principal", async () => {
+    const [ours, theirs] = memoryPair();
+    let principal = "ada";
+    const named: typeof ours = {
+      start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { principal } })),
+      send: (message) => ours.send(message),
+      close: () => ours.close(),
+    };
+    open.push(await serveTransport(async (_request, context) => asking(context, {}), named));
+    const peer = await new RawPeer(theirs).start();
+    const params = { name: "asking", _meta: stamp(NEWEST.name, CAPABILITIES) };
+    const first = (await peer.request({ id: 1, method: "tools/call", params })) as unknown as Answer;
+    principal = "mallory";
+    const retry = { ...params, requestState: first.result!.requestState, inputResponses: { who: accept("x") } };
+    expect(await peer.request({ id: 2, method: "tools/call", params: retry })).toMatchObject({
+      error: { code: -32602 },
+    });
+    principal = "ada";
+    expect(await peer.request({ id: 3, method: "tools/call", params: retry })).toMatchObject({
+      result: { resultType: "complete" },
+    });
+  });
+});
+
+describe("a waiting run", () => {
+  it("keeps the newest progress and the logs for the retry", async () => {
+    let again: () => void = () => undefined;
+    const chatty: Tool = async (context) => {
+      const answer = context.ask(QUESTION, { key: "who" });
+      await new Promise<void>((resolve) => (again = resolve));
+      for (const progress of [1, 2, 3]) context.notify({ method: "notifications/progress", params: { progress } });
+      context.notify({ method: "notifications/message", params: { level: "error", data: "while waiting" } });
+      await answer;
+      return text("done");
+    };
+    const { call, peer } = await stage({ chatty });
+    const meta = { progressToken: "first", "io.modelcontextprotocol/logLevel": "debug" };
+    const { result } = await call("chatty", {}, meta);
+    again();
+    await new Promise((resolve) => setImmediate(resolve));
+    await call(
+      "chatty",
+      { requestState: result!.requestState, inputResponses: { who: accept("x") } },
+      { ...meta, progressToken: "second" },
+    );
+    const sent = peer.received.filter((message) => "method" in message).map((message) => message["params"]);
+    expect(sent).toEqual([
+      { progressToken: "second", progress: 3 },
+      { level: "error", data: "while waiting" },
+    ]);
+  });
+
+  it("is aborted when its retry is cancelled", async () => {
+    let signal: AbortSignal | undefined;
+    const stuck: Tool = async (context) => {
+      await context.ask(QUESTION, { key: "who" });
+      ({ signal } = context);
+      await new Promise<void>((_resolve, reject) =>
+        context.signal.addEventListener("abort", () => reject(context.signal.reason)),
+      );
+      return text("never");
+    };
+    const { call, peer } = await stage({ stuck });
+    const { result } = await call("stuck");
+    const params = {
+      name: "stuck",
+      arguments: { n: 1, deep: { a: 1, b: 2 } },
+      requestState: result!.requestState,
+      inputResponses: { who: accept("x") },
+    };
+    peer.send({ id: "retry", method: "tools/call", params: { ...params, _meta: stamp(NEWEST.name, CAPABILITIES) } });
+    await expect.poll(() => signal !== undefined).toBe(true);
+    peer.send({ method: "notifications/cancelled", params: { requestId: "retry" } });
+    await expect.poll(() => signal!.aborted).toBe(true);
+  });
+
+  it("is given up when the caller does not come back, and its state with it", async () => {
+    let gone: unknown;
+    const patient: Tool = async (context) => {
+      await context.ask(QUESTION, { key: "who" }).catch((error: unknown) => (gone = error));
+      return text("late");
+    };
+    const { call } = await stage({ patient }, { ttlMs: 30 });
+    const { result } = await call("patient");
+    await expect.poll(() => String(gone)).toContain("did not come back");
+    const late = await call("patient", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
+    expect(late.error?.code).toBe(-32602);
+  });
+
+  it("may work as long as it likes once its caller is back", async () => {
+    const slow: Tool = async (context) => {
+      await context.ask(QUESTION, { key: "who" });
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      return text(context.signal.aborted ? "aborted" : "done");
+    };
+    const { call } = await stage({ slow }, { ttlMs: 40 });
+    const { result } = await call("slow");
+    const done = await call("slow", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
+    expect(done.result?.content?.[0]?.text).toBe("done");
+  });
+
+  it("is one of a bounded number", async () => {
+    const { call } = await stage({ asking }, { maxParkedPerCaller: 2 });
+    const first = await call("asking");
+    await call("asking");
+    const third = await call("asking");
+    expect(third.error?.data?.["kind"]).toBe("rate_limited");
+    const finished = await call("asking", {
+      requestState: first.result!.requestState,
+      inputResponses: { who: accept("Ada") },
+    });
+    expect(finished.result?.content?.[0]?.text).toBe("Hello Ada");
+    expect((await call("asking")).result).toMatchObject({ resultType: "input_required" });
+  });
+});
+
+describe("what is kept of a call", () => {
+  it("is not what its caller sent, once it is over", async () => {
+    class Sent {
+      readonly bytes = "many";
+    }
+    const { call } = await stage({
+      ask: async (context, args) => {
+        Object.defineProperty(args, "sent", { value: new Sent() });
+        return asking(context, args);
+      },
+    });
+    const first = await call("ask");
+    const { inputRequests = {}, requestState } = first.result ?? {};
+    const [key = ""] = Object.keys(inputRequests);
+    expect(queryObjects(Sent)).toBe(1);
+    const answer = await call("ask", { requestState, inputResponses: { [key]: accept("Ada") } });
+    expect(answer.result?.resultType).toBe("complete");
+    // What is being delivered is still held by those who deliver it.
+    await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0), { timeout: 10_000 });
+  });
+});

@@ -1,0 +1,71 @@
+// A listen whose connection breaks: asked for again, given up, or left.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Context } from "../../core/handler.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Handler, Notification } from "../../core/handler.ts";
+import { listening } from "./resubscribe.ts";
+
+const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
+const granted = { toolsListChanged: true, resourceSubscriptions: ["a://b"] };
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function staged(end: Handler) {
+  const heard: string[] = [];
+  const stop = new AbortController();
+  const context = {
+    signal: stop.signal,
+    notify: ({ method }: Notification) => heard.push(method),
+  } as unknown as Context;
+  const outcome = listening(end)(request, context).catch((error: unknown) => error);
+  return { heard, stop, outcome };
+}
+
+test("a listen that broke is asked for again, and whoever listens is told that all may have changed", async () => {
+  let count = 0;
+  const { heard, outcome } = staged(async (_, { notify }) => {
+    count += 1;
+    notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    if (count === 1) throw new ConnectionError("closed", "broke");
+    return { resultType: "complete" };
+  });
+  await vi.runAllTimersAsync();
+  expect(await outcome).toEqual({ resultType: "complete" });
+  expect(heard).toEqual([
+    "notifications/subscriptions/acknowledged",
+    "notifications/tools/list_changed",
+    "notifications/resources/updated",
+  ]);
+});
+
+test("one that was never granted fails at once", async () => {
+  const failure = new ConnectionError("closed", "broke");
+  const { outcome } = staged(async () => {
+    throw failure;
+  });
+  expect(await outcome).toBe(failure);
+});
+
+test("an end that stays away is given up after a number of tries, and one that is done with at once", async () => {
+  let count = 0;
+  const failure = new ConnectionError("refused", "nobody there");
+  const away = staged(async (_, { notify }) => {
+    count += 1;
+    if (count > 1) throw failure;
+    notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    throw new ConnectionError("closed", "broke");
+  });
+  await vi.runAllTimersAsync();
+  expect(await away.outcome).toBe(failure);
+  expect(count).toBe(11);
+
+  const left = staged(async (_, { notify }) => {
+    notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    throw new ConnectionError("closed", "broke");
+  });
+  await vi.advanceTimersByTimeAsync(0);
+  left.stop.abort(new Error("enough"));
+  expect(await left.outcome).toEqual(new Error("enough"));
+});

@@ -1,0 +1,343 @@
+// What becomes of bytes that are server-sent events, however they are cut; the memory that it takes is measured in
+// event-memory.test.ts.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EventReader, readEvents } from "./sse-reader.ts";
+import type { LongEvent, ServerSentEvent } from "./sse-reader.ts";
+import { eventText } from "../server/sse.ts";
+
+interface Told {
+  events: ServerSentEvent[];
+  long: LongEvent[];
+  retries: number[];
+  incomplete: boolean;
+}
+
+function read(chunks: readonly (string | Uint8Array)[], maxBytes?: number): Told {
+  const told: Told = { events: [], long: [], retries: [], incomplete: false };
+  const reader = new EventReader({
+    ...(maxBytes === undefined ? {} : { maxBytes }),
+    onEvent: (event) => told.events.push(event),
+    onLongEvent: (event) => told.long.push(event),
+    onRetry: (ms) => told.retries.push(ms),
+  });
+  for (const chunk of chunks) reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+  told.incomplete = reader.isWithin;
+  reader.release();
+  return told;
+}
+
+/** Every way to cut it in two, and into single bytes. */
+function cuts(bytes: Buffer): Buffer[][] {
+  const all = [[bytes], [...bytes].map((_byte, index) => bytes.subarray(index, index + 1))];
+  for (let at = 0; at <= bytes.length; at += 1) all.push([bytes.subarray(0, at), bytes.subarray(at)]);
+  return all;
+}
+
+describe("readEvents", () => {
+  it("reads a body to its end", async () => {
+    const events: ServerSentEvent[] = [];
+    const body = (async function* () {
+      yield Buffer.from("data: on");
+      yield Buffer.from("e\n\ndata: two\n\n");
+    })();
+    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: false });
+    expect(events).toEqual([{ data: "one" }, { data: "two" }]);
+  });
+
+  it("drops an event that is not whole, and says so", async () => {
+    const body = (async function* () {
+      yield Buffer.from("data: one\n\nid: 7\ndata: two\n");
+    })();
+    const events: ServerSentEvent[] = [];
+    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: true });
+    expect(events).toEqual([{ data: "one" }]);
+  });
+
+  it("fails as the body does", async () => {
+    const body = (async function* () {
+      yield Buffer.from("data: one\n\n");
+      throw new Error("broken");
+    })();
+    const events: ServerSentEvent[] = [];
+    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).rejects.toThrow("broken");
+    expect(events).toEqual([{ data: "one" }]);
+  });
+
+  it("ends the body where whoever listens fails", async () => {
+    let isEnded = false;
+    const body = (async function* () {
+      try {
+        yield Buffer.from("data: one\n\n");
+        yield Buffer.from("data: two\n\n");
+      } finally {
+        isEnded = true;
+      }
+    })();
+    const onEvent = (): void => {
+      throw new Error("not that");
+    };
+    await expect(readEvents(body, { onEvent })).rejects.toThrow("not that");
+    expect(isEnded).toBe(true);
+  });
+});
+
+describe("an event", () => {
+  const cases: readonly [what: string, text: string, told: Partial<Told>][] = [
+    ["of one line", "data: x\n\n", { events: [{ data: "x" }] }],
+    ["without a space", "data:x\n\n", { events: [{ data: "x" }] }],
+    ["with two spaces", "data:  x\n\n", { events: [{ data: " x" }] }],
+    ["of many lines", "data: a\ndata: b\ndata\ndata: c\n\n", { events: [{ data: "a\nb\n\nc" }] }],
+    ["with all fields", "id: 1\nevent: message\ndata: x\n\n", { events: [{ id: "1", event: "message", data: "x" }] }],
+    ["with lines that end with CR LF", "id: 1\r\ndata: x\r\n\r\n", { events: [{ id: "1", data: "x" }] }],
+    ["with lines that end with CR", "id: 1\rdata: x\r\r", { events: [{ id: "1", data: "x" }] }],
+    [
+      "with lines of every end",
+      "id: 1\r\ndata: x\rdata: y\n\r\ndata: z\n\r",
+      {
+        events: [{ id: "1", data: "x\ny" }, { data: "z" }],
+      },
+    ],
+    ["behind a byte order mark", "\uFEFFdata: x\n\n", { events: [{ data: "x" }] }],
+    ["with a mark that is not the first", "data: x\n\n\uFEFFdata: y\n\n", { events: [{ data: "x" }] }],
+    ["behind a mark alone", "\uFEFF\n\uFEFFdata: x\n\ndata: y\n\n", { events: [{ data: "y" }] }],
+    ["among comments", ": hello\n:\ndata: x\n: again\ndata: y\n\n", { events: [{ data: "x\ny" }] }],
+    ["with an id that has a NUL", "id: a\0b\ndata: x\n\n", { events: [{ data: "x" }] }],
+    ["with an id that is taken back", "id\ndata: x\n\n", { events: [{ id: "", data: "x" }] }],
+    ["with an id alone", "id: 5\n\ndata: x\n\n", { events: [{ id: "5", data: "" }, { data: "x" }] }],
+    ["with empty data", "id: 5\ndata:\n\n", { events: [{ id: "5", data: "" }] }],
+    ["with neither id nor data", "event: ping\n\n\n\ndata: x\n\n", { events: [{ data: "x" }] }],
+    ["with a wait", "retry: 1500\ndata: x\n\n", { events: [{ data: "x" }], retries: [1500] }],
+    ["with waits that are none", "retry: 1.5\nretry: -1\nretry: 1e3\nretry:\nretry: 9999999999999999\n\n", {}],
+    [
+      "with fields that nobody knows",
+      "datum: x\nDATA: y\ndata : z\nid1: 4\nverylongname: x\ndata: x\n\n",
+      {
+        events: [{ data: "x" }],
+      },
+    ],
+    ["that has not ended", "data: x\n", { incomplete: true }],
+    ["whose line has not ended", "data: x\n\ndat", { events: [{ data: "x" }], incomplete: true }],
+    ["of which there is an id", "id: 4\n", { incomplete: true }],
+    ["of which there is a name", "event: x\n", { incomplete: true }],
+    ["before a comment that has not ended", "data: x\n\n: comm", { events: [{ data: "x" }] }],
+    ["in other scripts", "data: \u00e9\u20ac\u{1F600}\n\n", { events: [{ data: "\u00e9\u20ac\u{1F600}" }] }],
+  ];
+
+  it.each(cases)("%s", (_what, text, told) => {
+    const expected = { events: [], long: [], retries: [], incomplete: false, ...told };
+    for (const chunks of cuts(Buffer.from(text))) expect(read(chunks)).toEqual(expected);
+  });
+
+  it("is told as soon as its last line has ended, even by a carriage return alone", () => {
+    const events: ServerSentEvent[] = [];
+    const reader = new EventReader({ onEvent: (event) => events.push(event) });
+    reader.push(Buffer.from("data: x\r\r"));
+    expect(events).toEqual([{ data: "x" }]);
+    reader.push(Buffer.from("\ndata: y\r"));
+    reader.push(Buffer.from("\n\r"));
+    expect(events).toEqual([{ data: "x" }, { data: "y" }]);
+  });
+
+  it("does not change when the chunk that it came in is written over", () => {
+    const chunk = Buffer.from("data: one\n");
+    const events: ServerSentEvent[] = [];
+    const reader = new EventReader({ onEvent: (event) => events.push(event) });
+    reader.push(chunk);
+    chunk.fill(0);
+    reader.push(Buffer.from("\n"));
+    expect(events).toEqual([{ data: "one" }]);
+  });
+
+  it("with bytes that are no UTF-8 has the character for that in their place", () => {
+    expect(read([Buffer.from([...Buffer.from("data: a"), 0xff, ...Buffer.from("b\n\n")])]).events).toEqual([
+      { data: "a\uFFFDb" },
+    ]);
+  });
+
+  it("is taken from any array of bytes", () => {
+    const bytes = new Uint8Array([0, 0, ...Buffer.from("data: x\n\n"), 0]);
+    expect(read([bytes.subarray(2, -1)]).events).toEqual([{ data: "x" }]);
+  });
+});
+
+describe("an event that is long", () => {
+  const LONG = `${"x".repeat(1_100_000)}\u20ac`;
+
+  /** The reader, and what it told: of a text its beginning. */
+  function telling(): { reader: EventReader; told: unknown[] } {
+    const told: unknown[] = [];
+    const reader = new EventReader({
+      onEvent: ({ data, ...event }) => told.push(["text", data.slice(0, 20), event]),
+      onBytes: (bytes, event) => {
+        told.push(["bytes", bytes.toString() === LONG, event]);
+        bytes.fill(0);
+      },
+    });
+    return { reader, told };
+  }
+
+  const TEXT = Buffer.from(`event: a\nid: 1\ndata: ${LONG}\n\ndata: short\n\ndata: ${LONG}\n\n`);
+  const TOLD = [
+    ["bytes", true, { id: "1", event: "a" }],
+    ["text", "short", {}],
+    ["bytes", true, {}],
+  ];
+
+  it("is told by its bytes, which may be written on, and the next one by its text", () => {
+    const { reader, told } = telling();
+    for (let at = 0; at < TEXT.length; at += 50_000) reader.push(TEXT.subarray(at, at + 50_000));
+    expect(told).toEqual(TOLD);
+    expect(reader.isWithin).toBe(false);
+  });
+
+  it("leaves the chunk alone in which it came whole", () => {
+    const { reader, told } = telling();
+    const chunk = Buffer.from(TEXT);
+    reader.push(chunk);
+    expect(told).toEqual(TOLD);
+    expect(chunk.equals(TEXT)).toBe(true);
+  });
+
+  it("is forgotten where whoever hears it fails", () => {
+    const told: string[] = [];
+    let calls = 0;
+    const reader = new EventReader({
+      onEvent: ({ data }) => told.push(data),
+      onBytes: () => {
+        calls += 1;
+        throw new Error("no");
+      },
+    });
+    expect(() => reader.push(TEXT)).toThrow("no");
+    reader.push(Buffer.from("data: next\n\n"));
+    expect([calls, told]).toEqual([1, ["next"]]);
+  });
+
+  it("is a text like others where nobody wants its bytes", () => {
+    const { events } = read([TEXT]);
+    expect(events.map(({ data }) => data.length)).toEqual([LONG.length, 5, LONG.length]);
+  });
+});
+
+describe("an event that is too long", () => {
+  it("is told by its beginning, and the next one comes", () => {
+    const text = `data: ${"x".repeat(11)}\nid: 1\nevent: e\n\ndata: next\n\n`;
+    for (const chunks of cuts(Buffer.from(text))) {
+      const told = read(chunks, 10);
+      expect(told.events).toEqual([{ data: "next" }]);
+      expect(told.long).toHaveLength(1);
+      expect(told.long[0]).toMatchObject({ id: "1", event: "e" });
+      expect(told.long[0]?.head).toMatch(/^x+$/);
+    }
+  });
+
+  it("is not one that is as long as may be, in one line or in many", () => {
+    for (const text of ["data: 0123456789\nid: 7\n\n", "data: 0123\ndata: 56789\nid: 7\n\n"]) {
+      for (const chunks of cuts(Buffer.from(text))) {
+        const { events, long } = read(chunks, 10);
+        expect(long).toEqual([]);
+        expect(events[0]?.data).toHaveLength(10);
+        expect(events[0]?.id).toBe("7");
+      }
+    }
+  });
+
+  it("is told once, however many of its lines are too long", () => {
+    const text = `data: 0123\ndata: 456789\nid: 1\ndata: ${"y".repeat(30)}\ndata: z\n\nid: 2\n\n`;
+    for (const chunks of cuts(Buffer.from(text))) {
+      const { events, long } = read(chunks, 10);
+      expect(events).toEqual([{ id: "2", data: "" }]);
+      expect(long).toEqual([{ id: "1", head: "0123\n456789" }]);
+    }
+  });
+
+  it("shows no more than 4 KiB of itself, and keeps nothing", () => {
+    const long: LongEvent[] = [];
+    const reader = new EventReader({ maxBytes: 100_000, onEvent: () => {}, onLongEvent: (event) => long.push(event) });
+    reader.push(Buffer.from(`data: {"id":7,`));
+    for (let count = 0; count < 1_000; count += 1) reader.push(Buffer.alloc(10_000, "x"));
+    reader.push(Buffer.from("\n\n"));
+    expect(long).toHaveLength(1);
+    expect(long[0]?.head).toHaveLength(4_096);
+    expect(long[0]?.head).toMatch(/^\{"id":7,x+$/);
+  });
+
+  it("is not a long comment, nor a long field of no meaning", () => {
+    const text = `:${"c".repeat(50)}\nnone: ${"n".repeat(50_000)}\ndata: x\n\n`;
+    const { events, long } = read([text.slice(0, 20), text.slice(20, 40_000), text.slice(40_000)], 10);
+    expect(long).toEqual([]);
+    expect(events).toEqual([{ data: "x" }]);
+  });
+
+  it("has no id that could not be sent back in a header", () => {
+    expect(read([`id: ${"i".repeat(8 * 1024 + 1)}\ndata: x\n\n`]).events).toEqual([{ data: "x" }]);
+  });
+});
+
+const text = fc.string({ unit: "binary", maxLength: 40 });
+const line = text.map((value) => value.replaceAll(/[\r\n]/g, "_"));
+const field = line.map((value) => value.replaceAll("\0", "_"));
+const written = fc.record(
+  { id: field, event: field.filter((value) => value !== ""), data: fc.array(line, { minLength: 1, maxLength: 4 }) },
+  { requiredKeys: [] },
+);
+
+describe("the same events", () => {
+  it("come out of what our own event stream wrote, wherever the bytes are cut", () => {
+    const parts = fc.array(fc.integer({ min: 0, max: 10_000 }), { maxLength: 8 });
+    fc.assert(
+      fc.property(
+        fc.array(written, { maxLength: 5 }),
+        fc.constantFrom("\n", "\r\n", "\r"),
+        parts,
+        (events, end, at) => {
+          const sent = events.map(({ data, ...rest }) => ({ ...rest, ...(data && { data: data.join("\n") }) }));
+          const bytes = Buffer.from(sent.map(eventText).join("").replaceAll("\n", end));
+          const places = at.map((place) => (bytes.length === 0 ? 0 : place % bytes.length)).toSorted((a, b) => a - b);
+          const chunks = [0, ...places].map((from, index) => bytes.subarray(from, places[index] ?? bytes.length));
+          const expected = sent
+            .filter(({ id, data }) => id !== undefined || data !== undefined)
+            .map((event) => ({ ...event, data: event.data ?? "" }));
+          // A lone half of a pair becomes the character for that when it is written.
+          const asRead = JSON.parse(JSON.stringify(expected), (_key, value) =>
+            typeof value === "string" ? Buffer.from(value).toString() : value,
+          );
+          expect(read(chunks)).toEqual({ events: asRead, long: [], retries: [], incomplete: false });
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("come out of any bytes, cut anywhere", () => {
+    const piece = fc.constantFrom(
+      "data: ",
+      "id: ",
+      "event:",
+      "retry: 5",
+      ": ",
+      "\n",
+      "\r",
+      "\n\n",
+      "x",
+      "\u20ac",
+      "\uFEFF",
+      "\0",
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 1, max: 12 }), (pieces, maxBytes) => {
+        const bytes = Buffer.from(pieces.join(""));
+        const whole = read([bytes], maxBytes);
+        for (const chunks of cuts(bytes)) {
+          const told = read(chunks, maxBytes);
+          // How much of a long event is shown depends on what was there when it was found to be too long.
+          const heads = (one: Told): unknown => one.long.map(({ id, event }) => ({ id, event }));
+          expect({ ...told, long: heads(told) }).toEqual({ ...whole, long: heads(whole) });
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

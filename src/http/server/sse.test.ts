@@ -1,0 +1,179 @@
+// Events as they go over the wire, and what becomes of a reader that does not read.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EventStream, eventText } from "./sse.ts";
+import type { EventParts, StreamLimits } from "./sse.ts";
+import type { Sink } from "./http-request.ts";
+
+const LIMITS: StreamLimits = { unreadBytes: 1_000, lingeringBytes: 100, lingeringMs: 10_000, keepAliveMs: 15_000 };
+
+class Recorder implements Sink {
+  text = "";
+  waiting = 0;
+  acts: string[] = [];
+  write(text: string): void {
+    this.text += text;
+    this.waiting += text.length;
+  }
+  end(): void {
+    this.acts.push("end");
+  }
+  cut(): void {
+    this.acts.push("cut");
+  }
+}
+
+/** What the standard says a reader makes of a stream: each event's id, type and data. */
+function read(text: string): { id: string; event: string; data: string; retry?: number }[] {
+  const events: { id: string; event: string; data: string; retry?: number }[] = [];
+  let id = "";
+  let event = "message";
+  let retry: number | undefined;
+  let data: string[] = [];
+  for (const line of text.split(/\r\n|\r|\n/)) {
+    if (line === "") {
+      if (data.length > 0) {
+        events.push({ id, event, data: data.join("\n"), ...(retry === undefined ? undefined : { retry }) });
+      }
+      event = "message";
+      data = [];
+      continue;
+    }
+    if (line.startsWith(":")) continue;
+    const colon = line.indexOf(":");
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "id" && !value.includes("\0")) id = value;
+    else if (field === "event") event = value;
+    else if (field === "retry" && /^\d+$/.test(value)) retry = Number(value);
+    else if (field === "data") data.push(value);
+  }
+  return events;
+}
+
+describe("the text of an event", () => {
+  const rows: readonly [string, EventParts, string][] = [
+    ["nothing but data", { data: "{}" }, "data: {}\n\n"],
+    [
+      "all parts",
+      { id: "a-1", event: "message", retry: 500, data: "x" },
+      "id: a-1\nevent: message\nretry: 500\ndata: x\n\n",
+    ],
+    ["data that is empty", { id: "a-0", data: "" }, "id: a-0\ndata: \n\n"],
+    ["no data at all", { retry: 3_000 }, "retry: 3000\n\n"],
+    ["a line feed", { data: "a\nb" }, "data: a\ndata: b\n\n"],
+    ["a carriage return", { data: "a\rb" }, "data: a\ndata: b\n\n"],
+    ["both together", { data: "a\r\nb" }, "data: a\ndata: b\n\n"],
+    ["breaks at the ends", { data: "\na\n" }, "data: \ndata: a\ndata: \n\n"],
+    ["a time with a fraction", { retry: 10.2 }, "retry: 11\n\n"],
+    ["other separators of lines", { data: "a\u2028b\u0085c" }, "data: a\u2028b\u0085c\n\n"],
+  ];
+  it.each(rows)("%s", (_name, parts, expected) => {
+    expect(eventText(parts)).toBe(expected);
+  });
+
+  it.each(["a\nb", "a\rb", "a\0b"])("refuses an id or a type that is not one line: %j", (text) => {
+    expect(() => eventText({ id: text, data: "" })).toThrow("the id of an event must be one line");
+    expect(() => eventText({ event: text, data: "" })).toThrow("the event of an event must be one line");
+  });
+
+  it("comes back as it went in, whatever the data", () => {
+    const parts = fc.record({
+      id: fc.stringMatching(/^[!-~]{1,8}$/),
+      event: fc.stringMatching(/^[a-z]{1,8}$/),
+      data: fc.oneof(fc.string({ unit: "binary" }), fc.stringMatching(/^[a\r\n: ]{0,20}$/)),
+    });
+    fc.assert(
+      fc.property(fc.array(parts, { maxLength: 5 }), (events) => {
+        const expected = events.map((event) => ({ ...event, data: event.data.replaceAll(/\r\n|\r/g, "\n") }));
+        expect(read(events.map((event) => eventText(event)).join(""))).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("an event stream", () => {
+  it("writes what it is given, and ends once", () => {
+    const sink = new Recorder();
+    const over: string[] = [];
+    const stream = new EventStream(sink, LIMITS, (how) => over.push(how));
+    stream.send(eventText({ data: "1" }));
+    expect(stream.waiting).toBe(9);
+    stream.end();
+    stream.end();
+    stream.cut();
+    stream.send(eventText({ data: "2" }));
+    stream.comment();
+    expect(sink.text).toBe("data: 1\n\n");
+    expect(sink.acts).toEqual(["end"]);
+    expect(over).toEqual(["ended"]);
+    expect(stream.isOver).toBe(true);
+  });
+
+  it("writes comments that no reader takes for an event", () => {
+    const sink = new Recorder();
+    const stream = new EventStream(sink, LIMITS);
+    stream.comment();
+    stream.comment("still here\ndata: no\r\ndata: nor this");
+    expect(sink.text).toBe(":\n\n: still here\n: data: no\n: data: nor this\n\n");
+    expect(read(sink.text)).toEqual([]);
+  });
+
+  it("cuts at once when there is more to say and too much is unread, however long the last event was", () => {
+    const sink = new Recorder();
+    const over: string[] = [];
+    const stream = new EventStream(sink, LIMITS, (how) => over.push(how));
+    stream.send("x".repeat(1_000));
+    stream.send("y".repeat(5_000));
+    expect(stream.isOver).toBe(false);
+    stream.send("z");
+    expect(sink.acts).toEqual(["cut"]);
+    expect(over).toEqual(["cut"]);
+    expect(sink.text).toHaveLength(6_000);
+  });
+
+  it("cuts when a good deal stays unread for too long", () => {
+    const sink = new Recorder();
+    const stream = new EventStream(sink, LIMITS);
+    stream.send("x".repeat(101));
+    stream.tick(1_000);
+    stream.tick(10_999);
+    expect(stream.isOver).toBe(false);
+    stream.tick(11_000);
+    expect(sink.acts).toEqual(["cut"]);
+  });
+
+  it("counts the time anew when the reader has caught up in between", () => {
+    const sink = new Recorder();
+    const stream = new EventStream(sink, LIMITS);
+    stream.send("x".repeat(101));
+    stream.tick(1_000);
+    sink.waiting = 100;
+    stream.tick(6_000);
+    sink.waiting = 101;
+    stream.tick(7_000);
+    stream.tick(16_999);
+    expect(stream.isOver).toBe(false);
+    stream.tick(17_000);
+    expect(stream.isOver).toBe(true);
+  });
+
+  it("breaks a silence with a comment, and only a silence", () => {
+    const sink = new Recorder();
+    const stream = new EventStream(sink, LIMITS);
+    for (let now = 0; now <= 14_000; now += 1_000) stream.tick(now);
+    expect(sink.text).toBe("");
+    stream.tick(15_000);
+    expect(sink.text).toBe(":\n\n");
+    stream.tick(16_000);
+    stream.tick(25_000);
+    stream.send("data: 1\n\n");
+    stream.tick(31_000);
+    stream.tick(45_000);
+    expect(sink.text).toBe(":\n\ndata: 1\n\n");
+    stream.tick(46_000);
+    expect(sink.text).toBe(":\n\ndata: 1\n\n:\n\n");
+  });
+});

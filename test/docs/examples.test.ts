@@ -1,0 +1,294 @@
+// Runs every example as a person would, with `node` on the built package: what it prints, that it ends by itself
+// with exit code 0, and that it leaves no process behind. The messages that the conversation prints are held
+// against the official schema of their revision, in both directions. The board, which serves until it is ended, has a
+// test of its own.
+
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { connect } from "catenary";
+import type { Client } from "catenary";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { REVISIONS } from "../../src/protocol/revisions/index.ts";
+import type { Message } from "../../src/jsonrpc/message.ts";
+import { MessageJudge } from "../support/message-judge.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Every process of a run, and whatever it starts, carries this in its environment. */
+const MARK = "CATENARY_EXAMPLE_RUN";
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(mark: string, ...args: string[]): Promise<Run> {
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, [MARK]: mark },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const late = setTimeout(() => child.kill("SIGKILL"), 20_000);
+  const [code] = (await once(child, "close")) as [number | null];
+  clearTimeout(late);
+  return { code, stdout, stderr };
+}
+
+/** The processes that still carry the mark; only Linux shows them. */
+function marked(mark: string): string[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(`${MARK}=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Whoever watches over children goes a moment after the program; there is no event to wait for. */
+async function expectNothingLeft(mark: string): Promise<void> {
+  for (let turn = 0; turn < 50 && marked(mark).length > 0; turn++) await wait(100);
+  expect(marked(mark)).toEqual([]);
+}
+
+describe("examples/client", () => {
+  it("lists, calls, reads, shows progress and answers the server's question", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/client/main.js");
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      `Connected to weather 1.0.0 in revision ${REVISIONS.at(-1)?.name}`,
+      "Tool get_weather: Get current weather for a location",
+      "Tool forecast: Forecast the coming days, one after the other",
+      "Tool report_sighting: Report the sky over a city; the person is asked what it looks like",
+      "Resource file:///home/user/documents/report.pdf: Monthly Report",
+      "Resource file:///project/data.json: Sightings",
+      "Prompt code_review: Review code for best practices",
+      "The weather in New York is 72°F and sunny.",
+      "Progress: day 1 of 3",
+      "Progress: day 2 of 3",
+      "Progress: day 3 of 3",
+      "Highs: { highs: [ 75, 76, 74 ] }",
+      "The server asks: What does the sky over London look like?",
+      "Thank you. London is cloudy.",
+      'Sightings: [{"location":"London","sky":"cloudy"}]',
+      "Prompt: Please review this Python code for best practices and suggest improvements.",
+      "Failed: There is no station in Atlantis; try New York, London, Tokyo.",
+      "",
+    ]);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
+describe("examples/conversation", () => {
+  const mark = randomUUID();
+  let printed: Run;
+  let parts: string[] = [];
+
+  beforeAll(async () => {
+    printed = await run(mark, "examples/conversation/main.js");
+    parts = printed.stdout.split(/^# Revision /m).slice(1);
+  });
+
+  it("speaks all five revisions, ends by itself and leaves nothing behind", async () => {
+    expect(printed.stderr).toBe("");
+    expect(printed.code).toBe(0);
+    expect(parts.map((part) => part.slice(0, part.indexOf("\n")))).toEqual(REVISIONS.map(({ name }) => name));
+    await expectNothingLeft(mark);
+  });
+
+  it.each(REVISIONS.map((revision, index) => [revision.name, revision.style, index] as const))(
+    "%s: both sides send what the schema allows",
+    (name, style, index) => {
+      const judge = new MessageJudge(name);
+      const lines = (parts[index] ?? "").split("\n").filter((line) => /^[→←] /.test(line));
+      expect(lines.length).toBeGreaterThanOrEqual(12);
+      for (const line of lines) {
+        const message = JSON.parse(line.slice(2)) as Message;
+        expect(judge.judge(line.startsWith("→") ? "caller" : "end", message), line).toEqual([]);
+      }
+      const first = JSON.parse(lines[0]?.slice(2) ?? "") as { method: string };
+      expect(first.method).toBe(style === "session" ? "initialize" : "server/discover");
+    },
+  );
+
+  it("asks in the middle of the call as each revision does, and is refused where there is no such thing", () => {
+    const ways = parts.map((part) => {
+      if (part.includes('"resultType":"input_required"')) return "a round";
+      if (/^← .*"method":"elicitation\/create"/m.test(part)) return "a request";
+      return /^# refused: .*elicitation/m.test(part) ? "refused" : "nothing";
+    });
+    expect(ways).toEqual(["refused", "refused", "a request", "a request", "a round"]);
+  });
+});
+
+describe("examples/gateway", () => {
+  it("merges three ends, asks the person in a link of its own, and carries what an end asks", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/gateway/main.js");
+    expect(stderr).toBe("");
+    expect(stdout.split("\n")).toEqual([
+      "Connected to harbour, which has city, coast, pharo",
+      "Tool city.get_weather",
+      "Tool city.forecast",
+      "Tool report_sighting",
+      "Tool coast.get_weather",
+      "Tool coast.forecast",
+      "Template pharo://class/{className}",
+      "The weather in New York is 72°F and sunny.",
+      'Asked: May report_sighting be called with {"location":"London"}?',
+      "Asked: What does the sky over London look like?",
+      "Thank you. London is cloudy.",
+      'Asked: May report_sighting be called with {"location":"Tokyo"}?',
+      "The person did not want report_sighting to be called.",
+      "Pharo 13.0",
+      "city: running, 0 restarts",
+      "coast: running, 0 restarts",
+      "pharo: running, 0 restarts",
+      "",
+    ]);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+
+  it.each(REVISIONS.slice(-2).map(({ name }) => name))("asks each thing once of a client of %s", async (revision) => {
+    const asked: string[] = [];
+    const client = await connect(
+      { command: process.execPath, args: ["dist/cli/main.js", "serve", "examples/gateway/catenary.json"], cwd: root },
+      {
+        revision,
+        elicit: ({ message }) => {
+          asked.push(message);
+          return { action: "accept", content: message.startsWith("May ") ? {} : { sky: "cloudy" } };
+        },
+      },
+    );
+    try {
+      const { content } = await client.callTool("report_sighting", { location: "London" });
+      expect(content).toEqual([{ type: "text", text: "Thank you. London is cloudy." }]);
+      expect(asked).toEqual([
+        'May report_sighting be called with {"location":"London"}?',
+        "What does the sky over London look like?",
+      ]);
+    } finally {
+      await client.close();
+    }
+  });
+});
+
+describe("examples/live", () => {
+  it("evaluates, looks around and interrupts, in JavaScript and where there is SBCL in Common Lisp", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/live/main.js");
+    expect(stderr).toBe("");
+    // Where exactly a loop was when it was interrupted differs from run to run.
+    const shown = stdout.replaceAll(/(?<=session is kept\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
+    const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
+    expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
+      "evaluate-js const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)\n=> 6765",
+      "evaluate-js console.log('working'); [1, 2, 3].map(fib)\nworking\n=> [ 1, 1, 2 ]",
+      "list-variables\nfib: function = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2))",
+      "evaluate-js fib.of(3)\n[ERROR] TypeError\nfib.of is not a function",
+      "[Backtrace]\n0: <eval 3>:1:5",
+      "evaluate-js function forever() { for (;;); }\nconsole.log('on and on'); forever()\non and on\n" +
+        "[INTERRUPTED] It was interrupted; the state of the session is kept.",
+      "evaluate-js fib(10)\n=> 55",
+      "evaluate-js typeof fib in other\n=> 'undefined'",
+      "",
+    ]);
+    if (lisp.includes("need SBCL")) expect(lisp).toContain("apt-get install sbcl");
+    else {
+      expect(lisp).toContain("(values (sq 5) (sq 6))\n=> 25\n=> 36\n");
+      expect(lisp).toContain('  variable: *stock* = ("tea")\n');
+      expect(lisp).toContain("[ERROR] UNBOUND-VARIABLE\nThe variable *STOK* is unbound.\n");
+      expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the state of the session is kept.\n");
+      expect(lisp).toContain('evaluate-lisp *stock*\n=> ("tea")\n');
+    }
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
+describe("example servers", () => {
+  const clients: Client[] = [];
+  const open = async (...args: string[]): Promise<Client> => {
+    const client = await connect({ command: process.execPath, args, cwd: root });
+    clients.push(client);
+    return client;
+  };
+
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.close();
+  });
+
+  it.each(["examples/pharo/main.js", "dist/cli/main.js serve examples/pharo/server.js"])(
+    "pharo, started by node %s",
+    async (words) => {
+      const client = await open(...words.split(" "));
+      expect(client.server).toEqual({ name: "pharo-mcp", version: "0.1.0" });
+      expect(client.capabilities).toEqual({
+        resources: { subscribe: false, listChanged: false },
+        prompts: { listChanged: false },
+      });
+      const version = await client.readResource("pharo://system/version");
+      expect(version.contents).toEqual([{ uri: "pharo://system/version", mimeType: "text/plain", text: "Pharo 13.0" }]);
+      const { resourceTemplates } = await client.listResourceTemplates();
+      expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual(["pharo://class/{className}"]);
+      const set = await client.readResource("pharo://class/Set");
+      expect(set.contents[0]).toMatchObject({
+        mimeType: "application/json",
+        text: expect.stringContaining("HashedCollection"),
+      });
+      await expect(client.readResource("pharo://class/Nothing")).rejects.toMatchObject({
+        data: { kind: "resource_not_found" },
+      });
+      const prompt = await client.getPrompt("review-class", { className: "Set" });
+      expect(prompt).toMatchObject({
+        description: "Code review for Set",
+        messages: [{ role: "user", content: { type: "text", text: "Please review the class Set." } }],
+      });
+    },
+  );
+
+  it("weather, started by node examples/weather/main.js", async () => {
+    const client = await open("examples/weather/main.js");
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual([
+      "get_weather",
+      "forecast",
+      "report_sighting",
+    ]);
+    const { contents } = await client.readResource("file:///home/user/documents/report.pdf");
+    expect(Buffer.from((contents[0] as { blob: string }).blob, "base64").toString()).toMatch(/^%PDF/);
+    expect(await client.callTool("get_weather", { location: "New York" })).toMatchObject({
+      content: [{ type: "text", text: "The weather in New York is 72°F and sunny." }],
+      isError: false,
+    });
+    // A client that cannot ask a person gets an error that says what is missing.
+    await expect(client.callTool("report_sighting", { location: "London" })).rejects.toMatchObject({
+      data: { kind: "missing_capability" },
+    });
+  });
+});
+
+it("every example has a README that says how to run it", () => {
+  const folders = readdirSync(new URL("../../examples/", import.meta.url), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "gateway", "live", "pharo", "weather"]);
+  for (const name of folders) {
+    const readme = readFileSync(new URL(`../../examples/${name}/README.md`, import.meta.url), "utf8");
+    expect(readme).toContain(`node examples/${name}/main.js`);
+  }
+});

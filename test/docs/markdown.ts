@@ -1,0 +1,75 @@
+// Reading the documents: their tables, their links, their code. Only what our own pages use of Markdown.
+
+/** The rows of every table, without the heading rows; cells without padding. */
+export function tables(text: string): string[][][] {
+  const found = text.matchAll(/(?:^\|.*\n)+/gm);
+  return Array.from(found, ([table]) => table.trimEnd().split("\n").slice(2).map(cells));
+}
+
+/** The rows of the first table under a heading, up to the next heading. */
+export function tableUnder(heading: string, text: string): string[][] {
+  const lines = text.split("\n");
+  const start = lines.indexOf(heading);
+  if (start < 0) throw new Error(`There is no heading "${heading}"`);
+  const next = lines.findIndex((line, index) => index > start && line.startsWith("#"));
+  const section = lines.slice(start + 1, next < 0 ? undefined : next);
+  return tables(`${section.join("\n")}\n`)[0] ?? [];
+}
+
+function cells(line: string): string[] {
+  return line
+    .replace(/^\||\|\s*$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
+}
+
+/** Links to other files, without what follows "#". */
+export function fileLinks(text: string): string[] {
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = ""]) => target.replace(/#.*$/, ""))
+    .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
+}
+
+export interface CodeBlock {
+  /** The line on which it opens, from 1. */
+  readonly line: number;
+  readonly language: string;
+  /** What stands behind the language; empty where nothing does. */
+  readonly mark: string;
+  readonly code: string;
+}
+
+/** The fenced blocks that begin at the start of a line, in order. */
+export function codeBlocks(text: string): CodeBlock[] {
+  const found = text.matchAll(/^```(\w+)(?: (\S+))?\n([^]*?)^```$/gm);
+  return Array.from(found, ({ index, 1: language = "", 2: mark = "", 3: code = "" }) => {
+    const line = text.slice(0, index).split("\n").length;
+    return { line, language, mark, code };
+  });
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  KiB: 1024,
+  MiB: 1024 * 1024,
+};
+
+/** "4 MiB" in bytes, "2 s" in milliseconds, "100" as it is. */
+export function amount(text: string): number {
+  const [, number = "", unit = ""] = /^(\d+)\s*(\w*)$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  if (number === "" || factor === undefined) throw new Error(`"${text}" is no amount`);
+  return Number(number) * factor;
+}
+
+/** What a source gives a constant, a key or an option as its (default) value: a product of numbers. */
+export function writtenNumber(name: string, source: string): number {
+  const pattern = new RegExp(`\\b${name}\\b(?:\\??: [A-Za-z]+)?\\s*(?:=|:|\\?\\?)\\s*(\\d[\\d_ *]*)`);
+  const found = pattern.exec(source)?.[1];
+  if (found === undefined) throw new Error(`No number is written for ${name}`);
+  return found.split("*").reduce((product, factor) => product * Number(factor.trim().replaceAll("_", "")), 1);
+}
