@@ -13,7 +13,7 @@ const config: ViteUserConfig = {
     testTimeout: 30_000,
     // What ends offer is remembered in the cache: not in that of whoever runs the tests.
     env: { CATENARY_CACHE: cache },
-    globalSetup: ["test/setup/index.ts"],
+    globalSetup: ["test/support/setup/index.ts"],
     // Two cores are the smallest machine we promise to test on; more workers only make child processes late.
     maxWorkers: 2,
   },

@@ -5,11 +5,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
 import { createFront, checkMountOptions, type MountOptions } from "./http/server/mount.ts";
-import { NodeVisit } from "./http/server/node-request.ts";
-import { WebVisit } from "./http/server/web-request.ts";
+import { NodeHttpRequest } from "./http/server/node-request.ts";
+import { WebHttpRequest } from "./http/server/web-request.ts";
 
-export { AuthRefusal, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
-export type { HttpLimits, HttpFrontOptions } from "./http/server/options.ts";
+export { AuthError, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
+export type { HttpLimits, HttpRouterOptions } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 
 export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };
@@ -25,7 +25,7 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
   const take = (request: IncomingMessage, response: ServerResponse): void =>
-    front.take(new NodeVisit(request, response));
+    front.take(new NodeHttpRequest(request, response));
   take.close = (): Promise<void> => front.close();
   return take;
 }
@@ -40,7 +40,7 @@ export function fetchHandler(handler: Handler, options: MountOptions = {}): Fetc
   checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
   const take = (request: Request): Promise<Response> => {
-    const visit = new WebVisit(request);
+    const visit = new WebHttpRequest(request);
     front.take(visit);
     return visit.response;
   };

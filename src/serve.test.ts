@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { chain } from "./chain/chain.ts";
 import type { Handler } from "./core/handler.ts";
-import { LIVE } from "./core/evaluates-code.ts";
+import { EVALUATES_CODE } from "./core/evaluates-code.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
 import { serve } from "./serve.ts";
 import { bearer } from "./auth/bearer/bearer.ts";
@@ -94,7 +94,7 @@ describe.each([
 
 describe("a handler that evaluates code", () => {
   const live: Handler = async () => ({});
-  Object.defineProperty(live, LIVE, { value: true });
+  Object.defineProperty(live, EVALUATES_CODE, { value: true });
   const gateway = chain().to({ js: live, other: handler });
   const sentence =
     /^What is served evaluates code, .*: give `auth`, such as bearer.*, or `auth: false` to let everybody/;

@@ -7,7 +7,7 @@ import type { Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
 import { attempt } from "../core/async.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { following } from "./upstream/following.ts";
@@ -107,7 +107,7 @@ class Passage {
       // What was thrown is a user's own, and may bite.
     }
     const during = what === undefined ? "" : ` at ${what}`;
-    return this.#error(`The link ${name} failed${during}: ${textOf(error)}`, error);
+    return this.#error(`The link ${name} failed${during}: ${errorMessage(error)}`, error);
   }
 
   #noResult({ method }: Request, result: unknown): McpError {

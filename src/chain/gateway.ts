@@ -5,7 +5,7 @@
 import type { Context } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Link, Middleware, Request, Result } from "../core/handler.ts";
-import { isLive, LIVE } from "../core/evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
 import { within } from "../core/async.ts";
 import type { UpstreamStatus } from "./upstream/status.ts";
 import { checkMiddleware, hold, letGo, missing, place, type Place } from "./link-places.ts";
@@ -59,7 +59,7 @@ export function gatewayOf({ places, ends, isNameless, handler }: GatewayParts): 
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
   };
   return Object.defineProperties(gateway, {
-    [LIVE]: { value: [...ends.values()].some(isLive) },
+    [EVALUATES_CODE]: { value: [...ends.values()].some(evaluatesCode) },
     // As an end of another chain: what it stands in front of is called what it is called itself.
     called: {
       value: (name: string): void => {
@@ -167,7 +167,7 @@ function isStatus(told: UpstreamStatus | Record<string, UpstreamStatus>): told i
 }
 
 function inProcess(end: Held, isClosed: boolean): UpstreamStatus {
-  const target = isLive(end) ? "live sessions" : "in this process";
+  const target = evaluatesCode(end) ? "live sessions" : "in this process";
   return { state: isClosed ? "closed" : "running", target, sessions: 0, pids: [], restarts: 0 };
 }
 

@@ -6,7 +6,7 @@
 
 import type { Context } from "../core/handler.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
-import { unlessAborted } from "../core/async.ts";
+import { abortable } from "../core/async.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, setHeld, wereHeld } from "../protocol/header-match.ts";
@@ -82,7 +82,7 @@ class HeaderGate {
         () => undefined,
       )
       .finally(() => (this.#reading = undefined));
-    return unlessAborted(context.signal, this.#reading);
+    return abortable(context.signal, this.#reading);
   }
 
   async #readAll(context: Context): Promise<void> {

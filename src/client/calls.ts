@@ -6,7 +6,7 @@
 import type { Context, LogLevel } from "../core/handler.ts";
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
 import { drive } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
@@ -166,7 +166,7 @@ function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Contex
 }
 
 export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): ConnectionError {
-  return new ConnectionError("cancelled", `${method} was cancelled by its caller: ${textOf(reason)}`, {
+  return new ConnectionError("cancelled", `${method} was cancelled by its caller: ${errorMessage(reason)}`, {
     cause: reason,
     mayHaveRun,
   });

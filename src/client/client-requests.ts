@@ -4,7 +4,7 @@
 // not ask for. Which call a question belongs to is not known here.
 
 import type { Request, Result } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { checkAsk } from "../protocol/asks.ts";
 import { checkParams } from "../protocol/check.ts";
 import { isObject } from "../core/objects.ts";
@@ -87,7 +87,7 @@ export class Asks {
       if (error instanceof McpError) throw error;
       throw McpError.of(
         "internal_error",
-        `The client's handler of ${method} failed: ${textOf(error)}`,
+        `The client's handler of ${method} failed: ${errorMessage(error)}`,
         { method },
         { cause: error },
       );

@@ -12,7 +12,7 @@ import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { Asks, type AskHandlers } from "./client-requests.ts";
 import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
@@ -154,7 +154,7 @@ function isGone(signal: AbortSignal | undefined): boolean {
 
 function givenUp(signal: AbortSignal | undefined): ConnectionError {
   const reason: unknown = signal?.reason;
-  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${textOf(reason)}`, {
+  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${errorMessage(reason)}`, {
     cause: reason,
   });
 }

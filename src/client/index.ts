@@ -1,6 +1,6 @@
 // The door `catenary/client`: connecting to an end, and the types of what a client is given and gives.
 
-export type { Authorizer, Challenge, Sending } from "../core/authentication.ts";
+export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
 export type { LogLevel } from "../core/handler.ts";
 export { ConnectionError, type ConnectionErrorKind, type ConnectionErrorOptions } from "../core/errors.ts";
 export type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";

@@ -13,7 +13,7 @@ import type { Gateway } from "../chain/gateway.ts";
 import { LINKS } from "../chain/middleware/registry.ts";
 import { ourselves } from "../client/connect.ts";
 import type { Handler, Link } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { redactedUpstream, concealedStatus, concealing } from "./redaction.ts";
 import type { Config } from "./config.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
@@ -113,7 +113,7 @@ class Making {
       this.#made.push(made);
       return made;
     } catch (error) {
-      this.problems.push({ ...position, severity: "error", message: textOf(error) });
+      this.problems.push({ ...position, severity: "error", message: errorMessage(error) });
       return undefined;
     }
   }

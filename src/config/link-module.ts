@@ -3,7 +3,7 @@
 
 import { basename, extname } from "node:path";
 import type { Link, Middleware } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { places } from "../modules/exported.ts";
 import { userModule } from "./user-module.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
@@ -56,7 +56,7 @@ async function made(make: Maker, options: unknown, file: string, hidden: readonl
     return await make(options);
   } catch (error) {
     const rule = "a function that names fewer than two parameters is called with the options of the config";
-    throw new Error(`${file} could not make its link: ${withoutHidden(textOf(error), hidden)} (${rule})`, {
+    throw new Error(`${file} could not make its link: ${withoutHidden(errorMessage(error), hidden)} (${rule})`, {
       cause: error,
     });
   }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Handler } from "../core/handler.ts";
-import { isLive, LIVE } from "../core/evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
 import { loadedBy } from "../../test/support/house/rules.ts";
 import { readSources } from "../../test/support/house/source.ts";
 import { FIRST_PERMITTING as SESSIONS_FIRST } from "../live/js/runtime.ts";
@@ -26,7 +26,7 @@ vi.mock("../live/index.ts", () => {
     (options: unknown): Handler => {
       made.push({ language, options });
       const handler: Handler = async () => ({});
-      return Object.defineProperties(handler, { [LIVE]: { value: true }, close: { value: async () => closed() } });
+      return Object.defineProperties(handler, { [EVALUATES_CODE]: { value: true }, close: { value: async () => closed() } });
     };
   return { javascript: maker("javascript"), lisp: maker("lisp") };
 });
@@ -64,7 +64,7 @@ describe("a live end", () => {
       { language: "javascript", options },
       { language: "lisp", options },
     ]);
-    expect(isLive(gateway)).toBe(true);
+    expect(evaluatesCode(gateway)).toBe(true);
     await gateway.close();
     expect(closed).toHaveBeenCalledTimes(3);
   });
@@ -97,7 +97,7 @@ describe("a live end", () => {
         },
       },
     ]);
-    expect(isLive(gateway)).toBe(true);
+    expect(evaluatesCode(gateway)).toBe(true);
     await gateway.close();
     expect(closed).toHaveBeenCalledOnce();
   });

@@ -3,7 +3,7 @@
 
 import { OptionError } from "../core/options.ts";
 import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import type { Member } from "./document.ts";
 import type { Position } from "./problems.ts";
 import {
@@ -126,7 +126,7 @@ function faultOf(
       .catch(() => undefined);
     return undefined;
   } catch (error) {
-    return { message: textOf(error), option: error instanceof OptionError ? error.option : "" };
+    return { message: errorMessage(error), option: error instanceof OptionError ? error.option : "" };
   }
 }
 

@@ -5,7 +5,7 @@
 import type { Upstream } from "../chain/upstream/upstream.ts";
 import type { UpstreamStatus } from "../chain/upstream/status.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { isLive, LIVE } from "../core/evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
 import { withoutHidden, type Hidden } from "./variables.ts";
 
 /** What is shorter is no secret, and stands in many a word by chance. */
@@ -53,7 +53,7 @@ export function redactedUpstream(made: Upstream, conceal: Conceal): Upstream {
       throw concealed(error, conceal);
     }
   };
-  if (isLive(made)) handler[LIVE] = true;
+  if (evaluatesCode(made)) handler[EVALUATES_CODE] = true;
   handler.called = (name) => made.called(name);
   handler.status = () => concealedStatus(made.status(), conceal);
   handler.close = (budgetMs) => made.close(budgetMs);

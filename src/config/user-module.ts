@@ -1,14 +1,14 @@
 // A module of the user's that a config names, loaded; what it fails with is told in one sentence, with the place of it.
 
 import { fileURLToPath } from "node:url";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { loadModule } from "../modules/load-module.ts";
 
 export async function userModule(file: string): Promise<Record<string, unknown>> {
   try {
     return await loadModule(file);
   } catch (error) {
-    throw new Error(`${file} cannot be loaded: ${textOf(error)}${placeOf(error)}`, { cause: error });
+    throw new Error(`${file} cannot be loaded: ${errorMessage(error)}${placeOf(error)}`, { cause: error });
   }
 }
 

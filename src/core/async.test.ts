@@ -2,7 +2,7 @@
 
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { onAbort, unlessAborted } from "./async.ts";
+import { onAbort, abortable } from "./async.ts";
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, "abort").length;
 
@@ -32,14 +32,14 @@ it("leaves no event listener behind, and can be used again", () => {
 
 it("passes on the value or the error of the promise", async () => {
   const { signal } = new AbortController();
-  expect(await unlessAborted(signal, Promise.resolve(1))).toBe(1);
-  await expect(unlessAborted(signal, Promise.reject(new Error("no")))).rejects.toThrow("no");
+  expect(await abortable(signal, Promise.resolve(1))).toBe(1);
+  await expect(abortable(signal, Promise.reject(new Error("no")))).rejects.toThrow("no");
 });
 
 it("rejects as soon as the signal is aborted", async () => {
   const stop = new AbortController();
-  const waiting = unlessAborted(stop.signal, new Promise(() => undefined));
+  const waiting = abortable(stop.signal, new Promise(() => undefined));
   stop.abort(new Error("enough"));
   await expect(waiting).rejects.toThrow("enough");
-  await expect(unlessAborted(stop.signal, Promise.resolve(1))).rejects.toThrow("enough");
+  await expect(abortable(stop.signal, Promise.resolve(1))).rejects.toThrow("enough");
 });

@@ -10,7 +10,7 @@ export function attempt<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Returns the same promise, marked as handled: if nothing awaits it, its rejection does not end the process. */
-export function forgettable<T>(promise: Promise<T>): Promise<T> {
+export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
@@ -65,7 +65,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
 }
 
 /** Waits for the promise; rejects with the signal's reason as soon as the signal is aborted. */
-export async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   signal.throwIfAborted();
   let forget = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {

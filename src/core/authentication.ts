@@ -20,16 +20,16 @@ export interface Identity {
 }
 
 export interface Authenticator {
-  /** Rejects with an AuthRefusal where the caller has not proved who it is. */
+  /** Rejects with an AuthError where the caller has not proved who it is. */
   authenticate(credentials: Credentials): Promise<Identity>;
   /** What a caller is told that is known, but lacks these scopes; left out, a plain challenge. */
-  lacking?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthRefusal;
+  lacking?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthError;
   /** What anybody may read at this path of ours, as JSON; undefined: nothing. `endpoint` is our own address. */
   document?(path: string, endpoint: string): object | undefined;
 }
 
 /** Refused before the message is looked at: 401 with the way to a token, 403 where a token is not enough. */
-export class AuthRefusal extends Error {
+export class AuthError extends Error {
   readonly status: 400 | 401 | 403;
   /** The whole value of WWW-Authenticate. */
   readonly challenge: string;
@@ -46,7 +46,7 @@ export class AuthRefusal extends Error {
 // request, and tells it when the end was not content. Here, because the dialogue asks it and the client's room
 // answers it. An end has one authorizer of its own: what it knows is never shown to another end.
 
-export interface Sending {
+export interface OutgoingRequest {
   readonly method: string;
   readonly url: URL;
   /** Aborted when nobody wants the request sent any more. */
@@ -54,7 +54,7 @@ export interface Sending {
 }
 
 /** An end's 401 or 403. */
-export interface Challenge extends Sending {
+export interface Challenge extends OutgoingRequest {
   readonly status: 401 | 403;
   /** Of the refusal, by lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
@@ -68,9 +68,9 @@ export interface Authorizer {
   /** Extensions of the protocol that it is made of: a client that has it declares them. */
   readonly extensions?: readonly string[];
   /** The headers that go with a request. Quick where it has what it needs. Rejects with ConnectionError("unauthorized"). */
-  authorize(sending: Sending): Promise<Readonly<Record<string, string>>>;
+  authorize(sending: OutgoingRequest): Promise<Readonly<Record<string, string>>>;
   /** Whether it is worth sending again. Rejects with ConnectionError("unauthorized") where it never will be, and says why. */
   refused(challenge: Challenge): Promise<boolean>;
   /** The headers of an answer that was no refusal. */
-  answered?(sending: Sending, headers: Readonly<Record<string, string>>): void;
+  answered?(sending: OutgoingRequest, headers: Readonly<Record<string, string>>): void;
 }

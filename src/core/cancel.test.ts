@@ -1,12 +1,12 @@
 // A context's end, told with and without its signal.
 
 import { expect, it, vi } from "vitest";
-import { isStopped, onStop, Stop, STOP, type Stoppable } from "./cancel.ts";
+import { isCancelled, onCancel, CancelToken, CANCEL_TOKEN, type CancellableContext } from "./cancel.ts";
 
-function lent(stop: Stop): { context: Stoppable; looked: () => number } {
+function lent(stop: CancelToken): { context: CancellableContext; looked: () => number } {
   const looks = vi.spyOn(stop, "signal", "get");
   const context = stop.lend({
-    [STOP]: stop,
+    [CANCEL_TOKEN]: stop,
     revision: "",
     caller: { capabilities: {} },
     notify: () => undefined,
@@ -16,31 +16,31 @@ function lent(stop: Stop): { context: Stoppable; looked: () => number } {
 }
 
 it("tells whoever watches, once, and makes no signal for that", () => {
-  const stop = new Stop();
+  const stop = new CancelToken();
   const { context, looked } = lent(stop);
   const told: string[] = [];
-  onStop(context, () => told.push("kept"));
-  onStop(context, () => told.push("taken back"))();
-  expect(isStopped(context)).toBe(false);
+  onCancel(context, () => told.push("kept"));
+  onCancel(context, () => told.push("taken back"))();
+  expect(isCancelled(context)).toBe(false);
   stop.abort(new Error("enough"));
   stop.abort(new Error("again"));
-  expect(isStopped(context)).toBe(true);
+  expect(isCancelled(context)).toBe(true);
   expect(told).toEqual(["kept"]);
   expect(looked()).toBe(0);
   expect(context.signal.reason).toEqual(new Error("enough"));
 });
 
 it("goes by the signal of a copy, which may be another", () => {
-  const stop = new Stop();
+  const stop = new CancelToken();
   const { context } = lent(stop);
   const own = new AbortController();
   const copy = { ...context, signal: own.signal };
   const told: string[] = [];
-  onStop(copy, () => told.push("copy"));
-  onStop({ ...context }, () => told.push("same signal"));
+  onCancel(copy, () => told.push("copy"));
+  onCancel({ ...context }, () => told.push("same signal"));
   own.abort();
-  expect(isStopped(copy)).toBe(true);
-  expect(isStopped(context)).toBe(false);
+  expect(isCancelled(copy)).toBe(true);
+  expect(isCancelled(context)).toBe(false);
   expect(told).toEqual(["copy"]);
   stop.abort(undefined);
   expect(told).toEqual(["copy", "same signal"]);

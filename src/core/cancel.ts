@@ -5,25 +5,25 @@
 import { onAbort } from "./async.ts";
 import type { Context } from "./handler.ts";
 
-export const STOP: unique symbol = Symbol("catenary.stop");
+export const CANCEL_TOKEN: unique symbol = Symbol("catenary.stop");
 
 /** A context whose signal is made on demand, or one of a class that stands in front of such a one. */
-export type Stoppable = Context & { readonly [STOP]?: Stop; behind?(): Context };
+export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: CancelToken; behind?(): Context };
 
 /** One that has no signal yet. */
-export type Lent = Omit<Stoppable, "signal"> & { readonly [STOP]: Stop };
+export type ContextBeforeSignal = Omit<CancellableContext, "signal"> & { readonly [CANCEL_TOKEN]: CancelToken };
 
 // One getter for all contexts: objects that each have a getter of their own are slow ones.
 const SIGNAL = {
-  get(this: Lent): AbortSignal {
-    return this[STOP].signal;
+  get(this: ContextBeforeSignal): AbortSignal {
+    return this[CANCEL_TOKEN].signal;
   },
   enumerable: true,
   configurable: true,
 };
 
 /** Aborted once, for one reason. */
-export class Stop {
+export class CancelToken {
   aborted = false;
   #controller: AbortController | undefined;
   #reason: unknown;
@@ -48,7 +48,7 @@ export class Stop {
   }
 
   /** The context whose signal is this stop's, with that signal. */
-  lend(context: Lent): Context {
+  lend(context: ContextBeforeSignal): Context {
     this.#borrower = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
     return this.#borrower;
   }
@@ -70,20 +70,20 @@ export class Stop {
   }
 }
 
-type Ending = Pick<Stoppable, "signal" | typeof STOP | "behind">;
+type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN | "behind">;
 
-function stopOf(context: Ending): Stop | undefined {
-  const own: Ending = context.behind?.() ?? context;
-  const stop = own[STOP];
+function cancelTokenOf(context: CancellableFields): CancelToken | undefined {
+  const own: CancellableFields = context.behind?.() ?? context;
+  const stop = own[CANCEL_TOKEN];
   return stop?.isOf(own) === true ? stop : undefined;
 }
 
 /** Whether nobody wants the result any more. */
-export function isStopped(context: Ending): boolean {
-  return (stopOf(context) ?? context.signal).aborted;
+export function isCancelled(context: CancellableFields): boolean {
+  return (cancelTokenOf(context) ?? context.signal).aborted;
 }
 
 /** Calls `act`, a function of its own, once when the context's signal is aborted; returns how to take that back. */
-export function onStop(context: Ending, act: () => void): () => void {
-  return stopOf(context)?.watch(act) ?? onAbort(context.signal, act);
+export function onCancel(context: CancellableFields, act: () => void): () => void {
+  return cancelTokenOf(context)?.watch(act) ?? onAbort(context.signal, act);
 }

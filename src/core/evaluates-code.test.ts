@@ -5,7 +5,7 @@ import { chain } from "../chain/chain.ts";
 import { upstream } from "../chain/upstream/upstream.ts";
 import { redactedUpstream } from "../config/redaction.ts";
 import type { Handler } from "./handler.ts";
-import { isLive, LIVE } from "./evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "./evaluates-code.ts";
 
 function handler(): Handler {
   return async () => ({});
@@ -13,20 +13,20 @@ function handler(): Handler {
 
 function live(): Handler {
   const made = handler();
-  return Object.defineProperty(made, LIVE, { value: true });
+  return Object.defineProperty(made, EVALUATES_CODE, { value: true });
 }
 
 describe("the mark of what evaluates code", () => {
   it("is on nothing else", () => {
-    expect(isLive(live())).toBe(true);
-    expect(isLive(handler())).toBe(false);
-    expect(isLive(chain().to({ a: handler(), b: { command: "x" } }))).toBe(false);
-    expect(isLive(upstream(handler()))).toBe(false);
-    expect(isLive(redactedUpstream(upstream(handler()), (text) => text))).toBe(false);
+    expect(evaluatesCode(live())).toBe(true);
+    expect(evaluatesCode(handler())).toBe(false);
+    expect(evaluatesCode(chain().to({ a: handler(), b: { command: "x" } }))).toBe(false);
+    expect(evaluatesCode(upstream(handler()))).toBe(false);
+    expect(evaluatesCode(redactedUpstream(upstream(handler()), (text) => text))).toBe(false);
   });
 
   it("is known to other copies of this package", () => {
-    expect(LIVE).toBe(Symbol.for("catenary.live"));
+    expect(EVALUATES_CODE).toBe(Symbol.for("catenary.live"));
   });
 
   it.each<[string, () => object]>([
@@ -40,6 +40,6 @@ describe("the mark of what evaluates code", () => {
     ["a chain with links", () => chain((request, context, next) => next(request, context)).to({ js: live() })],
     ["a chain behind a chain", () => chain().to({ a: handler(), b: chain().to({ c: live() }) })],
   ])("is carried by %s", (_name, wrap) => {
-    expect(isLive(wrap())).toBe(true);
+    expect(evaluatesCode(wrap())).toBe(true);
   });
 });

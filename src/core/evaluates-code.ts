@@ -3,9 +3,9 @@
 // fronts look for it, and they do not import each other.
 
 /** Known to all copies of this package that a process may have. */
-export const LIVE: unique symbol = Symbol.for("catenary.live");
+export const EVALUATES_CODE: unique symbol = Symbol.for("catenary.live");
 
 /** Whether who may call it may run code. */
-export function isLive(handler: object): boolean {
-  return (handler as { readonly [LIVE]?: unknown })[LIVE] === true;
+export function evaluatesCode(handler: object): boolean {
+  return (handler as { readonly [EVALUATES_CODE]?: unknown })[EVALUATES_CODE] === true;
 }

@@ -1,7 +1,7 @@
 // Texts for errors. Whatever was thrown, as text: that never throws itself, since errors come from users' code, and some
 // of them bite. And the end of what a program has said, which an error quotes.
 
-export function textOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   try {
     const text: unknown = error instanceof Error ? error.message : error;
     return typeof text === "symbol" ? text.toString() : String(text);

@@ -2,7 +2,7 @@
 // answers go out together, in the order of the requests, when the last of them is there. Everything that is no
 // answer goes out as it comes.
 
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { isRequest, isResponse, type Message, type ResponseMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -52,7 +52,7 @@ export async function takeBatch(
 
 /** What is said instead of an answer that cannot be sent. */
 export function unsendable({ id }: ResponseMessage, error: unknown): ResponseMessage {
-  const refusal = McpError.of("internal_error", `The answer cannot be sent: ${textOf(error)}`);
+  const refusal = McpError.of("internal_error", `The answer cannot be sent: ${errorMessage(error)}`);
   return { jsonrpc: "2.0", id, error: refusal.toBody() };
 }
 

@@ -4,7 +4,7 @@
 
 import { StringDecoder } from "node:string_decoder";
 import { ConnectionError } from "../core/errors.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { within } from "../core/async.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { isObject } from "../core/objects.ts";
@@ -72,7 +72,7 @@ export class Guest {
       try {
         reader.push(chunk);
       } catch (error) {
-        this.#end(`it cannot be understood: ${textOf(error)}`);
+        this.#end(`it cannot be understood: ${errorMessage(error)}`);
         void this.close(0);
       }
     });
@@ -110,7 +110,7 @@ export class Guest {
         },
       });
     } catch (error) {
-      throw new ConnectionError("spawn", textOf(error), { cause: error, mayHaveRun: false });
+      throw new ConnectionError("spawn", errorMessage(error), { cause: error, mayHaveRun: false });
     }
     const made = (guest = opening.guest = new Guest(runtime, child));
     if (opening.isGivenUp === true) void made.close(0);

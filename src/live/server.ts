@@ -1,7 +1,7 @@
 // A language as an MCP server: its own tools, and those that every live server has. A call names a session, or means
 // the one called main; an evaluation's output goes out as progress while it runs, and cancelling the call stops it.
 
-import { LIVE } from "../core/evaluates-code.ts";
+import { EVALUATES_CODE } from "../core/evaluates-code.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { MadeResult } from "../server/tool-result.ts";
@@ -27,7 +27,7 @@ export interface LiveOptions {
 
 /** A server that evaluates code. Closing it ends all its processes, and it is of no use after that. */
 export interface Live extends Server {
-  readonly [LIVE]: true;
+  readonly [EVALUATES_CODE]: true;
 }
 
 const MOST_SESSIONS = 32;
@@ -83,7 +83,7 @@ function closing(server: Server, close: () => Promise<void>): Live {
     isClosed = true;
     await close();
   };
-  return Object.defineProperties(live, { ...Object.fromEntries(own), [LIVE]: { value: true }, close: { value: end } });
+  return Object.defineProperties(live, { ...Object.fromEntries(own), [EVALUATES_CODE]: { value: true }, close: { value: end } });
 }
 
 function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {

@@ -2,7 +2,7 @@
 // wants it leaves the line.
 
 import type { Context } from "../core/handler.ts";
-import { onStop } from "../core/cancel.ts";
+import { onCancel } from "../core/cancel.ts";
 import { McpError } from "../protocol/errors.ts";
 
 /** Evaluations that may wait. */
@@ -54,7 +54,7 @@ export class Queue {
         forget();
         resolve();
       };
-      const forget = onStop(context, () => {
+      const forget = onCancel(context, () => {
         const at = this.#waiting.indexOf(next);
         if (at >= 0) this.#waiting.splice(at, 1);
         reject(context.signal.reason as Error);

@@ -3,7 +3,7 @@
 // process that is gone is started again when it is next needed, and what was lost with it is said once.
 
 import { ConnectionError } from "../core/errors.ts";
-import { isStopped, onStop } from "../core/cancel.ts";
+import { isCancelled, onCancel } from "../core/cancel.ts";
 import { Background, Capture } from "./output.ts";
 import { Deadline, Queue } from "./session-queue.ts";
 import { Guest, GuestGone, type Filled, type Opening, type Reply, type Hear } from "./guest.ts";
@@ -94,7 +94,7 @@ export class Session {
     try {
       const guest = this.#guest ?? (await this.#start());
       // Who has gone while it started must not be run for.
-      if (isStopped(wish.context)) throw wish.context.signal.reason;
+      if (isCancelled(wish.context)) throw wish.context.signal.reason;
       if (this.#isUnwanted) return unbegun(wish.timeoutMs ?? this.limits.timeoutMs);
       return await this.#runIn(guest, op, params, wish);
     } finally {
@@ -211,7 +211,7 @@ export class Session {
     const running: Running = { id, guest, op, since: performance.now(), stop };
     this.#running = running;
     if (timeoutMs > 0) this.#deadline.set(timeoutMs);
-    const forget = onStop(wish.context, () => void stop("stopped"));
+    const forget = onCancel(wish.context, () => void stop("stopped"));
     // Not spread together from parts: this is the path of every evaluation.
     const ran = (end: Ran["end"], said: Reply, step: Step | undefined, why?: string): Ran => {
       const state = step === "restart" ? "lost" : "kept";

@@ -1,5 +1,5 @@
 // TypeScript that is compiled by us: what becomes of types, where lines stay, and how a fault is told. Whether Node
-// takes the outcome is shown in test/modules.
+// takes the outcome is shown in test/contract/modules.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";

@@ -4,7 +4,7 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel, type Notification, type Params, type Request, type Result } from "../core/handler.ts";
-import { attempt, forgettable } from "../core/async.ts";
+import { attempt, ignoreRejection } from "../core/async.ts";
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -193,10 +193,10 @@ export class CallContext implements ToolContext {
       return answer;
     };
     // A tool may stop waiting for its question.
-    const ask = (request: Request, options?: AskOptions): Promise<Result> => forgettable(put(request, options));
+    const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(put(request, options));
     return Object.assign(ask, {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>
-        forgettable(
+        ignoreRejection(
           attempt(
             () =>
               ask({ method: "elicitation/create", params: sayable(params) }, options) as Promise<Result & ElicitResult>,

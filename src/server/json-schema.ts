@@ -2,7 +2,7 @@
 // never need it. A schema is compiled once. What it refers to must be inside it: nothing is ever fetched.
 
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Check, type Checked, issueText, placeText, type Dialect } from "./schema-kind.ts";
@@ -87,7 +87,7 @@ function unusable(owner: string, why: string, cause: unknown): McpError {
 function whyOf(error: unknown): string {
   const missing = missingOf(error);
   if (missing !== undefined) return `it refers to ${missing}, which is not inside it, and nothing is ever fetched`;
-  return error instanceof RangeError ? "it refers to itself without end" : textOf(error);
+  return error instanceof RangeError ? "it refers to itself without end" : errorMessage(error);
 }
 
 /** The reference that ajv could not follow, made whole by the `$id` around it. */

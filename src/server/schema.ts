@@ -3,7 +3,7 @@
 // checks by itself; a plain one is checked by json-schema.ts. No schema library is imported here.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Check, type Checked, issueText, checkSchema, dialectOf, isStandard, vendorOf } from "./schema-kind.ts";
 
@@ -124,6 +124,6 @@ function said(schema: StandardSchemaV1, side: "input" | "output", what: string, 
     const { $schema: _dialect, ...words } = standard.jsonSchema[side]({ target: "draft-2020-12" });
     return words;
   } catch (error) {
-    throw new TypeError(`${what} cannot be said in JSON Schema (${textOf(error)}); ${advice}`, { cause: error });
+    throw new TypeError(`${what} cannot be said in JSON Schema (${errorMessage(error)}); ${advice}`, { cause: error });
   }
 }

@@ -15,7 +15,7 @@ import { InputRequired, type Rounds } from "./input-required.ts";
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import type { Extra } from "./subscriptions.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { OpenQuestions } from "../protocol/open-questions.ts";
 
 /** A tool that asks again whatever it is answered does not do so for ever. */
@@ -420,7 +420,7 @@ export class Task {
     try {
       JSON.stringify(result);
     } catch (error) {
-      this.fail(McpError.of("internal_error", `The result has no JSON: ${textOf(error)}`));
+      this.fail(McpError.of("internal_error", `The result has no JSON: ${errorMessage(error)}`));
       return;
     }
     this.#end("completed", { result });
@@ -430,7 +430,7 @@ export class Task {
   fail(error: unknown): void {
     let body: ReturnType<McpError["toBody"]>;
     try {
-      body = (error instanceof McpError ? error : McpError.of("internal_error", textOf(error))).toBody();
+      body = (error instanceof McpError ? error : McpError.of("internal_error", errorMessage(error))).toBody();
       JSON.stringify(body);
     } catch {
       body = McpError.of("internal_error", "The tool threw something that cannot be read").toBody();

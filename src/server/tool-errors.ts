@@ -3,12 +3,12 @@
 // own: nothing here trusts it to be an error, or to bear being looked at.
 
 import type { Context } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 
 /** The text of whatever was thrown; its name where it has no text. */
 export function messageOf(error: unknown): string {
-  return textOf(error) || textOf(nameOf(error));
+  return errorMessage(error) || errorMessage(nameOf(error));
 }
 
 function nameOf(error: unknown): unknown {

@@ -5,7 +5,7 @@
 // and a value that cannot be sent.
 
 import type { Meta, Result } from "../core/handler.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { McpError, REFUSED } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { Check, Checked } from "./schema-kind.ts";
@@ -142,7 +142,7 @@ function written(value: unknown): Written {
     const text = JSON.stringify(value) as string | undefined;
     return text === undefined ? { problem: "a value that has no JSON and cannot be sent" } : { text };
   } catch (error) {
-    return { problem: `a value that cannot be sent: ${textOf(error)}` };
+    return { problem: `a value that cannot be sent: ${errorMessage(error)}` };
   }
 }
 

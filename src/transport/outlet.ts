@@ -4,7 +4,7 @@
 
 import type { Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
-import { textOf } from "../core/text.ts";
+import { errorMessage } from "../core/text.ts";
 import { within } from "../core/async.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/framing.ts";
@@ -55,7 +55,7 @@ export class Outlet {
     try {
       text = encode(message);
     } catch (cause) {
-      return refuse(new ConnectionError("protocol", textOf(cause), { cause }));
+      return refuse(new ConnectionError("protocol", errorMessage(cause), { cause }));
     }
     // One character is at most three bytes, so most messages need no counting.
     if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, serve } from "../../src/index.ts";
-import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
+import { AuthError, type Authenticator } from "../../src/core/authentication.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AuthorizationServer, openAuthorizationServer } from "../support/authorization-server.ts";
 import { CTRL_C, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
@@ -27,7 +27,7 @@ const auth: Authenticator = {
     const issued = issuer.issued.get(token);
     if (issued !== undefined) return { principal: issued.client, scopes: issued.scope.split(" ") };
     const metadata = `${new URL(endpoint).origin}/.well-known/oauth-protected-resource/mcp`;
-    throw new AuthRefusal(401, "Who are you?", `Bearer resource_metadata="${metadata}"`);
+    throw new AuthError(401, "Who are you?", `Bearer resource_metadata="${metadata}"`);
   },
   document: (path, endpoint) =>
     path === "/.well-known/oauth-protected-resource/mcp"

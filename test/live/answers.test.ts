@@ -4,7 +4,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript, lisp } from "../../src/live/index.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 import { Stage, textOf } from "./stage.ts";
 
 interface Row {

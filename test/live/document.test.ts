@@ -10,7 +10,7 @@ import { javascript, lisp } from "../../src/live/index.ts";
 import { consoles, play, putCommand } from "../cli/console.ts";
 import { Run } from "../cli/stage.ts";
 import { codeBlocks, tableUnder } from "../docs/markdown.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 
 const PAGE = readFileSync(new URL("../../docs/live.md", import.meta.url), "utf8");
 

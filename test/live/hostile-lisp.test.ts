@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { lisp } from "../../src/live/index.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 import { LISP_ROWS } from "./hostile-lisp.ts";
 import { Ground } from "./hostile.ts";
 import { Stage } from "./stage.ts";

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { javascript, lisp, type Live } from "../../src/live/index.ts";
 import { nobodyLeft } from "../cli/stage.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 import { canSee, commandLine, processes } from "../support/processes.ts";
 import { Program } from "./program.ts";
 import { Stage } from "./stage.ts";

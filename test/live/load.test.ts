@@ -4,7 +4,7 @@
 import { expect, it } from "vitest";
 import { liveCrowd } from "../../bench/live-crowd.ts";
 import { canSee } from "../support/processes.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 
 const EVALUATIONS = 100;
 const LONG = { timeout: 90_000 };

@@ -2,7 +2,7 @@
 // for; also where a chain stands between.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AuthRefusal, type Authenticator } from "../../src/core/authentication.ts";
+import { AuthError, type Authenticator } from "../../src/core/authentication.ts";
 import { chain, connect, serve, type Client, type Serving } from "../../src/index.ts";
 import { javascript, type Evaluation, type Live } from "../../src/live/index.ts";
 import { textOf } from "./stage.ts";
@@ -10,7 +10,7 @@ import { textOf } from "./stage.ts";
 const auth: Authenticator = {
   authenticate: async ({ headers }) => {
     const [, principal] = /^Bearer (\w+)$/.exec(headers["authorization"] ?? "") ?? [];
-    if (principal === undefined) throw new AuthRefusal(401, "Who are you?", "Bearer");
+    if (principal === undefined) throw new AuthError(401, "Who are you?", "Bearer");
     return { principal };
   },
 };

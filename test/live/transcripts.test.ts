@@ -1,15 +1,15 @@
 // The transcripts of the two seeds that tell of a Lisp server, spoken to a real one: `catenary serve` with a config that
 // names live Lisp, line by line. Each answer has all that the transcript shows; where a seed only sketches what a Lisp
 // would say, the table below says what stands there instead. That the transcripts are those of the seeds, and which
-// pieces of the seeds are none, is held in test/wire.
+// pieces of the seeds are none, is in test/contract/messages.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { nobodyLeft } from "../cli/stage.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
-import { missing } from "../wire/containment.ts";
-import { EXCEPTIONS } from "../wire/exceptions.ts";
-import { TRANSCRIPTS, type Entry, type Transcript } from "../wire/golden.ts";
-import { Judge } from "../wire/judge.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
+import { missing } from "../contract/messages/containment.ts";
+import { EXCEPTIONS } from "../contract/messages/exceptions.ts";
+import { TRANSCRIPTS, type Entry, type Transcript } from "../contract/messages/golden.ts";
+import { Judge } from "../contract/messages/judge.ts";
 import { Program } from "./program.ts";
 
 interface Instead {

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lisp } from "../../src/live/index.ts";
 import { chanceOf } from "../faults/chance.ts";
-import { hasSbcl } from "../setup/sbcl.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 import { Stage, textOf } from "./stage.ts";
 
 const STEPS = 150;

@@ -1,6 +1,6 @@
 // A door that wants bearer tokens, and an issuer whose tokens open it. For tests of doors.
 
-import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../src/core/authentication.ts";
+import { type Authenticator, AuthError, type Credentials, type Identity } from "../../src/core/authentication.ts";
 import type { BearerOptions } from "../../src/auth/bearer/bearer-options.ts";
 import { type Issuer, newSigner, openIssuer, type Signer } from "./issuer.ts";
 
@@ -51,11 +51,11 @@ export async function refused(
   door: Authenticator,
   authorization: string | undefined,
   where?: string,
-): Promise<AuthRefusal> {
+): Promise<AuthError> {
   const error: unknown = await door.authenticate(at(authorization, where)).then(
     (identity) => new Error(`It was let in: ${JSON.stringify(identity)}`),
     (thrown: unknown) => thrown,
   );
-  if (error instanceof AuthRefusal) return error;
+  if (error instanceof AuthError) return error;
   throw error;
 }

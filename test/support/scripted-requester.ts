@@ -1,17 +1,17 @@
 // A requester without a network: each request is answered by a function of the test, and kept for it to look at.
 
-import type { HttpAnswer, HttpRequest, Requester } from "../../src/http/client/requester.ts";
+import type { HttpResponse, OutgoingRequest, Requester } from "../../src/http/client/requester.ts";
 
 export interface Scripted extends Requester {
-  readonly requests: HttpRequest[];
+  readonly requests: OutgoingRequest[];
   closed: boolean;
 }
 
-export type Script = (request: HttpRequest, count: number) => HttpAnswer | Promise<HttpAnswer>;
+export type Script = (request: OutgoingRequest, count: number) => HttpResponse | Promise<HttpResponse>;
 
 export function scripted(script: Script): Scripted {
-  const requests: HttpRequest[] = [];
-  const send = async (request: HttpRequest): Promise<HttpAnswer> => {
+  const requests: OutgoingRequest[] = [];
+  const send = async (request: OutgoingRequest): Promise<HttpResponse> => {
     requests.push(request);
     return script(request, requests.length);
   };
@@ -25,7 +25,7 @@ export function scripted(script: Script): Scripted {
   return requester;
 }
 
-export function answer(status: number, body = "", headers: Readonly<Record<string, string>> = {}): HttpAnswer {
+export function answer(status: number, body = "", headers: Readonly<Record<string, string>> = {}): HttpResponse {
   async function* bytes(): AsyncGenerator<Uint8Array> {
     if (body !== "") yield new TextEncoder().encode(body);
   }

@@ -5,10 +5,10 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { NodeVisit } from "../../src/http/server/node-request.ts";
+import { NodeHttpRequest } from "../../src/http/server/node-request.ts";
 import { RawHttp } from "./raw-http.ts";
 
-export type Take = (visit: NodeVisit, request: IncomingMessage, response: ServerResponse) => void;
+export type Take = (visit: NodeHttpRequest, request: IncomingMessage, response: ServerResponse) => void;
 
 export interface Visited {
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Visited {
 
 export async function visited(take: Take): Promise<Visited> {
   const server = createServer({ requireHostHeader: false }, (request, response) => {
-    take(new NodeVisit(request, response), request, response);
+    take(new NodeHttpRequest(request, response), request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createLocalJWKSet } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Issuer, newSigner, openIssuer, type Page, type Signer } from "../../../test/support/issuer.ts";
-import { type Authenticator, AuthRefusal, type Identity } from "../../core/authentication.ts";
+import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
 
 const resource = "https://notes.example.com/mcp";
@@ -38,7 +38,7 @@ const discovering = (url = issuer.url): Authenticator => bearer({ authorizationS
 /** It cannot tell, and does not call the token bad. */
 const cannotTell = async (attempt: Promise<unknown>, text: string | RegExp): Promise<void> => {
   await expect(attempt).rejects.toThrow(text);
-  await expect(attempt).rejects.not.toBeInstanceOf(AuthRefusal);
+  await expect(attempt).rejects.not.toBeInstanceOf(AuthError);
 };
 const invalid = { status: 401, challenge: expect.stringContaining('error="invalid_token"') as string };
 /** The clock that nobody sets, in our hands. */

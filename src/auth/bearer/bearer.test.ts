@@ -3,7 +3,7 @@
 
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { at, endpoint, enter, metadata, openStage, refused, resource } from "../../../test/support/bearer.ts";
-import { type Authenticator, AuthRefusal, type Identity } from "../../core/authentication.ts";
+import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
 import type { BearerOptions } from "./bearer-options.ts";
 import { bearer } from "./bearer.ts";
 
@@ -94,7 +94,7 @@ describe("scopes", () => {
     const credentials = at(undefined);
     const identity = { principal: "ada" };
     const refusal = auth.lacking(["c", "d"], identity, credentials);
-    expect(refusal).toBeInstanceOf(AuthRefusal);
+    expect(refusal).toBeInstanceOf(AuthError);
     expect([refusal.status, refusal.challenge]).toEqual([403, insufficient("c d")]);
     const door = bearer({ ...options, scopes: ["a", "c"] });
     expect(door.lacking(["c", "d"], identity, credentials).challenge).toBe(insufficient("a c d"));
@@ -178,7 +178,7 @@ describe("verify", () => {
       expect(challenge).toContain('error="invalid_token"');
       expect(challenge).not.toContain("secret");
     }
-    const own = new AuthRefusal(403, "not today", "Bearer");
+    const own = new AuthError(403, "not today", "Bearer");
     await expect(
       enter(
         door(() => Promise.reject(own)),
@@ -212,7 +212,7 @@ describe("verify", () => {
   });
 
   it("may refuse in its own words", async () => {
-    const own = new AuthRefusal(403, "Not on Sundays", "Bearer");
+    const own = new AuthError(403, "Not on Sundays", "Bearer");
     expect(
       await refused(
         door(() => Promise.reject(own)),

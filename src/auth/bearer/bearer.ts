@@ -2,7 +2,7 @@
 // where to get one (RFC 6750, RFC 9728; specification, basic/authorization). An authenticator for HTTP fronts. It
 // issues no tokens, keeps none, and passes none on; what judges a token is loaded when the first one comes.
 
-import { type Authenticator, AuthRefusal, type Credentials, type Identity } from "../../core/authentication.ts";
+import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
 import { type BearerOptions, type BearerSettings, isLoopback, settle, spellings } from "./bearer-options.ts";
 import type { TokenFault, Tokens } from "./bearer-token.ts";
 import { type Challenge, challengeText, tokenOf } from "./challenge.ts";
@@ -45,7 +45,7 @@ class Bearer implements Required<Authenticator> {
     throw this.lacking([], identity, credentials);
   }
 
-  lacking(scopes: readonly string[], _identity: Identity, credentials: Credentials): AuthRefusal {
+  lacking(scopes: readonly string[], _identity: Identity, credentials: Credentials): AuthError {
     const description = "The token does not allow this";
     return this.#refusal(403, { error: "insufficient_scope", description, scopes }, credentials);
   }
@@ -91,12 +91,12 @@ class Bearer implements Required<Authenticator> {
     return { ...identity, scopes: [...new Set(identity.scopes.flatMap((scope) => implied.get(scope) ?? scope))] };
   }
 
-  #refusal(status: 400 | 401 | 403, { scopes = [], ...said }: Challenge, { endpoint }: Credentials): AuthRefusal {
+  #refusal(status: 400 | 401 | 403, { scopes = [], ...said }: Challenge, { endpoint }: Credentials): AuthError {
     const { scopes: needed, metadata, resource = endpoint } = this.#settings;
     // What a handler names in its error is held to the form too.
     const all = [...new Set([...needed, ...scopes.filter((scope) => isScope(scope) && scope !== "offline_access")])];
     const challenge = challengeText({ ...said, scopes: all, metadata: metadata && wellKnown(resource)?.href });
-    return new AuthRefusal(status, said.description ?? "A token is needed to call this", challenge);
+    return new AuthError(status, said.description ?? "A token is needed to call this", challenge);
   }
 }
 
@@ -115,7 +115,7 @@ async function verified(
   try {
     given = await verify();
   } catch (error) {
-    if (error instanceof AuthRefusal || isOutOfReach(error)) throw error;
+    if (error instanceof AuthError || isOutOfReach(error)) throw error;
     return { fault: "The token was refused" };
   }
   return checked(given);

@@ -1,7 +1,7 @@
 // A token that the program has, as an authorizer: it goes with every request to one end, and nothing is done to get
 // another. Where the end does not take it, the error says whose token it was, never what it is.
 
-import type { Authorizer, Challenge, Sending } from "../../core/authentication.ts";
+import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { type Told, toldBy } from "./challenges.ts";
 import { plain, unauthorized } from "./failures.ts";
 
@@ -21,7 +21,7 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
     return `Bearer ${value}`;
   };
   let origin: string | undefined;
-  const held = ({ url }: Sending): void => {
+  const held = ({ url }: OutgoingRequest): void => {
     origin ??= url.origin;
     if (url.origin === origin) return;
     throw unauthorized(`The token given to bearerToken is for ${origin}, not for ${url.origin}: give each end its own`);

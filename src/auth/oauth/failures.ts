@@ -3,7 +3,7 @@
 // what they say, and of what a server said itself only a line without what looks like a secret.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 
 /** The end has not begun with a request that it refused. */
 export function unauthorized(message: string): ConnectionError {
@@ -32,7 +32,7 @@ export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (cause instanceof Response) return answered(cause);
   // What `fetch` knows of a connection stands in the cause; elsewhere a cause may hold anything.
   if (error instanceof TypeError && cause instanceof Error) return plain(`${error.message}: ${causeText(cause)}`);
-  return plain(textOf(error), secrets);
+  return plain(errorMessage(error), secrets);
 }
 
 /** The `error` that a server named, in its answer or on the way back from it. */

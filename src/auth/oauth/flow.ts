@@ -2,7 +2,7 @@
 // it. Of all that is under way in this process, and with the store's lock in all processes, one gets or renews a
 // token while the others wait for what it brings. It belongs to the end that it is first used with.
 
-import type { Authorizer, Challenge, Sending } from "../../core/authentication.ts";
+import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { type Told, toldBy } from "./challenges.ts";
 import { covers as coversEnd, type Found } from "./discovery.ts";
 import type { DPoPKey } from "./dpop.ts";
@@ -42,7 +42,7 @@ export class Flow implements Authorizer {
     this.#options = options;
   }
 
-  async authorize(sending: Sending): Promise<Readonly<Record<string, string>>> {
+  async authorize(sending: OutgoingRequest): Promise<Readonly<Record<string, string>>> {
     const home = this.#at(sending.url);
     if (!home.isSafe) return {};
     const held = await this.#current(home);
@@ -75,7 +75,7 @@ export class Flow implements Authorizer {
     return true;
   }
 
-  answered({ url }: Sending, headers: Readonly<Record<string, string>>): void {
+  answered({ url }: OutgoingRequest, headers: Readonly<Record<string, string>>): void {
     if (this.#held === undefined || url.origin !== this.#home?.end.origin) return;
     this.#held.proven = true;
     this.#held.key?.heard(url, headers);
@@ -105,7 +105,7 @@ export class Flow implements Authorizer {
     if (tokens !== undefined && coversEnd(tokens.resource, end)) await this.#hold(tokens, "store");
   }
 
-  async #headers(sending: Sending): Promise<Readonly<Record<string, string>>> {
+  async #headers(sending: OutgoingRequest): Promise<Readonly<Record<string, string>>> {
     const held = this.#held;
     if (held === undefined || isExpired(held.tokens)) return {};
     const authorization = authorizationOf(held.tokens);

@@ -1,7 +1,7 @@
 // Who we are to an end over HTTP: the authorizers that a program can bring, where they keep tokens, and the ways to get
 // them. All of it is light: what does the work is loaded when a request is first sent.
 
-export type { Authorizer, Challenge, Sending } from "../../core/authentication.ts";
+export type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 export type { Assertion, AssertionWanted } from "./assertion.ts";
 export { bearerToken } from "./bearer-token.ts";
 export { clientCredentials, type KeyCredentials, type SecretCredentials } from "./client-credentials.ts";

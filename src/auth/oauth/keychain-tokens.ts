@@ -8,7 +8,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { FileLock } from "./file-lock.ts";
 import { stateDirectory } from "./private-files.ts";
 import type { TokenStore } from "./token-store.ts";
@@ -137,6 +137,6 @@ function unreachable(cause: unknown): ConnectionError {
     process.platform === "linux"
       ? "start a Secret Service (such as gnome-keyring, in a D-Bus session) and unlock it"
       : "unlock it";
-  const message = `The system's keychain could not be used (${textOf(cause)}); ${remedy}, or keep tokens in a file with fileTokens()`;
+  const message = `The system's keychain could not be used (${errorMessage(cause)}); ${remedy}, or keep tokens in a file with fileTokens()`;
   return new ConnectionError("refused", message, { cause, mayHaveRun: false });
 }

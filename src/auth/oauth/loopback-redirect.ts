@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import type { Redirect } from "./redirect.ts";
 
 export interface LoopbackRedirectOptions {
@@ -111,7 +111,7 @@ class LoopbackRedirect implements Redirect {
       if (open === undefined) opened = await (await import("./browser.ts")).openBrowser(address);
       else await open(address);
     } catch (error) {
-      if (onAddress === undefined) throw refused(textOf(error), error);
+      if (onAddress === undefined) throw refused(errorMessage(error), error);
       opened = false;
     }
     if (!opened && onAddress === undefined) {
@@ -127,7 +127,7 @@ class LoopbackRedirect implements Redirect {
   #listen(): Promise<readonly Server[]> {
     this.#listening ??= this.#begin().catch((error: unknown) => {
       this.#listening = undefined;
-      throw new ConnectionError("refused", `No redirect can be awaited at ${this.#uri()}: ${textOf(error)}`, {
+      throw new ConnectionError("refused", `No redirect can be awaited at ${this.#uri()}: ${errorMessage(error)}`, {
         cause: error,
       });
     });

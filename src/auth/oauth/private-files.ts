@@ -10,7 +10,7 @@ import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { makeFolder } from "../../core/files.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 
 const OTHERS = 0o077;
 
@@ -40,7 +40,7 @@ export async function readPrivate(path: string): Promise<string | undefined> {
     if (codeOf(error) === "ELOOP") {
       throw refusal(`${path} is a symbolic link; secrets are kept in plain files only: name the file itself`);
     }
-    throw refusal(`${path} could not be opened: ${textOf(error)}`, error);
+    throw refusal(`${path} could not be opened: ${errorMessage(error)}`, error);
   }
   try {
     const found = await file.stat();
@@ -100,7 +100,7 @@ async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw refusal(`${what}: ${textOf(error)}`, error);
+    throw refusal(`${what}: ${errorMessage(error)}`, error);
   }
 }
 

@@ -6,7 +6,7 @@
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Link, Request, Result } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { OptionReader } from "../../core/options.ts";
 
@@ -103,13 +103,13 @@ function nameOf({ params }: Request): string | undefined {
 function outcomeOf({ resultType = "complete", isError }: Result): Outcome {
   return isError === true
     ? { level: "warning", outcome: "tool error" }
-    : { level: "info", outcome: short(textOf(resultType), MOST_NAME) };
+    : { level: "info", outcome: short(errorMessage(resultType), MOST_NAME) };
 }
 
 function failureOf(error: unknown, { signal }: Context, cut: number): Outcome {
   if (signal.aborted) return { level: "info", outcome: "cancelled" };
   const [level, what] = kindOf(error);
-  return { level, outcome: "failed", error: cut > 0 ? `${what}: ${short(textOf(error), cut)}` : what };
+  return { level, outcome: "failed", error: cut > 0 ? `${what}: ${short(errorMessage(error), cut)}` : what };
 }
 
 /** A refusal is a warning; what somebody has to look after is an error. */

@@ -6,7 +6,7 @@
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Link, Request, Result } from "../../core/handler.ts";
-import { READING } from "../../http/client/retry.ts";
+import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 import { isObject } from "../../core/objects.ts";
 import { TASK_WANTED } from "../../protocol/tasks.ts";
@@ -100,7 +100,7 @@ class Repeated {
 
   #isSafe(): boolean {
     const { method, params } = this.#request;
-    if (method !== "tools/call") return READING.has(method);
+    if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second task would be one that nobody knows of; answers to a question are given once.
     if (TASK_WANTED in params || params["inputResponses"] !== undefined) return false;
     return this.#tools.has(params["name"]);

@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { kindOf, toMcpError } from "../../dialogue/calls/errors.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
@@ -48,7 +48,7 @@ export function named(end: string, error: unknown): Error {
     const data = isObject(error.data) ? { ...error.data, end } : { end };
     return new McpError(error.code, withName(end, error.message), data, { cause: error });
   }
-  return McpError.of("internal_error", withName(end, textOf(error)), { end }, { cause: error });
+  return McpError.of("internal_error", withName(end, errorMessage(error)), { end }, { cause: error });
 }
 
 /** Many errors speak of "the end", which is enough where there is one. */
@@ -61,7 +61,7 @@ function withName(end: string, message: string): string {
 
 /** What callers may be told of a failure. */
 export function tellable(error: Error): string {
-  return error instanceof ConnectionError ? toMcpError(error).message : textOf(error);
+  return error instanceof ConnectionError ? toMcpError(error).message : errorMessage(error);
 }
 
 export function unavailable(end: string, error: unknown): Unavailable {

@@ -4,7 +4,7 @@
 
 import type { Context } from "../../core/handler.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
-import { forgettable, within, unlessAborted } from "../../core/async.ts";
+import { ignoreRejection, within, abortable } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { styleOf } from "../upstream/caller-key.ts";
@@ -68,11 +68,11 @@ class Listen implements PartHost {
     const runs = [...this.#wishes].map(([end, wishes]) => this.#open(end, wishes).run());
     const sought = this.#lost.map(({ uri, targets }) => this.#seek(uri, targets));
     const settled = [...this.#parts.map((part) => part.settled), ...sought.map(({ settled }) => settled)];
-    await unlessAborted(signal, within(ACKNOWLEDGE_MS, Promise.all(settled)));
+    await abortable(signal, within(ACKNOWLEDGE_MS, Promise.all(settled)));
     this.#throwIfAllFailed();
     this.#acknowledge();
-    const over = forgettable(Promise.all([...runs, ...sought.map(({ over }) => over)]));
-    await unlessAborted(signal, over).catch(() => undefined);
+    const over = ignoreRejection(Promise.all([...runs, ...sought.map(({ over }) => over)]));
+    await abortable(signal, over).catch(() => undefined);
     return { resultType: "complete" };
   }
 

@@ -4,7 +4,7 @@
 
 import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { attempt, forgettable } from "../../core/async.ts";
+import { attempt, ignoreRejection } from "../../core/async.ts";
 import { bounded } from "../../dialogue/calls/backoff.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -91,7 +91,7 @@ export class Member {
     if (known !== undefined && performance.now() - known.since < GIVEN_UP_MS) return known.answer;
     known?.stop.abort(new Error("The end was given up"));
     const stop = new AbortController();
-    const answer = forgettable(
+    const answer = ignoreRejection(
       this.#ask(quiet(context, stop.signal)).finally(() => {
         if (this.#discovering?.stop === stop) this.#discovering = undefined;
       }),

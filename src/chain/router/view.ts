@@ -4,7 +4,7 @@
 
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { unlessAborted } from "../../core/async.ts";
+import { abortable } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import { Addresses } from "./addresses.ts";
 import { Directory, type DirectoryOptions } from "./directory.ts";
@@ -87,7 +87,7 @@ export class View {
       while (left.size > 0) {
         const found = isFound();
         if (found === true || (found !== false && !isPatient)) return;
-        await unlessAborted(context.signal, Promise.race(isPatient ? [...left, grace] : left));
+        await abortable(context.signal, Promise.race(isPatient ? [...left, grace] : left));
       }
     } finally {
       clearTimeout(timer);

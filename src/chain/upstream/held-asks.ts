@@ -4,7 +4,7 @@
 
 import type { AskOptions, Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { onAbort, forgettable } from "../../core/async.ts";
+import { onAbort, ignoreRejection } from "../../core/async.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 /** How long a question waits for somebody who can be asked. */
@@ -72,7 +72,7 @@ export class HeldAsks {
       };
       const put = (by: Context): Promise<Result> => {
         settle();
-        const answer = forgettable(by.ask(question, options));
+        const answer = ignoreRejection(by.ask(question, options));
         resolve({ by, answer });
         return answer;
       };

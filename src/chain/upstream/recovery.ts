@@ -1,7 +1,7 @@
 // How a session with an end stands with its failures: what the last was, how often it came back from one, and how long it
 // rests before the next start. Deaths are counted for the session, failures to start for the whole end. It starts nothing.
 
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { resting } from "./end-failures.ts";
 import { Restarts, type RestartOptions } from "./restarts.ts";
 
@@ -69,7 +69,7 @@ export class Recovery {
   }
 
   #note(error: unknown, count: Restarts): void {
-    this.problem = textOf(error);
+    this.problem = errorMessage(error);
     this.#failure = error;
     this.#hasFailed = true;
     if (this.#options.restart !== undefined) count.failed();

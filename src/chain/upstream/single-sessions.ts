@@ -3,7 +3,7 @@
 
 import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
-import { unlessAborted, within } from "../../core/async.ts";
+import { abortable, within } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { TASKS } from "../../protocol/tasks.ts";
@@ -74,7 +74,7 @@ export class SingleSessions {
       });
       this.#waiting.add(wake);
       try {
-        await unlessAborted(signal, within(leftMs, freed));
+        await abortable(signal, within(leftMs, freed));
       } finally {
         this.#waiting.delete(wake);
       }

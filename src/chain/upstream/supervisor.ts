@@ -3,7 +3,7 @@
 // itself it is begun anew, after a pause, and not for ever. A call that may have run is never sent again. What listens
 // need of all this is in standing-listens; which callers share a session is decided by the pool.
 
-import { onAbort, forgettable, within, unlessAborted } from "../../core/async.ts";
+import { onAbort, ignoreRejection, within, abortable } from "../../core/async.ts";
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
@@ -145,10 +145,10 @@ export class Supervisor {
     this.#recovery.refuse(PATIENCE_MS);
     if (this.#starting === undefined) {
       this.#options.mayBegin?.();
-      this.#starting = forgettable(this.#start().finally(() => this.#started()));
+      this.#starting = ignoreRejection(this.#start().finally(() => this.#started()));
       this.#options.onState?.();
     }
-    return unlessAborted(signal, this.#starting);
+    return abortable(signal, this.#starting);
   }
 
   /** The next session that somebody else has a reason to begin. */
@@ -163,7 +163,7 @@ export class Supervisor {
       });
       this.#waiting.add(wake);
       try {
-        await unlessAborted(signal, begun);
+        await abortable(signal, begun);
       } finally {
         this.#waiting.delete(wake);
       }

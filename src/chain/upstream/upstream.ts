@@ -5,7 +5,7 @@
 import type { ConnectOptions, Target } from "../../client/connect.ts";
 import type { Command } from "../../client/command.ts";
 import type { Handler } from "../../core/handler.ts";
-import { isLive, LIVE } from "../../core/evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../../core/evaluates-code.ts";
 import { checkOptions } from "../../core/options.ts";
 import type { Transport } from "../../transport/transport.ts";
 import type { Reached } from "./end-making.ts";
@@ -55,7 +55,7 @@ export interface UpstreamOptions extends Pick<
 
 export interface Upstream extends Handler {
   /** It evaluates what callers send. */
-  [LIVE]?: true;
+  [EVALUATES_CODE]?: true;
   /** Says what errors call it, where nobody has said so before. */
   called(name: string): void;
   status(): UpstreamStatus;
@@ -98,11 +98,11 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
 function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> | void }): Upstream {
   let isClosed = false;
   const handler: Upstream = (request, context) => target(request, context);
-  if (isLive(target)) handler[LIVE] = true;
+  if (evaluatesCode(target)) handler[EVALUATES_CODE] = true;
   handler.called = () => undefined;
   handler.status = () => ({
     state: isClosed ? "closed" : "running",
-    target: isLive(target) ? "live sessions" : "in this process",
+    target: evaluatesCode(target) ? "live sessions" : "in this process",
     sessions: isClosed ? 0 : 1,
     pids: [],
     restarts: 0,

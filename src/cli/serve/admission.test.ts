@@ -4,12 +4,12 @@
 import { describe, expect, it } from "vitest";
 import type { Authenticator } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { LIVE } from "../../core/evaluates-code.ts";
+import { EVALUATES_CODE } from "../../core/evaluates-code.ts";
 import { admission } from "./admission.ts";
 
 const plain: Handler = async () => ({});
 const live: Handler = async () => ({});
-Object.defineProperty(live, LIVE, { value: true });
+Object.defineProperty(live, EVALUATES_CODE, { value: true });
 
 async function lets(auth: Authenticator | false | undefined, token: string): Promise<boolean> {
   if (auth === undefined || auth === false) throw new Error("Nobody is asked");

@@ -2,9 +2,9 @@
 // which is made here if the config has none; otherwise everybody. What a person is told of it is in announcement.ts.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { type Authenticator, AuthRefusal } from "../../core/authentication.ts";
+import { type Authenticator, AuthError } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { isLive } from "../../core/evaluates-code.ts";
+import { evaluatesCode } from "../../core/evaluates-code.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Ready } from "./announcement.ts";
 import { UsageError } from "../exit-codes.ts";
@@ -33,12 +33,12 @@ const BEARER = "bearer of the token";
 export async function admission(handler: Handler, { token, path, isUnasked }: Wishes): Promise<Admission> {
   if (token !== undefined) {
     if (isUnasked) throw new UsageError(`--no-token: ${path} asks for one, under listen.token; take it out there`);
-    return { http: { auth: await tokenBearer(token) }, told: { tokenIn: path, isLive: isLive(handler) } };
+    return { http: { auth: await tokenBearer(token) }, told: { tokenIn: path, evaluatesCode: evaluatesCode(handler) } };
   }
-  if (!isLive(handler)) return { http: {}, told: {} };
-  if (isUnasked) return { http: { auth: false }, told: { isLive: true, isOpen: true } };
+  if (!evaluatesCode(handler)) return { http: {}, told: {} };
+  if (isUnasked) return { http: { auth: false }, told: { evaluatesCode: true, isOpen: true } };
   const made = randomBytes(TOKEN_BYTES).toString("base64url");
-  return { http: { auth: told(await tokenBearer(made)) }, told: { token: made, isLive: true } };
+  return { http: { auth: told(await tokenBearer(made)) }, told: { token: made, evaluatesCode: true } };
 }
 
 /** Whoever is refused hears where the token is found: many programs show nothing else than this. */
@@ -46,8 +46,8 @@ function told(auth: Authenticator): Authenticator {
   return {
     authenticate: (credentials) =>
       auth.authenticate(credentials).catch((error: unknown) => {
-        if (!(error instanceof AuthRefusal) || error.status !== 401) throw error;
-        throw new AuthRefusal(401, `${error.message}; it was printed when the server was started`, error.challenge);
+        if (!(error instanceof AuthError) || error.status !== 401) throw error;
+        throw new AuthError(401, `${error.message}; it was printed when the server was started`, error.challenge);
       }),
   };
 }

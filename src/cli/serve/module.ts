@@ -3,7 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { exportedFunction, places } from "../../modules/exported.ts";
 import { loadModule } from "../../modules/load-module.ts";
 import { isObject } from "../../core/objects.ts";
@@ -30,7 +30,7 @@ export async function loadHandler(path: string): Promise<Closeable> {
     module = await loadModule(file);
   } catch (error) {
     const said = ownServing(path);
-    throw new UsageError(textOf(error) === said ? said : `Cannot load ${path}: ${reason(error)}`);
+    throw new UsageError(errorMessage(error) === said ? said : `Cannot load ${path}: ${reason(error)}`);
   }
   const handler = exportedFunction(module) as Closeable | undefined;
   if (handler === undefined) {

@@ -2,7 +2,7 @@
 // Every error of the engine finds its exit code here; what a command knows better it throws as an error of its own.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { EXIT, NotFoundError } from "../exit-codes.ts";
@@ -33,7 +33,7 @@ const KINDS: ReadonlyMap<number, Kind> = new Map([
 ]);
 
 export function failureOf(error: unknown): Failure {
-  const message = textOf(error);
+  const message = errorMessage(error);
   if (error instanceof McpError) return { ...failed(exitOf(error), detailed(message, error)), ...answerOf(error) };
   if (error instanceof NotFoundError && error.cause instanceof McpError) {
     return { ...failed(EXIT.notFound, message), ...answerOf(error.cause) };

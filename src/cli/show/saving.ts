@@ -5,7 +5,7 @@
 import { open, stat } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { makeFolder } from "../../core/files.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { UsageError } from "../exit-codes.ts";
 
 export interface Destination {
@@ -135,7 +135,7 @@ async function write(path: string, bytes: Uint8Array, force: boolean): Promise<b
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") return false;
-    throw new UsageError(`${path} cannot be written: ${textOf(error)}`);
+    throw new UsageError(`${path} cannot be written: ${errorMessage(error)}`);
   }
 }
 

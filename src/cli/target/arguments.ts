@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { isObject } from "../../core/objects.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
 
 export interface Given {
@@ -57,7 +57,7 @@ function parsed(what: string, text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw new UsageError(`${what} is not JSON: ${textOf(error)}`);
+    throw new UsageError(`${what} is not JSON: ${errorMessage(error)}`);
   }
 }
 
@@ -84,7 +84,7 @@ async function contentOf(path: string, what: string): Promise<Buffer> {
         `There is no file ${path} for ${what}; a text that begins with @ is written key:='"@..."'`,
       );
     }
-    throw new UsageError(`${path} cannot be read: ${textOf(error)}`);
+    throw new UsageError(`${path} cannot be read: ${errorMessage(error)}`);
   }
 }
 

@@ -6,7 +6,7 @@ import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../exit-codes.ts";
@@ -141,7 +141,7 @@ export function checkRevision(revision: string | undefined): void {
   try {
     if (revision !== undefined) knownRevision(revision);
   } catch (error) {
-    throw new UsageError(`--revision: ${textOf(error)}`);
+    throw new UsageError(`--revision: ${errorMessage(error)}`);
   }
 }
 

@@ -2,7 +2,7 @@
 // where it fails, ends the process.
 
 import { styleText } from "node:util";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fitFor, isTerminal } from "./harmless.ts";
 import type { ListStyle } from "../show/lists.ts";
@@ -26,7 +26,7 @@ export function paint(style: Style, text: string, stream: { readonly isTTY?: boo
 /** Says what went wrong, and ends the process: a module that was loaded may hold it open for ever. */
 export function fail(error: unknown): void {
   const code = error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage;
-  leave(code, `catenary: ${fitFor(process.stderr, textOf(error))}\n`);
+  leave(code, `catenary: ${fitFor(process.stderr, errorMessage(error))}\n`);
 }
 
 /** Ends the process when all that was written is on its way. */

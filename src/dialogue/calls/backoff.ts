@@ -2,7 +2,7 @@
 // that came back do not all knock at once. Also the waiting itself, which the end of a request ends, and patience with
 // an end that may never answer.
 
-import { onAbort, forgettable, unlessAborted } from "../../core/async.ts";
+import { onAbort, ignoreRejection, abortable } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 
 const FIRST_MS = 1_000;
@@ -50,7 +50,7 @@ export async function bounded<T>(
   const timer = setTimeout(late, ms);
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {
-    return await unlessAborted(stop.signal, forgettable(work(stop.signal)));
+    return await abortable(stop.signal, ignoreRejection(work(stop.signal)));
   } finally {
     clearTimeout(timer);
     forget();

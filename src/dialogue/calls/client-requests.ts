@@ -2,10 +2,10 @@
 // taken back when the call that asked has ended. No caller is asked what its revision or its capabilities
 // do not know, and nothing goes out that has no JSON.
 
-import { onAbort, forgettable } from "../../core/async.ts";
+import { onAbort, ignoreRejection } from "../../core/async.ts";
 import type { AskOptions, Caller } from "../../core/handler.ts";
 import type { Params, Request, Result } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkAsk } from "../../protocol/asks.ts";
@@ -47,7 +47,7 @@ export class Questions {
     const cancel = (reason: string): void =>
       asked.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
     const { id, answer } = this.#pending.open(method, TIMEOUTS, (error) => cancel(error.message));
-    void forgettable(answer);
+    void ignoreRejection(answer);
     const forget = signals.map((signal) =>
       onAbort(signal, () => {
         if (this.#pending.fail(id, signal.reason as Error)) cancel("The call that asked has ended");
@@ -78,6 +78,6 @@ export function checkSayable(method: string, params: Params): void {
   try {
     encode({ jsonrpc: "2.0", id: 0, method, params });
   } catch (error) {
-    throw McpError.of("internal_error", `The question ${method} cannot be sent: ${textOf(error)}`, { method });
+    throw McpError.of("internal_error", `The question ${method} cannot be sent: ${errorMessage(error)}`, { method });
   }
 }

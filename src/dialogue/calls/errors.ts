@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { codeOf, McpError, type ErrorKind, type Profile } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
@@ -17,7 +17,7 @@ export function toMcpError(error: unknown): McpError {
     const { kind: link, mayHaveRun } = error;
     return McpError.of(kind, withoutEvidence(error), { link, mayHaveRun }, { cause: error });
   }
-  return McpError.of("internal_error", `Internal error: ${textOf(error)}`, undefined, { cause: error });
+  return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
 }
 
 /** What a program has written for whoever runs it may be about another caller, and is no caller's business. */

@@ -1,7 +1,7 @@
 // Requests that came in and are not answered yet, by id: what a cancellation finds, and what has to end
 // with the connection. An id that is still in flight may not be used again.
 
-import { Stop } from "../../core/cancel.ts";
+import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -17,7 +17,7 @@ export interface Flight {
   readonly background: boolean;
   /** The handshake cannot be taken back. */
   readonly cancellable: boolean;
-  readonly stop: Stop;
+  readonly stop: CancelToken;
   cancelled: boolean;
   /** Its answer is on its way: nothing more may follow. */
   done: boolean;
@@ -29,7 +29,7 @@ export interface Flight {
 
 /** A request that nobody can name: it comes alone on its way, and is cancelled by whoever holds that way. */
 export function loneFlight(background: boolean): Flight {
-  return { key: "", number: 0, background, cancellable: true, stop: new Stop(), cancelled: false, done: false };
+  return { key: "", number: 0, background, cancellable: true, stop: new CancelToken(), cancelled: false, done: false };
 }
 
 export class InFlight {
@@ -53,7 +53,7 @@ export class InFlight {
 
   #add(key: string, background: boolean, cancellable: boolean): Flight {
     const number = (this.#count += 1);
-    const flight: Flight = { key, number, background, cancellable, stop: new Stop(), cancelled: false, done: false };
+    const flight: Flight = { key, number, background, cancellable, stop: new CancelToken(), cancelled: false, done: false };
     if (this.#over !== undefined) flight.stop.abort(this.#over.reason);
     this.#flights.set(key, flight);
     return flight;

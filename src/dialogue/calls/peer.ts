@@ -5,8 +5,8 @@
 import type { Context } from "../../core/handler.ts";
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isStopped, onStop } from "../../core/cancel.ts";
-import { textOf } from "../../core/text.ts";
+import { isCancelled, onCancel } from "../../core/cancel.ts";
+import { errorMessage } from "../../core/text.ts";
 import type { Params } from "../../core/handler.ts";
 import {
   Exact,
@@ -98,7 +98,7 @@ export class Wire {
     leaving?: Leaving,
   ): Promise<{ readonly [key: string]: unknown }> {
     if (this.#end !== undefined) throw unsent(this.#end);
-    if (isStopped(context)) throw cancelled(context);
+    if (isCancelled(context)) throw cancelled(context);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
     // The page on cancellation: `initialize` is never cancelled, nor in this way what makes a task.
@@ -111,7 +111,7 @@ export class Wire {
       if (this.#pending.fail(id, cancelled(context))) cancel(reasonOf(context));
     };
     this.calls.set(id, { id, method, context });
-    const forget = onStop(context, abort);
+    const forget = onCancel(context, abort);
     try {
       // Whoever else is waited for, it is not the end that is late.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
@@ -251,7 +251,7 @@ function unsent({ kind, message, cause }: ConnectionError): ConnectionError {
 }
 
 function reasonOf({ signal }: Context): string {
-  return textOf(signal.reason);
+  return errorMessage(signal.reason);
 }
 
 function cancelled(context: Context): ConnectionError {

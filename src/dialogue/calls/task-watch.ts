@@ -7,7 +7,7 @@
 import type { Context, Caller } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Request } from "../../core/handler.ts";
-import { attempt, forgettable, unlessAborted } from "../../core/async.ts";
+import { attempt, ignoreRejection, abortable } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
@@ -167,7 +167,7 @@ export class TaskWatch {
     const turn = (this.#turn ??= this.#begin());
     turn.waiting += 1;
     try {
-      await unlessAborted(signal, turn.over);
+      await abortable(signal, turn.over);
     } finally {
       turn.waiting -= 1;
       if (turn.waiting === 0) turn.end();
@@ -238,7 +238,7 @@ export class TaskWatch {
         end(resolve, reject);
       };
     });
-    const turn: Turn = { over: forgettable(over), waiting: 0, end: () => settle((resolve) => resolve()) };
+    const turn: Turn = { over: ignoreRejection(over), waiting: 0, end: () => settle((resolve) => resolve()) };
     const timer = setTimeout(() => {
       this.poll().then(
         () => turn.end(),

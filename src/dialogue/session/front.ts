@@ -3,9 +3,9 @@
 // self-contained requests of the newest revision, and what comes back into the caller's own revision.
 // It does not know which wire it is on: every message brings its own way back.
 
-import { onAbort, forgettable } from "../../core/async.ts";
+import { onAbort, ignoreRejection } from "../../core/async.ts";
 import { type Caller, type Context, type LogLevel, LOG_LEVELS, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
-import { type Lent, STOP } from "../../core/cancel.ts";
+import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
 import type {
   ErrorBody,
   Message,
@@ -234,7 +234,7 @@ export class SessionFront {
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (question, options) => forgettable(this.#questions.ask(question, this.#asked(this.#push), options)),
+      ask: (question, options) => ignoreRejection(this.#questions.ask(question, this.#asked(this.#push), options)),
       ...this.#roots.way(this.#caller.capabilities),
     };
   }
@@ -243,8 +243,8 @@ export class SessionFront {
     const progress = progressUnder(params._meta?.["progressToken"]);
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
     const { stop } = flight;
-    const context: Lent = {
-      [STOP]: stop,
+    const context: ContextBeforeSignal = {
+      [CANCEL_TOKEN]: stop,
       revision: this.#revision.name,
       caller: this.#callerOf(inbound),
       logLevel: this.#level,
@@ -257,7 +257,7 @@ export class SessionFront {
         flight.asking ??= new AbortController();
         if (flight.done) flight.asking.abort(new Error(ANSWERED));
         const signals = [stop.signal, flight.asking.signal];
-        return forgettable(this.#questions.ask(question, { ...this.#asked(send), signals }, options));
+        return ignoreRejection(this.#questions.ask(question, { ...this.#asked(send), signals }, options));
       },
     };
     // Set, not spread into the literal: that would be paid for by every call.

@@ -8,8 +8,8 @@ import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { Wire } from "../calls/peer.ts";
-import { forgettable, unlessAborted } from "../../core/async.ts";
-import { textOf } from "../../core/text.ts";
+import { ignoreRejection, abortable } from "../../core/async.ts";
+import { errorMessage } from "../../core/text.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { backoffMs, pause } from "../calls/backoff.ts";
 
@@ -109,7 +109,7 @@ export class SessionRenewal {
   /** The end has said so without being asked. */
   lost(): void {
     this.#isLost = true;
-    void forgettable(this.#persist(this.#count));
+    void ignoreRejection(this.#persist(this.#count));
   }
 
   async #persist(count: number): Promise<void> {
@@ -126,7 +126,7 @@ export class SessionRenewal {
 
   async #renewed(count: number, signal: AbortSignal): Promise<void> {
     try {
-      await unlessAborted(signal, forgettable(this.#renew(count)));
+      await abortable(signal, ignoreRejection(this.#renew(count)));
     } catch (error) {
       throw signal.aborted ? cancelled(signal) : unsent(error);
     }
@@ -164,5 +164,5 @@ function unsent(error: unknown): unknown {
 
 function cancelled({ reason }: AbortSignal): unknown {
   if (reason instanceof ConnectionError) return reason;
-  return new ConnectionError("cancelled", `Cancelled: ${textOf(reason)}`, { cause: reason, mayHaveRun: false });
+  return new ConnectionError("cancelled", `Cancelled: ${errorMessage(reason)}`, { cause: reason, mayHaveRun: false });
 }

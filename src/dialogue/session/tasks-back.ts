@@ -5,7 +5,7 @@
 import type { Caller, Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { unlessAborted } from "../../core/async.ts";
+import { abortable } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
@@ -73,7 +73,7 @@ export class TaskBackDoor {
     const request: Request = { method, params };
     if (method === "tools/call") {
       const list = (cursor?: string): Promise<Result> => this.#list(cursor, context);
-      const support = await unlessAborted(context.signal, this.#supports.of(request.params["name"], list));
+      const support = await abortable(context.signal, this.#supports.of(request.params["name"], list));
       const wanted = (request.params as Wanting)[TASK_WANTED];
       // What is wrong with a call of a tool that is not listed, the end will say.
       const isPlain = support === undefined || (support === "forbidden" && wanted !== true);

@@ -4,10 +4,10 @@
 // arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
 // A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
 
-import { onAbort, attempt, forgettable, unref } from "../../core/async.ts";
+import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
-import { STOP, type Stop } from "../../core/cancel.ts";
+import { CANCEL_TOKEN, type CancelToken } from "../../core/cancel.ts";
 import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
 import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
@@ -109,12 +109,12 @@ export class Rounds {
       },
     );
     const context: Context = stop.lend({
-      [STOP]: stop,
+      [CANCEL_TOKEN]: stop,
       revision: call.revision,
       caller: call.caller,
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
       notify: (notification) => run.notify(notification),
-      ask: (question, options) => forgettable(ask(question, options)),
+      ask: (question, options) => ignoreRejection(ask(question, options)),
     });
     const ask: Context["ask"] = async ({ method, params: given }, options) => {
       if (!ASKABLE.has(request.method)) {
@@ -276,7 +276,7 @@ function isOver(): never {
 }
 
 export class Run {
-  readonly stop: Stop;
+  readonly stop: CancelToken;
   readonly #questions = new Map<string, Question>();
   #given: Json | undefined;
   /** Makes the `input_required` result of a round; may throw, which ends the run. */
@@ -290,7 +290,7 @@ export class Run {
   #listening = false;
 
   constructor(
-    stop: Stop,
+    stop: CancelToken,
     given: Json | undefined,
     sink: (notification: Notification) => void,
     park: (inputRequests: Record<string, Request>) => Result,

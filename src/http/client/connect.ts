@@ -13,13 +13,13 @@ import type { Requester } from "./requester.ts";
 import type { Transport } from "../../transport/transport.ts";
 import { probe } from "../../dialogue/connect.ts";
 import { lacks, opened, openSession, start, START_MS, type Opened, type OpenOptions } from "../../dialogue/connect.ts";
-import { ExchangeWire } from "./stateless.ts";
+import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
-import { listening } from "./resubscribe.ts";
-import { OldSseWire } from "./legacy-sse.ts";
-import { repeating } from "./retry.ts";
-import { SessionWire } from "./session.ts";
-import { ToolBook } from "./tool-facts.ts";
+import { resubscribing } from "./resubscribe.ts";
+import { LegacySseTransport } from "./legacy-sse.ts";
+import { retrying } from "./retry.ts";
+import { SessionHttpTransport } from "./session.ts";
+import { ToolFacts } from "./tool-facts.ts";
 
 export interface HttpTarget {
   readonly url: URL;
@@ -124,19 +124,19 @@ class Opening {
         method: "notifications/message",
         params: { level: "warning", logger: "catenary", data },
       });
-    const tools = new ToolBook(warn);
+    const tools = new ToolFacts(warn);
     const { limits, ...target } = this.#target;
     const whole = { ...DEFAULT_LIMITS, messageBytes: ANSWER_BYTES, ...limits };
     const link = new HttpConnection({ ...target, requester: kept(target.requester), limits: whole });
-    if (style === "stateless") return this.#exchange(new ExchangeWire(link, tools), tools);
+    if (style === "stateless") return this.#exchange(new StatelessHttpTransport(link, tools), tools);
     return this.#session(
-      style === "session" ? new SessionWire(link, tools) : new OldSseWire(link, tools),
+      style === "session" ? new SessionHttpTransport(link, tools) : new LegacySseTransport(link, tools),
       tools,
       style,
     );
   }
 
-  async #exchange(transport: Transport, tools: ToolBook): Promise<FoundUpstream> {
+  async #exchange(transport: Transport, tools: ToolFacts): Promise<FoundUpstream> {
     const { startMs = START_MS, home } = this.#options;
     const patient = { ...this.#options, home: { ...home, timeouts: { idleMs: startMs, totalMs: 0 } } };
     return this.#over(transport, "stateless", tools, async (wire) => {
@@ -151,22 +151,22 @@ class Opening {
     });
   }
 
-  #session(transport: Transport, tools: ToolBook, style: Style): Promise<FoundUpstream> {
+  #session(transport: Transport, tools: ToolFacts, style: Style): Promise<FoundUpstream> {
     return this.#over(transport, style, tools, (wire) => openSession(wire, this.#options, this.#wanted));
   }
 
   async #over(
     transport: Transport,
     style: Style,
-    tools: ToolBook,
+    tools: ToolFacts,
     open: (wire: Awaited<ReturnType<typeof start>>) => Promise<Opened>,
   ): Promise<FoundUpstream> {
     const wire = await start(transport, this.#options);
     try {
       const end = await open(wire);
       tools.mirrors = style === "stateless";
-      const again = repeating(tools.over(end.handler, end.revision), tools);
-      const handler: Handler = style === "stateless" ? listening(again) : again;
+      const again = retrying(tools.over(end.handler, end.revision), tools);
+      const handler: Handler = style === "stateless" ? resubscribing(again) : again;
       const close: Opened["close"] = async (budgetMs) => {
         await end.close(budgetMs);
         this.#target.requester.close();

@@ -4,13 +4,13 @@
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { GrowingBytes, textOf } from "./growable-buffer.ts";
-import { brokenBody, cancelled, hostOf, longBody, neverSent, unanswered, unconnected, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
+import { GrowableBuffer, textOf } from "./growable-buffer.ts";
+import { brokenBody, cancelled, hostOf, longBody, neverSent, unanswered, unconnected, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
 export function fetchRequester(fetch: Fetch): Requester {
-  const requester = async (request: HttpRequest): Promise<HttpAnswer> => {
+  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
     const { method, url, headers, body, signal } = request;
     if (signal?.aborted === true) throw cancelled(url, signal, false);
     const init: RequestInit = { method, headers: { ...headers }, redirect: "manual" };
@@ -21,7 +21,7 @@ export function fetchRequester(fetch: Fetch): Requester {
       const what = `The end at ${hostOf(url)} redirects, and this runtime's fetch does not tell where`;
       throw new ConnectionError("http", `${what}; connect to that address itself`, { mayHaveRun: false });
     }
-    return new FetchAnswer(url, response, signal);
+    return new FetchHttpResponse(url, response, signal);
   };
   requester.close = (): void => undefined;
   return requester;
@@ -37,7 +37,7 @@ async function send(fetch: Fetch, url: URL, init: RequestInit): Promise<Response
   }
 }
 
-class FetchAnswer implements HttpAnswer {
+class FetchHttpResponse implements HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly #url: URL;
@@ -58,7 +58,7 @@ class FetchAnswer implements HttpAnswer {
   }
 
   async read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
-    const kept = new GrowingBytes(limit);
+    const kept = new GrowableBuffer(limit);
     try {
       for await (const chunk of this.body) if (!kept.append(chunk)) throw longBody(this.#url, limit);
       return make(kept.bytes);

@@ -1,11 +1,11 @@
 // Bytes that grow in place.
 
 import { describe, expect, it } from "vitest";
-import { decodeUtf8, GrowingBytes, textOf } from "./growable-buffer.ts";
+import { decodeUtf8, GrowableBuffer, textOf } from "./growable-buffer.ts";
 
 describe("growing bytes", () => {
   it("are what was appended, whatever its size", () => {
-    const bytes = new GrowingBytes(10_000_000);
+    const bytes = new GrowableBuffer(10_000_000);
     const expected: Buffer[] = [];
     for (const size of [0, 1, 10, 65_536, 3, 1_000_000, 70_000, 1]) {
       const chunk = Buffer.alloc(size, size % 251);
@@ -17,13 +17,13 @@ describe("growing bytes", () => {
   });
 
   it("take part of a chunk", () => {
-    const bytes = new GrowingBytes(10);
+    const bytes = new GrowableBuffer(10);
     bytes.append(Buffer.from("abcdef"), 2, 4);
     expect(bytes.bytes.toString()).toBe("cd");
   });
 
   it("take no more than they may, and nothing of what would be more", () => {
-    const bytes = new GrowingBytes(5);
+    const bytes = new GrowableBuffer(5);
     expect(bytes.append(Buffer.from("abc"))).toBe(true);
     expect(bytes.append(Buffer.from("def"))).toBe(false);
     expect(bytes.append(Buffer.from("de"))).toBe(true);
@@ -33,18 +33,18 @@ describe("growing bytes", () => {
 
   it("may have any limit", () => {
     for (const limit of [Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY]) {
-      const bytes = new GrowingBytes(limit);
+      const bytes = new GrowableBuffer(limit);
       expect(bytes.append(Buffer.from("abc"))).toBe(true);
       expect(bytes.bytes.toString()).toBe("abc");
       bytes.release();
     }
-    const none = new GrowingBytes(0);
+    const none = new GrowableBuffer(0);
     expect(none.append(Buffer.alloc(0))).toBe(true);
     expect(none.append(Buffer.alloc(1))).toBe(false);
   });
 
   it("can be forgotten in part and as a whole, and grow again", () => {
-    const bytes = new GrowingBytes(1_000_000);
+    const bytes = new GrowableBuffer(1_000_000);
     bytes.append(Buffer.alloc(500_000, "a"));
     bytes.truncate(3);
     expect(bytes.bytes.toString()).toBe("aaa");
@@ -63,7 +63,7 @@ describe("growing bytes", () => {
   });
 
   it("give their memory back at once", () => {
-    const bytes = new GrowingBytes(64 * 1024 * 1024);
+    const bytes = new GrowableBuffer(64 * 1024 * 1024);
     bytes.append(Buffer.alloc(32 * 1024 * 1024, "x"));
     const { buffer } = bytes.bytes;
     expect(buffer.byteLength).toBeGreaterThanOrEqual(32 * 1024 * 1024);

@@ -16,7 +16,7 @@ const KEPT_BYTES = 64 * 1024;
 /** The longest text that there can be in V8; more bytes would only be gathered to fail. */
 const MOST_BYTES = 2 ** 29 - 32;
 
-export class GrowingBytes {
+export class GrowableBuffer {
   readonly #most: number;
   #memory: Resizable | undefined;
   #view: Buffer = Buffer.alloc(0);

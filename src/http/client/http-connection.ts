@@ -2,10 +2,10 @@
 // request, and the proof of who we are. A refusal for want of that proof is taken to the authorizer, and the request
 // is sent again for as long as the authorizer thinks that worth while. What is sent and what it means is not known here.
 
-import type { Authorizer, Sending } from "../../core/authentication.ts";
+import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Limits } from "../../jsonrpc/codec.ts";
-import type { HttpAnswer, Requester } from "./requester.ts";
+import type { HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpConnectionOptions {
   readonly url: URL;
@@ -51,9 +51,9 @@ export class HttpConnection {
   }
 
   /** Rejects with a ConnectionError. Any answer that is no refusal of who we are is an answer. */
-  async ask({ method, url = this.url, headers, body, signal, onWait, isParting = false }: Asking): Promise<HttpAnswer> {
+  async ask({ method, url = this.url, headers, body, signal, onWait, isParting = false }: Asking): Promise<HttpResponse> {
     const { auth, requester } = this.#options;
-    const sending: Sending = { method, url, signal };
+    const sending: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = auth === undefined ? {} : await waiting(onWait, auth.authorize(sending));
       const answer = await requester({
@@ -94,7 +94,7 @@ async function waiting<T>(onWait: Asking["onWait"], work: Promise<T>): Promise<T
   }
 }
 
-function discarding(answer: HttpAnswer): (error: unknown) => never {
+function discarding(answer: HttpResponse): (error: unknown) => never {
   return (error) => {
     answer.discard();
     throw error;
@@ -116,17 +116,17 @@ function secretsIn(headers: Readonly<Record<string, string>>): string[] {
 }
 
 /** An end may say back to us what we showed to it; it is not shown to anybody else. */
-function blotted(answer: HttpAnswer, secrets: readonly string[]): HttpAnswer {
+function blotted(answer: HttpResponse, secrets: readonly string[]): HttpResponse {
   const { status, headers, body } = answer;
   const text = async (limit: number): Promise<string> =>
     secrets.reduce((said, secret) => said.replaceAll(secret, "..."), await answer.text(limit));
-  const read: HttpAnswer["read"] = (limit, make) => answer.read(limit, make);
+  const read: HttpResponse["read"] = (limit, make) => answer.read(limit, make);
   return { status, headers, body, text, read, discard: () => answer.discard() };
 }
 
 const QUOTED_BYTES = 64 * 1024;
 
-async function refusal(url: URL, answer: HttpAnswer, tried: boolean): Promise<ConnectionError> {
+async function refusal(url: URL, answer: HttpResponse, tried: boolean): Promise<ConnectionError> {
   const { status } = answer;
   const said = quote(await answer.text(QUOTED_BYTES).catch(() => ""));
   const advice = tried

@@ -2,18 +2,18 @@
 // of all the address to which everything goes that we say (its specification, basic/transports, HTTP with SSE). The stream is
 // the session: when it breaks, what is under way has no way back, and the next handshake opens another.
 
-import { onAbort, unlessAborted } from "../../core/async.ts";
+import { onAbort, abortable } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { Exact, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import type { ServerSentEvent } from "./sse-reader.ts";
-import type { HttpAnswer } from "./requester.ts";
+import type { HttpResponse } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { Cursor, failureOf, isEvents, isFine, noMessages, readTexts, Inbounds, saidTwice } from "./read-response.ts";
+import { Cursor, readFailure, isEvents, isSuccess, noMessages, readEvents, MessageReceiver, sendWithRetry } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { bounded } from "../../dialogue/calls/backoff.ts";
 import { stopQuietly } from "./session.ts";
-import type { ToolBook } from "./tool-facts.ts";
+import type { ToolFacts } from "./tool-facts.ts";
 
 interface Session {
   readonly address: URL;
@@ -30,19 +30,19 @@ const ANSWERED_MS = 60_000;
 const POSTED: Readonly<Record<string, string>> = { "content-type": "application/json", accept: "*/*" };
 const GET: Readonly<Record<string, string>> = { accept: "text/event-stream" };
 
-export class OldSseWire implements Transport {
+export class LegacySseTransport implements Transport {
   readonly #link: HttpConnection;
   readonly #life = new AbortController();
-  readonly #inbounds: Inbounds;
+  readonly #inbounds: MessageReceiver;
   /** What ends each request that is under way, in whichever session. */
   readonly #live = new Map<Id, AbortController>();
   #session: Session | undefined;
   /** Ends the stream of the session that is being begun, or was begun last. */
   #stream = new AbortController();
 
-  constructor(link: HttpConnection, tools: ToolBook) {
+  constructor(link: HttpConnection, tools: ToolFacts) {
     this.#link = link;
-    this.#inbounds = new Inbounds(
+    this.#inbounds = new MessageReceiver(
       (message) => this.send(message),
       this.#life.signal,
       () => tools.forget(),
@@ -95,7 +95,7 @@ export class OldSseWire implements Transport {
         isSent = !isWaiting;
         onWait?.(isWaiting);
       });
-      await unlessAborted(stop.signal, answered);
+      await abortable(stop.signal, answered);
     } finally {
       session.waiting.delete(id);
       this.#live.delete(id);
@@ -107,7 +107,7 @@ export class OldSseWire implements Transport {
     const isAnswer = isResponse(message);
     const ms = isAnswer ? ANSWERED_MS : HEARD_MS;
     const say = (): Promise<void> => bounded(ms, this.#life.signal, (signal) => this.#post(message, session, signal));
-    await saidTwice(say, isAnswer && !session.over.signal.aborted);
+    await sendWithRetry(say, isAnswer && !session.over.signal.aborted);
   }
 
   /** The end has been told, as far as that was possible, that nobody waits for a call any more. */
@@ -122,14 +122,14 @@ export class OldSseWire implements Transport {
     const body = encode(message);
     const answer = await this.#link.ask({ method: "POST", url, headers: POSTED, body, signal, onWait });
     const what = "method" in message ? message.method : "an answer";
-    if (isFine(answer)) {
+    if (isSuccess(answer)) {
       // Ends say what they like when they have taken a message; a page for people is none of it.
       if (/^text\/html\b/i.test(answer.headers["content-type"] ?? "")) throw noMessages(answer, what);
       answer.discard();
       return;
     }
     const { status } = answer;
-    const failure = await failureOf(answer, what);
+    const failure = await readFailure(answer, what);
     if (status === 404) throw new SessionLost("The end has forgotten the session (HTTP 404)", { status });
     if ("error" in failure) throw failure.error;
     const { code, message: text } = failure.body;
@@ -148,8 +148,8 @@ export class OldSseWire implements Transport {
     const forgetCaller = onAbort(signal, () => over.abort(signal?.reason));
     try {
       const answer = await this.#link.ask({ method: "GET", headers: GET, signal: over.signal, onWait });
-      if (!isFine(answer)) {
-        const failure = await failureOf(answer, "GET");
+      if (!isSuccess(answer)) {
+        const failure = await readFailure(answer, "GET");
         throw "error" in failure
           ? failure.error
           : new ConnectionError("http", failure.body.message, { status: answer.status });
@@ -167,7 +167,7 @@ export class OldSseWire implements Transport {
   }
 
   /** Reads for as long as the stream lasts; resolves with its first event. */
-  #read(answer: HttpAnswer, over: AbortController): Promise<Session> {
+  #read(answer: HttpResponse, over: AbortController): Promise<Session> {
     return new Promise((resolve, reject) => {
       let session: Session | undefined;
       const { limits, url } = this.#link;
@@ -189,7 +189,7 @@ export class OldSseWire implements Transport {
         if (session !== undefined) this.#lose(session);
         answer.discard();
       };
-      readTexts(answer, limits, new Cursor(), take).then(() => finish(undefined), finish);
+      readEvents(answer, limits, new Cursor(), take).then(() => finish(undefined), finish);
     });
   }
 

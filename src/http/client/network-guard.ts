@@ -10,7 +10,7 @@ import type { LookupFunction } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
 import { onAbort } from "../../core/async.ts";
 import { nodeRequester } from "./node-requester.ts";
-import { hostOf, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
+import { hostOf, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
 
 export interface NetworkGuardOptions {
   /** The end that a person named, on whose account we ask. */
@@ -232,7 +232,7 @@ function urlOf(address: string | URL): URL {
   throw new ConnectionError("refused", "Not asked: what was named as an address is none", { mayHaveRun: false });
 }
 
-function requestOf(url: URL, init: RequestInit): HttpRequest {
+function requestOf(url: URL, init: RequestInit): OutgoingRequest {
   const method = (init.method ?? "GET").toUpperCase();
   if (!METHODS.has(method))
     throw new ConnectionError("http", `${method} is not sent to ${hostOf(url)}`, { mayHaveRun: false });
@@ -241,7 +241,7 @@ function requestOf(url: URL, init: RequestInit): HttpRequest {
   // Not by way of Headers, whose errors tell the value: node:http names the header and no more.
   const entries = Symbol.iterator in given ? given : Object.entries(given);
   for (const [name, value] of entries as Iterable<[string, string]>) headers[name.toLowerCase()] = value;
-  const about = { method: method as HttpRequest["method"], url, headers };
+  const about = { method: method as OutgoingRequest["method"], url, headers };
   const { body } = init;
   if (body === undefined || body === null) return about;
   const isForm = body instanceof URLSearchParams;
@@ -252,7 +252,7 @@ function requestOf(url: URL, init: RequestInit): HttpRequest {
   return { ...about, body: body.toString() };
 }
 
-function responseOf(url: URL, answer: HttpAnswer, text: string): Response {
+function responseOf(url: URL, answer: HttpResponse, text: string): Response {
   const { status, headers } = answer;
   if (status < 200 || status > 599) {
     throw new ConnectionError("http", `The end at ${hostOf(url)} answers with status ${status}, which means nothing`);

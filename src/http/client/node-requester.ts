@@ -7,8 +7,8 @@ import { type ClientRequest, type IncomingMessage, Agent, request as plainReques
 import type { Socket, LookupFunction } from "node:net";
 import { onAbort } from "../../core/async.ts";
 import type { ConnectionError } from "../../core/errors.ts";
-import { nodeAnswer } from "./node-response.ts";
-import { cancelled, connectTimeout, encodedBody, otherProtocol, unanswered, unconnected, unsendable, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
+import { nodeHttpResponse } from "./node-response.ts";
+import { cancelled, connectTimeout, encodedBody, otherProtocol, unanswered, unconnected, unsendable, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
 
 export interface NodeRequesterOptions extends PoolOptions {
   /** For a connection, with its handshake where it has one. */
@@ -24,7 +24,7 @@ const HEAD_BYTES = 32 * 1024;
 export function nodeRequester(options: NodeRequesterOptions = {}): Requester {
   const { connectMs = CONNECT_MS } = options;
   const pool = new ConnectionPool(options);
-  const requester = async (request: HttpRequest): Promise<HttpAnswer> => {
+  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
     const { protocol } = request.url;
     if (protocol !== "http:" && protocol !== "https:")
       throw unsendable(request.url, `${protocol} is not http or https`);
@@ -42,7 +42,7 @@ interface Means {
   readonly mayRepeat: boolean;
 }
 
-function send(request: HttpRequest, means: Means): Promise<HttpAnswer> {
+function send(request: OutgoingRequest, means: Means): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     new Exchange(request, means, resolve, reject).begin();
   });
@@ -50,9 +50,9 @@ function send(request: HttpRequest, means: Means): Promise<HttpAnswer> {
 
 /** A request until the head of its answer. */
 class Exchange {
-  readonly #asked: HttpRequest;
+  readonly #asked: OutgoingRequest;
   readonly #means: Means;
-  readonly #resolve: (answer: HttpAnswer | Promise<HttpAnswer>) => void;
+  readonly #resolve: (answer: HttpResponse | Promise<HttpResponse>) => void;
   readonly #reject: (error: ConnectionError) => void;
   #request: ClientRequest | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -62,9 +62,9 @@ class Exchange {
   #isSettled = false;
 
   constructor(
-    asked: HttpRequest,
+    asked: OutgoingRequest,
     means: Means,
-    resolve: (answer: HttpAnswer | Promise<HttpAnswer>) => void,
+    resolve: (answer: HttpResponse | Promise<HttpResponse>) => void,
     reject: (error: ConnectionError) => void,
   ) {
     this.#asked = asked;
@@ -152,7 +152,7 @@ class Exchange {
       "close",
       onAbort(signal, () => response.destroy(cancelled(url, signal, true))),
     );
-    this.#resolve(nodeAnswer(url, response));
+    this.#resolve(nodeHttpResponse(url, response));
   }
 
   #break(error: Error): void {

@@ -7,12 +7,12 @@ import type { Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { all, closeAll, closed, failure, later, listen } from "../../../test/support/http-ends.ts";
 import { nodeRequester } from "./node-requester.ts";
-import type { HttpAnswer, HttpRequest } from "./requester.ts";
+import type { HttpResponse, OutgoingRequest } from "./requester.ts";
 
 afterEach(closeAll);
 
 interface Stage {
-  ask(request?: Partial<HttpRequest>): Promise<HttpAnswer>;
+  ask(request?: Partial<OutgoingRequest>): Promise<HttpResponse>;
   readonly sockets: Socket[];
 }
 
@@ -38,7 +38,7 @@ async function turns(): Promise<void> {
   for (let count = 0; count < 5; count += 1) await new Promise(setImmediate);
 }
 
-const WAYS: readonly [string, (answer: HttpAnswer) => Promise<string>][] = [
+const WAYS: readonly [string, (answer: HttpResponse) => Promise<string>][] = [
   ["as text", (answer) => answer.text(1_000_000)],
   ["by its bytes", (answer) => answer.read(1_000_000, (bytes) => bytes.toString())],
   ["as it comes", (answer) => all(answer.body)],

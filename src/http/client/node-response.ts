@@ -4,8 +4,8 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/async.ts";
-import { GrowingBytes, textOf } from "./growable-buffer.ts";
-import { brokenBody, longBody, type HttpAnswer } from "./requester.ts";
+import { GrowableBuffer, textOf } from "./growable-buffer.ts";
+import { brokenBody, longBody, type HttpResponse } from "./requester.ts";
 
 /** So much of a body that nobody wants is read, for so long, to have its connection again; else it is ended. */
 const DISCARD_BYTES = 64 * 1024;
@@ -15,11 +15,11 @@ const DISCARD_STREAM_MS = 100;
 /** So much may wait for a reader that does not come. */
 const UNREAD_BYTES = 64 * 1024;
 
-export function nodeAnswer(url: URL, response: IncomingMessage): HttpAnswer {
-  return new NodeAnswer(url, response);
+export function nodeHttpResponse(url: URL, response: IncomingMessage): HttpResponse {
+  return new NodeHttpResponse(url, response);
 }
 
-class NodeAnswer implements HttpAnswer {
+class NodeHttpResponse implements HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly #url: URL;
@@ -45,7 +45,7 @@ class NodeAnswer implements HttpAnswer {
       const response = this.#response;
       // A body that came in one piece, as most do, is not gathered.
       let first: Buffer | undefined;
-      let rest: GrowingBytes | undefined;
+      let rest: GrowableBuffer | undefined;
       let spent: SpentChunks | undefined;
       let isOver = false;
       const finish = (error?: Error): void => {
@@ -74,7 +74,7 @@ class NodeAnswer implements HttpAnswer {
           return;
         }
         if (rest === undefined) {
-          rest = new GrowingBytes(limit);
+          rest = new GrowableBuffer(limit);
           rest.append(first);
         }
         if (!rest.append(chunk)) refuse();

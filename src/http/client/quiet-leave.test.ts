@@ -7,7 +7,7 @@ import type { Authorizer } from "../../core/authentication.ts";
 import type { Context } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { TASKS } from "../../protocol/tasks.ts";
-import type { HttpAnswer, HttpRequest } from "./requester.ts";
+import type { HttpResponse, OutgoingRequest } from "./requester.ts";
 import type { Opened } from "../../dialogue/connect.ts";
 import { openHttp } from "./connect.ts";
 
@@ -33,7 +33,7 @@ async function calling(auth?: Authorizer) {
   const stop = new AbortController();
   let reply = (_result: Loose): void => undefined;
   const replied = new Promise<Loose>((resolve) => (reply = resolve));
-  const json = (id: unknown, result: unknown): HttpAnswer =>
+  const json = (id: unknown, result: unknown): HttpResponse =>
     answer(200, JSON.stringify({ jsonrpc: "2.0", id, result }), { "content-type": "application/json" });
   const requester = scripted(async ({ method, body }) => {
     if (method !== "POST") return answer(405);
@@ -55,7 +55,7 @@ async function calling(auth?: Authorizer) {
   const context = { ...home, signal: stop.signal };
   await one.handler({ method: "tools/list", params: {} }, context);
   const call = one.handler({ method: "tools/call", params: { name: "job" } }, context);
-  const posted = (method: string): HttpRequest[] =>
+  const posted = (method: string): OutgoingRequest[] =>
     requester.requests.filter(({ body }) => body?.includes(`"method":"${method}"`));
   return { stop, reply, posted, outcome: call.catch((error: unknown) => error) };
 }

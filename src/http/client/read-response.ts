@@ -8,9 +8,9 @@ import { tooLong } from "../../jsonrpc/fault.ts";
 import { decodeLong, LONG_MESSAGE } from "../../jsonrpc/long-message.ts";
 import { type ErrorBody, Exact, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
-import { readEvents, type ServerSentEvent } from "./sse-reader.ts";
+import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { textOf } from "./growable-buffer.ts";
-import type { HttpAnswer } from "./requester.ts";
+import type { HttpResponse } from "./requester.ts";
 import { quote } from "./http-connection.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 
@@ -47,28 +47,28 @@ function idInHeader(id: string): string | undefined {
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 const EVENTS_TYPE = /^text\/event-stream\b/i;
 
-export function isEvents({ headers }: HttpAnswer): boolean {
+export function isEvents({ headers }: HttpResponse): boolean {
   return EVENTS_TYPE.test(headers["content-type"] ?? "");
 }
 
-export function isJson({ headers }: HttpAnswer): boolean {
+export function isJson({ headers }: HttpResponse): boolean {
   return JSON_TYPE.test(headers["content-type"] ?? "");
 }
 
-export function isFine({ status }: HttpAnswer): boolean {
+export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status < 300;
 }
 
 /** The whole body as what it is. */
-export function readJson(answer: HttpAnswer, limits: Limits): Promise<Decoded> {
+export function readJson(answer: HttpResponse, limits: Limits): Promise<Decoded> {
   return answer.read(limits.messageBytes, (bytes) =>
     bytes.length < LONG_MESSAGE ? decode(textOf(bytes), limits) : decodeLong(bytes, limits),
   );
 }
 
 /** What is said in the events of a stream, one by one, until `take` says that it wants no more; true if it said so. */
-export function readTexts(
-  answer: HttpAnswer,
+export function readEvents(
+  answer: HttpResponse,
   limits: Limits,
   cursor: Cursor,
   take: (decoded: Decoded | undefined, event: ServerSentEvent) => boolean,
@@ -86,7 +86,7 @@ export function readTexts(
       resolve(true);
       answer.discard();
     };
-    readEvents(answer.body, {
+    readSse(answer.body, {
       maxBytes: limits.messageBytes,
       // An id alone says only from where to go on.
       onEvent: (event) => see(event.data !== "" && isMessage(event) ? decode(event.data, limits) : undefined, event),
@@ -100,13 +100,13 @@ export function readTexts(
 }
 
 /** Each message of a stream until `take` says that it was the last one wanted; true if it said so. */
-export function readStream(
-  answer: HttpAnswer,
+export function readMessages(
+  answer: HttpResponse,
   limits: Limits,
   cursor: Cursor,
   take: (decoded: Decoded) => boolean,
 ): Promise<boolean> {
-  return readTexts(answer, limits, cursor, (decoded) => decoded !== undefined && take(decoded));
+  return readEvents(answer, limits, cursor, (decoded) => decoded !== undefined && take(decoded));
 }
 
 function isMessage({ event }: Omit<ServerSentEvent, "data">): boolean {
@@ -121,8 +121,8 @@ function overlong(head: string, limits: Limits): Decoded {
 const QUOTED_BYTES = 64 * 1024;
 
 /** An error of the protocol that came with a status of its own, or the bare status as a ConnectionError. */
-export async function failureOf(
-  answer: HttpAnswer,
+export async function readFailure(
+  answer: HttpResponse,
   what: string,
 ): Promise<{ body: ErrorBody } | { error: ConnectionError }> {
   const { status } = answer;
@@ -158,7 +158,7 @@ function errorBodyIn(text: string): ErrorBody | undefined {
 }
 
 /** 200, and yet nothing that could be a message. */
-export function noMessages(answer: HttpAnswer, what: string): ConnectionError {
+export function noMessages(answer: HttpResponse, what: string): ConnectionError {
   const { status, headers } = answer;
   const type = headers["content-type"];
   const came = type === undefined ? `HTTP ${status} and no content type` : `the content type ${quote(type).slice(2)}`;
@@ -174,7 +174,7 @@ export function noMessages(answer: HttpAnswer, what: string): ConnectionError {
 
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 
-export class Inbounds {
+export class MessageReceiver {
   readonly #send: Transport["send"];
   readonly #gone: AbortSignal;
   readonly #onOtherTools: () => void;
@@ -259,7 +259,7 @@ function sameId(given: Id, ours: Id): boolean {
 }
 
 /** The answer to a question of the end: to say it twice does no harm, and not to say it leaves the end waiting. */
-export async function saidTwice(say: () => Promise<void>, mayRepeat: boolean): Promise<void> {
+export async function sendWithRetry(say: () => Promise<void>, mayRepeat: boolean): Promise<void> {
   try {
     await say();
   } catch (error) {

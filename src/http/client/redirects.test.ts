@@ -1,13 +1,13 @@
 // Redirects that are followed, and those that are not; what stands below is a table, not a network.
 
 import { describe, expect, it } from "vitest";
-import { sameOrigin, type HttpAnswer, type HttpRequest, type Requester } from "./requester.ts";
+import { sameOrigin, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
 
 const BASE = "https://end.test:8443";
 
 interface Stage {
   readonly requester: Requester;
-  readonly asked: HttpRequest[];
+  readonly asked: OutgoingRequest[];
   /** Bodies that were let go of. */
   discarded: number;
   closed: number;
@@ -15,8 +15,8 @@ interface Stage {
 
 /** An end that redirects from one path to another. */
 function stage(redirects: Readonly<Record<string, readonly [status: number, location?: string]>>): Stage {
-  const asked: HttpRequest[] = [];
-  const requester = async (request: HttpRequest): Promise<HttpAnswer> => {
+  const asked: OutgoingRequest[] = [];
+  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
     asked.push(request);
     const [status, location] = redirects[request.url.pathname] ?? [200];
     return {
@@ -33,7 +33,7 @@ function stage(redirects: Readonly<Record<string, readonly [status: number, loca
   return stage;
 }
 
-const ask = (method: HttpRequest["method"], path: string, rest: Partial<HttpRequest> = {}): HttpRequest => ({
+const ask = (method: OutgoingRequest["method"], path: string, rest: Partial<OutgoingRequest> = {}): OutgoingRequest => ({
   method,
   url: new URL(path, BASE),
   headers: { authorization: "Bearer secret" },

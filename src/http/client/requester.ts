@@ -3,9 +3,9 @@
 // a ConnectionError, whose `mayHaveRun` is false only where no byte of it can have been acted upon.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 
-export interface HttpRequest {
+export interface OutgoingRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface HttpRequest {
 }
 
 /** Its head is known, its body is still to be read: by one of the four ways, once. */
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   /** By lower-case names; one that came several times is joined by commas. */
   readonly headers: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export interface HttpAnswer {
 }
 
 export interface Requester {
-  (request: HttpRequest): Promise<HttpAnswer>;
+  (request: OutgoingRequest): Promise<HttpResponse>;
   /** Lets go of connections that are kept open for the next request. */
   close(): void;
 }
@@ -57,7 +57,7 @@ interface Failure {
 }
 
 /** What Node says of a failure, by the error itself or by what stands behind it. */
-function failureOf(error: unknown): Failure | undefined {
+function readFailure(error: unknown): Failure | undefined {
   for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
     const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
     if (typeof code === "string") return one as Failure;
@@ -67,7 +67,7 @@ function failureOf(error: unknown): Failure | undefined {
 }
 
 function codeOf(error: unknown): string | undefined {
-  return failureOf(error)?.code;
+  return readFailure(error)?.code;
 }
 
 /** Of connecting: the second is the one of Node's fetch. */
@@ -80,7 +80,7 @@ const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
 /** Whether the error of a `fetch` says for certain that there was no connection, or none that it would use. */
 export function neverSent(error: unknown): boolean {
-  const failed = failureOf(error);
+  const failed = readFailure(error);
   const code = failed?.code ?? "";
   // A connection that was made can break in some of the same ways: then it was no call of `connect`.
   return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failed?.syscall === "connect";
@@ -100,10 +100,10 @@ function whyUnconnected(url: URL, host: string, code: string, error: unknown): s
   if (NO_HOST.has(code)) return `The name ${url.hostname} was not found (${code}); check the address and the network`;
   if (NO_WAY.has(code)) return `There is no way to ${host} (${code}); check the address and the network`;
   if (TLS.test(code) || CERTIFICATE.test(code)) {
-    const reason = code === "EPROTO" ? "it does not speak TLS as we do" : textOf(error);
+    const reason = code === "EPROTO" ? "it does not speak TLS as we do" : errorMessage(error);
     return `No safe connection to ${host}: ${reason} (${code}); check its certificate, and whether it is https at all`;
   }
-  const reason = code === "" ? textOf(error) : code;
+  const reason = code === "" ? errorMessage(error) : code;
   return `No connection to ${host} could be made (${reason}); check the address and the network`;
 }
 
@@ -164,7 +164,7 @@ export function encodedBody(url: URL, encoding: string): ConnectionError {
 export function unsendable(url: URL, error: unknown): ConnectionError {
   return new ConnectionError(
     "http",
-    `The request to ${hostOf(url)} cannot be written: ${textOf(error)}`,
+    `The request to ${hostOf(url)} cannot be written: ${errorMessage(error)}`,
     unsent(error),
   );
 }
@@ -191,7 +191,7 @@ const AS_IT_IS: ReadonlySet<number> = new Set([307, 308]);
 /** The same requester, but an answer that it gives is no redirect that could be followed. */
 export function sameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
   const { most = MOST_REDIRECTS } = options;
-  const following = async (request: HttpRequest): Promise<HttpAnswer> => {
+  const following = async (request: OutgoingRequest): Promise<HttpResponse> => {
     let { url } = request;
     for (let count = 0; ; count += 1) {
       const answer = await requester(url === request.url ? request : { ...request, url });
@@ -207,7 +207,7 @@ export function sameOrigin(requester: Requester, options: RedirectOptions = {}):
   return following;
 }
 
-function target(request: HttpRequest, from: URL, status: number, location: string): URL {
+function target(request: OutgoingRequest, from: URL, status: number, location: string): URL {
   const end = `The end at ${hostOf(from)}`;
   if (!URL.canParse(location, from.href))
     throw refusal(`${end} redirects to something that is no address; check its address`);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Notification } from "../../core/handler.ts";
-import { listening } from "./resubscribe.ts";
+import { resubscribing } from "./resubscribe.ts";
 
 const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
 const granted = { toolsListChanged: true, resourceSubscriptions: ["a://b"] };
@@ -19,7 +19,7 @@ function staged(end: Handler) {
     signal: stop.signal,
     notify: ({ method }: Notification) => heard.push(method),
   } as unknown as Context;
-  const outcome = listening(end)(request, context).catch((error: unknown) => error);
+  const outcome = resubscribing(end)(request, context).catch((error: unknown) => error);
   return { heard, stop, outcome };
 }
 

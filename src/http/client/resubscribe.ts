@@ -18,7 +18,7 @@ const CHANGE_OF: Readonly<Record<string, string>> = {
   resourcesListChanged: "notifications/resources/list_changed",
 };
 
-export function listening(handler: Handler): Handler {
+export function resubscribing(handler: Handler): Handler {
   return (request, context) =>
     request.method === "subscriptions/listen" ? listen(handler, request, context) : handler(request, context);
 }

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler } from "../../core/handler.ts";
-import { repeating } from "./retry.ts";
-import type { ToolBook } from "./tool-facts.ts";
+import { retrying } from "./retry.ts";
+import type { ToolFacts } from "./tool-facts.ts";
 
-const tools = { isSafe: (name: unknown) => name === "safe" } as unknown as ToolBook;
+const tools = { isSafe: (name: unknown) => name === "safe" } as unknown as ToolFacts;
 const context = { signal: new AbortController().signal } as unknown as Context;
 
 beforeEach(() => void vi.useFakeTimers());
@@ -22,7 +22,7 @@ async function tries(method: string, name: string | undefined, ...failures: Erro
     return { done: true };
   };
   const params = name === undefined ? {} : { name };
-  const outcome = repeating(end, tools)({ method, params }, context).catch((error: unknown) => error);
+  const outcome = retrying(end, tools)({ method, params }, context).catch((error: unknown) => error);
   await vi.runAllTimersAsync();
   return [count, await outcome];
 }

@@ -6,12 +6,12 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../dialogue/calls/backoff.ts";
-import type { ToolBook } from "./tool-facts.ts";
+import type { ToolFacts } from "./tool-facts.ts";
 
 /** Before each further try. */
 const PAUSES_MS: readonly number[] = [200, 1_000];
 
-export const READING: ReadonlySet<string> = new Set([
+export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   "server/discover",
   "ping",
   "tools/list",
@@ -30,7 +30,7 @@ export const READING: ReadonlySet<string> = new Set([
   "tasks/cancel",
 ]);
 
-export function repeating(handler: Handler, tools: ToolBook): Handler {
+export function retrying(handler: Handler, tools: ToolFacts): Handler {
   return async (request, context) => {
     let mayHaveRun = false;
     for (let count = 0; ; count += 1) {
@@ -54,8 +54,8 @@ function admitting(error: unknown): unknown {
   return new ConnectionError(kind, message, { cause: error, ...(status === undefined ? undefined : { status }) });
 }
 
-function mayRepeat({ method, params }: Request, error: ConnectionError, tools: ToolBook): boolean {
-  if (!error.mayHaveRun || READING.has(method)) return true;
+function mayRepeat({ method, params }: Request, error: ConnectionError, tools: ToolFacts): boolean {
+  if (!error.mayHaveRun || READ_ONLY_METHODS.has(method)) return true;
   return method === "tools/call" && tools.isSafe(params["name"]);
 }
 

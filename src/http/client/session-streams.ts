@@ -5,8 +5,8 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import type { Id } from "../../jsonrpc/message.ts";
-import type { HttpAnswer } from "./requester.ts";
-import { isEvents, readStream, Cursor } from "./read-response.ts";
+import type { HttpResponse } from "./requester.ts";
+import { isEvents, readMessages, Cursor } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 
@@ -35,10 +35,10 @@ interface AnswerStream {
 }
 
 /** Resolves when the answer has been handed on. */
-export async function readAnswerStream(link: HttpConnection, first: HttpAnswer, stream: AnswerStream): Promise<void> {
+export async function readAnswerStream(link: HttpConnection, first: HttpResponse, stream: AnswerStream): Promise<void> {
   const { id, method, signal, headers, hand, onLost, onHangUp } = stream;
   const cursor = new Cursor();
-  let answer: HttpAnswer | undefined = first;
+  let answer: HttpResponse | undefined = first;
   let failures = 0;
   for (;;) {
     if (answer !== undefined) {
@@ -119,13 +119,13 @@ export async function keepListening(
 /** A connection that broke is as good as a stream that ended: what counts is from where to go on. */
 async function readOn(
   link: HttpConnection,
-  answer: HttpAnswer,
+  answer: HttpResponse,
   cursor: Cursor,
   take: (decoded: Decoded) => boolean,
   signal: AbortSignal,
 ): Promise<"answered" | "ended" | "broken"> {
   try {
-    return (await readStream(answer, link.limits, cursor, take)) ? "answered" : "ended";
+    return (await readMessages(answer, link.limits, cursor, take)) ? "answered" : "ended";
   } catch (error) {
     if (signal.aborted || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
     return "broken";
@@ -137,7 +137,7 @@ async function reach(
   link: HttpConnection,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
-): Promise<HttpAnswer | ConnectionError> {
+): Promise<HttpResponse | ConnectionError> {
   try {
     const answer = await link.ask({ method: "GET", headers: { ...GET, ...headers }, signal });
     if (answer.status < 500 || answer.status === 501) return answer;
@@ -149,7 +149,7 @@ async function reach(
   }
 }
 
-function isOpen(answer: HttpAnswer): boolean {
+function isOpen(answer: HttpResponse): boolean {
   return answer.status === 200 && isEvents(answer);
 }
 

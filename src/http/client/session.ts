@@ -7,16 +7,16 @@ import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { Exact, isNotification, isRequest, isResponse, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
-import type { HttpAnswer } from "./requester.ts";
+import type { HttpResponse } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport, type QuietLeave } from "../../transport/transport.ts";
 import { ASKABLE } from "../../protocol/asks.ts";
 import { isObject } from "../../core/objects.ts";
 import { SESSION_HEADER, POSTED, sessionHeaders } from "../headers.ts";
-import { failureOf, isEvents, isFine, isJson, noMessages, readJson, Inbounds, saidTwice } from "./read-response.ts";
+import { readFailure, isEvents, isSuccess, isJson, noMessages, readJson, MessageReceiver, sendWithRetry } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { bounded } from "../../dialogue/calls/backoff.ts";
 import { readAnswerStream, keepListening } from "./session-streams.ts";
-import type { ToolBook } from "./tool-facts.ts";
+import type { ToolFacts } from "./tool-facts.ts";
 
 /** How long the end of a session may take to be heard. */
 const FAREWELL_MS = 2_000;
@@ -27,16 +27,16 @@ const ANSWERED_MS = 60_000;
 /** How long a call waits for that stream: some ends show nothing of it before they have something to say. */
 const HEAD_MS = 5_000;
 
-export class SessionWire implements Transport {
+export class SessionHttpTransport implements Transport {
   readonly #link: HttpConnection;
   readonly #life = new AbortController();
-  readonly #inbounds: Inbounds;
+  readonly #inbounds: MessageReceiver;
   readonly #live = new Map<Id, Live>();
   #session: Session | undefined;
 
-  constructor(link: HttpConnection, tools: ToolBook) {
+  constructor(link: HttpConnection, tools: ToolFacts) {
     this.#link = link;
-    this.#inbounds = new Inbounds(
+    this.#inbounds = new MessageReceiver(
       (message) => this.send(message),
       this.#life.signal,
       () => tools.forget(),
@@ -161,20 +161,20 @@ export class SessionWire implements Transport {
     return this.#session;
   }
 
-  #post(message: Message, session: Session, signal: AbortSignal, onWait?: SendOptions["onWait"]): Promise<HttpAnswer> {
+  #post(message: Message, session: Session, signal: AbortSignal, onWait?: SendOptions["onWait"]): Promise<HttpResponse> {
     const headers = { ...POSTED, ...sessionHeaders(session.name, session.revision) };
     return this.#link.ask({ method: "POST", headers, body: encode(message), signal, onWait });
   }
 
   async #take(
-    answer: HttpAnswer,
+    answer: HttpResponse,
     { id, method }: RequestMessage,
     session: Session,
     signal: AbortSignal,
     look?: (result: { readonly [key: string]: unknown }) => void,
   ): Promise<void> {
-    if (!isFine(answer)) {
-      const failure = await failureOf(answer, method);
+    if (!isSuccess(answer)) {
+      const failure = await readFailure(answer, method);
       const { status } = answer;
       if (method !== "initialize" && isForgotten(status, failure, session)) {
         session.over.abort(new ConnectionError("closed", "The end has forgotten the session"));
@@ -190,7 +190,7 @@ export class SessionWire implements Transport {
       return;
     }
     const live = this.#live.get(id);
-    const hand: Inbounds["hand"] = (decoded, about) => {
+    const hand: MessageReceiver["hand"] = (decoded, about) => {
       // What is still said in a call that is over belongs to nobody: another must not be taken for it.
       if (live?.isLeft === true) return true;
       const result = decoded.kind === "message" && "result" in decoded.message ? decoded.message.result : undefined;
@@ -246,7 +246,7 @@ export class SessionWire implements Transport {
 
   async #respond(message: Message): Promise<void> {
     const session = this.#current();
-    await saidTwice(() => this.#deliver(message, session, ANSWERED_MS), !session.over.signal.aborted);
+    await sendWithRetry(() => this.#deliver(message, session, ANSWERED_MS), !session.over.signal.aborted);
   }
 
   async #deliver(message: Message, session: Session, ms: number): Promise<void> {
@@ -340,7 +340,7 @@ const UNKNOWN = /\bsession\b|\bnot initialized\b/i;
 /** Whether the end says that it does not know the session that we named. */
 export function isForgotten(
   status: number,
-  failure: Awaited<ReturnType<typeof failureOf>>,
+  failure: Awaited<ReturnType<typeof readFailure>>,
   { name }: Session,
 ): boolean {
   // Many ends say it with the status for a request that names no session.

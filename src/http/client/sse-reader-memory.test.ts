@@ -64,7 +64,7 @@ const REQUESTER = JSON.stringify(new URL("node-requester.ts", import.meta.url));
 
 describe("events of 10 MiB, five in a row", () => {
   const body = (unit: string): string => `
-    const { readEvents } = await import(${READER});
+    const { readSse } = await import(${READER});
     const unit = Buffer.from(${JSON.stringify(unit.repeat(CHUNK_BYTES / Buffer.byteLength(unit)))});
     async function* body(bytes, count) {
       for (let event = 0; event < count; event += 1) {
@@ -79,7 +79,7 @@ describe("events of 10 MiB, five in a row", () => {
     async function read(bytes, count) {
       let whole = 0;
       const onEvent = ({ data }) => (whole += data.length > bytes / 3 ? 1 : 0);
-      await readEvents(body(bytes, count), { maxBytes: bytes + ${CHUNK_BYTES}, onEvent });
+      await readSse(body(bytes, count), { maxBytes: bytes + ${CHUNK_BYTES}, onEvent });
       return whole;
     }
   `;
@@ -116,7 +116,7 @@ describe("bodies of 10 MiB, five in a row", () => {
   });
   beforeAll(async () => {
     server.listen(0, "127.0.0.1");
-    await once(server, "listening");
+    await once(server, "resubscribing");
   });
   afterAll(async () => {
     server.close();

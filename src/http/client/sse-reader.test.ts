@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EventReader, readEvents } from "./sse-reader.ts";
+import { SseReader, readSse } from "./sse-reader.ts";
 import type { LongEvent, ServerSentEvent } from "./sse-reader.ts";
-import { eventText } from "../server/sse.ts";
+import { formatEvent } from "../server/sse.ts";
 
 interface Told {
   events: ServerSentEvent[];
@@ -16,7 +16,7 @@ interface Told {
 
 function read(chunks: readonly (string | Uint8Array)[], maxBytes?: number): Told {
   const told: Told = { events: [], long: [], retries: [], incomplete: false };
-  const reader = new EventReader({
+  const reader = new SseReader({
     ...(maxBytes === undefined ? {} : { maxBytes }),
     onEvent: (event) => told.events.push(event),
     onLongEvent: (event) => told.long.push(event),
@@ -35,14 +35,14 @@ function cuts(bytes: Buffer): Buffer[][] {
   return all;
 }
 
-describe("readEvents", () => {
+describe("readSse", () => {
   it("reads a body to its end", async () => {
     const events: ServerSentEvent[] = [];
     const body = (async function* () {
       yield Buffer.from("data: on");
       yield Buffer.from("e\n\ndata: two\n\n");
     })();
-    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: false });
+    await expect(readSse(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: false });
     expect(events).toEqual([{ data: "one" }, { data: "two" }]);
   });
 
@@ -51,7 +51,7 @@ describe("readEvents", () => {
       yield Buffer.from("data: one\n\nid: 7\ndata: two\n");
     })();
     const events: ServerSentEvent[] = [];
-    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: true });
+    await expect(readSse(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: true });
     expect(events).toEqual([{ data: "one" }]);
   });
 
@@ -61,7 +61,7 @@ describe("readEvents", () => {
       throw new Error("broken");
     })();
     const events: ServerSentEvent[] = [];
-    await expect(readEvents(body, { onEvent: (event) => events.push(event) })).rejects.toThrow("broken");
+    await expect(readSse(body, { onEvent: (event) => events.push(event) })).rejects.toThrow("broken");
     expect(events).toEqual([{ data: "one" }]);
   });
 
@@ -78,7 +78,7 @@ describe("readEvents", () => {
     const onEvent = (): void => {
       throw new Error("not that");
     };
-    await expect(readEvents(body, { onEvent })).rejects.toThrow("not that");
+    await expect(readSse(body, { onEvent })).rejects.toThrow("not that");
     expect(isEnded).toBe(true);
   });
 });
@@ -132,7 +132,7 @@ describe("an event", () => {
 
   it("is told as soon as its last line has ended, even by a carriage return alone", () => {
     const events: ServerSentEvent[] = [];
-    const reader = new EventReader({ onEvent: (event) => events.push(event) });
+    const reader = new SseReader({ onEvent: (event) => events.push(event) });
     reader.push(Buffer.from("data: x\r\r"));
     expect(events).toEqual([{ data: "x" }]);
     reader.push(Buffer.from("\ndata: y\r"));
@@ -143,7 +143,7 @@ describe("an event", () => {
   it("does not change when the chunk that it came in is written over", () => {
     const chunk = Buffer.from("data: one\n");
     const events: ServerSentEvent[] = [];
-    const reader = new EventReader({ onEvent: (event) => events.push(event) });
+    const reader = new SseReader({ onEvent: (event) => events.push(event) });
     reader.push(chunk);
     chunk.fill(0);
     reader.push(Buffer.from("\n"));
@@ -166,9 +166,9 @@ describe("an event that is long", () => {
   const LONG = `${"x".repeat(1_100_000)}\u20ac`;
 
   /** The reader, and what it told: of a text its beginning. */
-  function telling(): { reader: EventReader; told: unknown[] } {
+  function telling(): { reader: SseReader; told: unknown[] } {
     const told: unknown[] = [];
-    const reader = new EventReader({
+    const reader = new SseReader({
       onEvent: ({ data, ...event }) => told.push(["text", data.slice(0, 20), event]),
       onBytes: (bytes, event) => {
         told.push(["bytes", bytes.toString() === LONG, event]);
@@ -203,7 +203,7 @@ describe("an event that is long", () => {
   it("is forgotten where whoever hears it fails", () => {
     const told: string[] = [];
     let calls = 0;
-    const reader = new EventReader({
+    const reader = new SseReader({
       onEvent: ({ data }) => told.push(data),
       onBytes: () => {
         calls += 1;
@@ -255,7 +255,7 @@ describe("an event that is too long", () => {
 
   it("shows no more than 4 KiB of itself, and keeps nothing", () => {
     const long: LongEvent[] = [];
-    const reader = new EventReader({ maxBytes: 100_000, onEvent: () => {}, onLongEvent: (event) => long.push(event) });
+    const reader = new SseReader({ maxBytes: 100_000, onEvent: () => {}, onLongEvent: (event) => long.push(event) });
     reader.push(Buffer.from(`data: {"id":7,`));
     for (let count = 0; count < 1_000; count += 1) reader.push(Buffer.alloc(10_000, "x"));
     reader.push(Buffer.from("\n\n"));
@@ -294,7 +294,7 @@ describe("the same events", () => {
         parts,
         (events, end, at) => {
           const sent = events.map(({ data, ...rest }) => ({ ...rest, ...(data && { data: data.join("\n") }) }));
-          const bytes = Buffer.from(sent.map(eventText).join("").replaceAll("\n", end));
+          const bytes = Buffer.from(sent.map(formatEvent).join("").replaceAll("\n", end));
           const places = at.map((place) => (bytes.length === 0 ? 0 : place % bytes.length)).toSorted((a, b) => a - b);
           const chunks = [0, ...places].map((from, index) => bytes.subarray(from, places[index] ?? bytes.length));
           const expected = sent

@@ -7,7 +7,7 @@
 // drops the id of an event without data, and holds back an event whose last line ends with a bare carriage return.
 
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
-import { asBuffer, decodeUtf8, GrowingBytes } from "./growable-buffer.ts";
+import { asBuffer, decodeUtf8, GrowableBuffer } from "./growable-buffer.ts";
 
 export interface ServerSentEvent {
   /** Empty where the end takes back the id that it gave before. */
@@ -25,7 +25,7 @@ export interface LongEvent {
   readonly head: string;
 }
 
-export interface EventReaderOptions {
+export interface SseReaderOptions {
   /** Bytes of the data of one event. */
   readonly maxBytes?: number;
   onEvent(event: ServerSentEvent): void;
@@ -54,11 +54,11 @@ const LONG_DATA = 1024 * 1024;
 const BESIDE_DATA = FIELD_BYTES + 32;
 
 /** Reads a body to its end. Incomplete: it ended within an event, which was dropped. */
-export async function readEvents(
+export async function readSse(
   body: AsyncIterable<Uint8Array>,
-  options: EventReaderOptions,
+  options: SseReaderOptions,
 ): Promise<{ incomplete: boolean }> {
-  const reader = new EventReader(options);
+  const reader = new SseReader(options);
   try {
     for await (const chunk of body) reader.push(chunk);
     return { incomplete: reader.isWithin };
@@ -67,11 +67,11 @@ export async function readEvents(
   }
 }
 
-export class EventReader {
-  readonly #options: EventReaderOptions;
+export class SseReader {
+  readonly #options: SseReaderOptions;
   readonly #maxBytes: number;
   /** The data so far, and behind them what has come of the line that is not whole yet. */
-  readonly #kept: GrowingBytes;
+  readonly #kept: GrowableBuffer;
   #dataStart = 0;
   #dataEnd = 0;
   /** The only data line so far, while the chunk in which it came whole is being read: most are never copied. */
@@ -84,10 +84,10 @@ export class EventReader {
   #afterReturn = false;
   #begun = false;
 
-  constructor(options: EventReaderOptions) {
+  constructor(options: SseReaderOptions) {
     this.#options = options;
     this.#maxBytes = options.maxBytes ?? DEFAULT_LIMITS.messageBytes;
-    this.#kept = new GrowingBytes(this.#maxBytes + BESIDE_DATA);
+    this.#kept = new GrowableBuffer(this.#maxBytes + BESIDE_DATA);
   }
 
   /** Something of an event has come, and not its end. */

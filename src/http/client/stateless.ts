@@ -6,25 +6,25 @@ import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
-import type { HttpAnswer } from "./requester.ts";
+import type { HttpResponse } from "./requester.ts";
 import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
-import { Cursor, failureOf, isEvents, isFine, isJson, noMessages, readJson, readStream, Inbounds } from "./read-response.ts";
+import { Cursor, readFailure, isEvents, isSuccess, isJson, noMessages, readJson, readMessages, MessageReceiver } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { statelessHeaders, POSTED } from "../headers.ts";
-import type { ToolBook } from "./tool-facts.ts";
+import type { ToolFacts } from "./tool-facts.ts";
 
-export class ExchangeWire implements Transport {
+export class StatelessHttpTransport implements Transport {
   readonly #link: HttpConnection;
-  readonly #tools: ToolBook;
+  readonly #tools: ToolFacts;
   readonly #life = new AbortController();
-  readonly #inbounds: Inbounds;
+  readonly #inbounds: MessageReceiver;
   /** What ends each request that is under way. */
   readonly #live = new Map<Id, AbortController>();
 
-  constructor(link: HttpConnection, tools: ToolBook) {
+  constructor(link: HttpConnection, tools: ToolFacts) {
     this.#link = link;
     this.#tools = tools;
-    this.#inbounds = new Inbounds(
+    this.#inbounds = new MessageReceiver(
       (message) => this.send(message),
       this.#life.signal,
       () => tools.forget(),
@@ -72,18 +72,18 @@ export class ExchangeWire implements Transport {
     }
   }
 
-  async #take(answer: HttpAnswer, id: Id, method: string, signal: AbortSignal): Promise<void> {
-    if (!isFine(answer)) {
-      const failure = await failureOf(answer, method);
+  async #take(answer: HttpResponse, id: Id, method: string, signal: AbortSignal): Promise<void> {
+    if (!isSuccess(answer)) {
+      const failure = await readFailure(answer, method);
       if ("error" in failure) throw failure.error;
       this.#inbounds.fail(id, failure.body);
     } else if (isJson(answer)) this.#inbounds.handOnly(await readJson(answer, this.#link.limits), id, method);
     else if (isEvents(answer)) {
       const cursor = new Cursor();
       // What is still to be read of a call that is over belongs to nobody: others must not be taken for its caller.
-      const hand = (decoded: Parameters<Inbounds["hand"]>[0]): boolean =>
+      const hand = (decoded: Parameters<MessageReceiver["hand"]>[0]): boolean =>
         signal.aborted || this.#inbounds.hand(decoded, id);
-      if (await readStream(answer, this.#link.limits, cursor, hand)) return;
+      if (await readMessages(answer, this.#link.limits, cursor, hand)) return;
       throw new ConnectionError(
         "closed",
         `The end closed the stream of ${method} before it had answered; it may have run: look before you call it again`,

@@ -5,7 +5,7 @@ import type { Context } from "../../core/handler.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { ToolBook } from "./tool-facts.ts";
+import { ToolFacts } from "./tool-facts.ts";
 
 const context = { signal: new AbortController().signal } as unknown as Context;
 
@@ -24,7 +24,7 @@ function call(name: string, args: object = { text: "a" }): Request & { jsonrpc: 
 
 test("a tool that declares a header wrongly is left out and told of; the others are as they came", async () => {
   const said: string[] = [];
-  const book = new ToolBook((text) => said.push(text));
+  const book = new ToolFacts((text) => said.push(text));
   book.mirrors = true;
   const good = tool("good", "Text");
   const result = await book.over(listing(tool("bad", "two words"), good), NEWEST)(
@@ -38,7 +38,7 @@ test("a tool that declares a header wrongly is left out and told of; the others 
 });
 
 test("arguments are mirrored into the headers that the list named", async () => {
-  const book = new ToolBook(() => undefined);
+  const book = new ToolFacts(() => undefined);
   book.mirrors = true;
   await book.over(listing(tool("echo", "Text"), tool("plain")), NEWEST)({ method: "tools/list", params: {} }, context);
   expect(book.headersFor(call("echo"))).toEqual({ "mcp-param-text": "a" });
@@ -48,7 +48,7 @@ test("arguments are mirrored into the headers that the list named", async () => 
 });
 
 test("an end that reads no headers keeps all its tools", async () => {
-  const book = new ToolBook(() => undefined);
+  const book = new ToolFacts(() => undefined);
   const result = await book.over(listing(tool("bad", "two words")), NEWEST)(
     { method: "tools/list", params: {} },
     context,
@@ -58,7 +58,7 @@ test("an end that reads no headers keeps all its tools", async () => {
 });
 
 test("a call that was refused for its headers is made again when the list says which are wanted, and not otherwise", async () => {
-  const book = new ToolBook(() => undefined);
+  const book = new ToolFacts(() => undefined);
   book.mirrors = true;
   let calls = 0;
   const end: Handler = async (request, given) => {
@@ -80,7 +80,7 @@ test("a call that was refused for its headers is made again when the list says w
 });
 
 test("a tool is safe to call twice where it says so", async () => {
-  const book = new ToolBook(() => undefined);
+  const book = new ToolFacts(() => undefined);
   const tools = [
     tool("reads", undefined, { readOnlyHint: true }),
     tool("same", undefined, { idempotentHint: true }),
@@ -98,7 +98,7 @@ test("a tool is safe to call twice where it says so", async () => {
 });
 
 test("the list is read before the first call of a tool that nobody has listed, once for all, and again after a change", async () => {
-  const book = new ToolBook(() => undefined);
+  const book = new ToolFacts(() => undefined);
   book.mirrors = true;
   const asked: string[] = [];
   const end: Handler = async (request, given) => {

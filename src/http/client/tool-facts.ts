@@ -22,7 +22,7 @@ const MOST_TOOLS = 10_000;
 /** Pages of a list that are walked to find one tool. */
 const MOST_PAGES = 100;
 
-export class ToolBook {
+export class ToolFacts {
   readonly #entries = new Map<string, Entry>();
   readonly #warn: (text: string) => void;
   /** Lists are taken from here on as those of an end that reads headers. */

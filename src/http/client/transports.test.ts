@@ -7,16 +7,16 @@ import type { Authorizer } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import type { HttpAnswer, HttpRequest } from "./requester.ts";
+import type { HttpResponse, OutgoingRequest } from "./requester.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
-import { ExchangeWire } from "./stateless.ts";
+import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
-import { OldSseWire } from "./legacy-sse.ts";
-import { SessionWire } from "./session.ts";
-import { ToolBook } from "./tool-facts.ts";
+import { LegacySseTransport } from "./legacy-sse.ts";
+import { SessionHttpTransport } from "./session.ts";
+import { ToolFacts } from "./tool-facts.ts";
 
 type Loose = { readonly [key: string]: unknown };
-type Answering = (request: HttpRequest, message: Loose) => HttpAnswer | Promise<HttpAnswer> | undefined;
+type Answering = (request: OutgoingRequest, message: Loose) => HttpResponse | Promise<HttpResponse> | undefined;
 
 const JSON_TYPE = { "content-type": "application/json" };
 const SESSION = { ...JSON_TYPE, "mcp-session-id": "one" };
@@ -25,7 +25,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** Never answered; ended like any other by its signal. */
-function silence({ signal }: HttpRequest): Promise<HttpAnswer> {
+function silence({ signal }: OutgoingRequest): Promise<HttpResponse> {
   return new Promise((_resolve, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason as Error));
   });
@@ -33,12 +33,12 @@ function silence({ signal }: HttpRequest): Promise<HttpAnswer> {
 
 /** Events that the test says one by one. */
 class Stream {
-  readonly answer: HttpAnswer;
+  readonly answer: HttpResponse;
   isEnded = false;
   #said: string[] = [];
   #wake = (): void => undefined;
 
-  constructor({ signal }: HttpRequest) {
+  constructor({ signal }: OutgoingRequest) {
     const end = (): void => {
       this.isEnded = true;
       this.#wake();
@@ -73,11 +73,11 @@ interface Stage {
   readonly end: Scripted;
   /** What was handed on: methods of messages, or the ids of answers. */
   readonly heard: unknown[];
-  posted(method: string): HttpRequest[];
+  posted(method: string): OutgoingRequest[];
   send(message: Loose): Promise<unknown>;
 }
 
-type Wires = new (link: HttpConnection, tools: ToolBook) => Transport;
+type Wires = new (link: HttpConnection, tools: ToolFacts) => Transport;
 
 async function stage(Wire: Wires, answering: Answering, auth?: Authorizer): Promise<Stage> {
   const end = scripted((request) => {
@@ -91,7 +91,7 @@ async function stage(Wire: Wires, answering: Answering, auth?: Authorizer): Prom
   });
   const url = new URL("http://end.test/mcp");
   const link = new HttpConnection({ url, requester: end, auth, limits: DEFAULT_LIMITS });
-  const wire = new Wire(link, new ToolBook(() => undefined));
+  const wire = new Wire(link, new ToolFacts(() => undefined));
   const heard: unknown[] = [];
   await wire.start(({ message }: Inbound) => {
     if (message !== undefined) heard.push("method" in message ? message.method : message.id);
@@ -114,7 +114,7 @@ const log = { method: "notifications/message", params: { level: "info", data: "s
 
 /** A session that stands, with the other stream refused. */
 async function session(answering: Answering = () => undefined, auth?: Authorizer): Promise<Stage> {
-  const given = await stage(SessionWire, answering, auth);
+  const given = await stage(SessionHttpTransport, answering, auth);
   await given.send(initialize);
   await given.send(initialized);
   await turns();
@@ -122,8 +122,8 @@ async function session(answering: Answering = () => undefined, auth?: Authorizer
 }
 
 test.each([
-  ["an exchange", ExchangeWire],
-  ["a session", SessionWire],
+  ["an exchange", StatelessHttpTransport],
+  ["a session", SessionHttpTransport],
 ])("what is still to be read of a call in %s that was left is not handed on", async (_style, Wire) => {
   let stream: Stream | undefined;
   const { send, heard } = await stage(Wire, (request, { method }) => {
@@ -131,7 +131,7 @@ test.each([
     stream = new Stream(request);
     return stream.answer;
   });
-  if (Wire === SessionWire) await send(initialize).then(() => send(initialized));
+  if (Wire === SessionHttpTransport) await send(initialize).then(() => send(initialized));
   heard.length = 0;
   const _meta = { "io.modelcontextprotocol/protocolVersion": NEWEST.name };
   const sent = send({ ...call, params: { ...call.params, _meta } });
@@ -146,8 +146,8 @@ test.each([
 });
 
 test.each([
-  ["an exchange", ExchangeWire],
-  ["a session", SessionWire],
+  ["an exchange", StatelessHttpTransport],
+  ["a session", SessionHttpTransport],
 ])("an error without an id on the stream of a call in %s is the answer to it", async (_style, Wire) => {
   const { send, heard } = await stage(Wire, (request, { method }) => {
     if (method !== "tools/call") return undefined;
@@ -155,7 +155,7 @@ test.each([
     stream.say({ id: null, error: { code: -32_000, message: "not today" } });
     return stream.answer;
   });
-  if (Wire === SessionWire) await send(initialize).then(() => send(initialized));
+  if (Wire === SessionHttpTransport) await send(initialize).then(() => send(initialized));
   heard.length = 0;
   expect(await send(call)).toBeUndefined();
   expect(heard).toEqual([2]);
@@ -164,7 +164,7 @@ test.each([
 test("nothing is sent in a session before its handshake is done", async () => {
   let agree = (): void => undefined;
   const agreed = new Promise<void>((resolve) => (agree = resolve));
-  const { send, posted } = await stage(SessionWire, (_request, { id, method }) => {
+  const { send, posted } = await stage(SessionHttpTransport, (_request, { id, method }) => {
     if (method !== "initialize") return undefined;
     const result = { protocolVersion: NEWEST_SESSION.name };
     return agreed.then(() => answer(200, JSON.stringify({ jsonrpc: "2.0", id, result }), SESSION));
@@ -182,7 +182,7 @@ test("nothing is sent in a session before its handshake is done", async () => {
 });
 
 test("a handshake that failed leaves no session behind, and nothing that waits for one", async () => {
-  const { send, end } = await stage(SessionWire, (_request, { method }) =>
+  const { send, end } = await stage(SessionHttpTransport, (_request, { method }) =>
     method === "initialize" ? answer(503) : undefined,
   );
   const shaken = send(initialize);
@@ -193,7 +193,7 @@ test("a handshake that failed leaves no session behind, and nothing that waits f
 });
 
 test("a handshake that is begun while another is not answered ends that one", async () => {
-  const { send, posted } = await stage(SessionWire, silence);
+  const { send, posted } = await stage(SessionHttpTransport, silence);
   void send(initialize);
   await turns();
   void send({ ...initialize, id: 2 });
@@ -202,7 +202,7 @@ test("a handshake that is begun while another is not answered ends that one", as
 });
 
 test("a call that is cancelled before it was sent is never sent, and the end hears nothing of it", async () => {
-  const { send, posted } = await stage(SessionWire, (request) =>
+  const { send, posted } = await stage(SessionHttpTransport, (request) =>
     request.method === "GET" ? silence(request) : undefined,
   );
   await send(initialize);
@@ -216,7 +216,7 @@ test("a call that is cancelled before it was sent is never sent, and the end hea
 });
 
 test("an end that never says that it heard holds nothing up for long", async () => {
-  const { send, posted } = await stage(SessionWire, (request, { id, method }) =>
+  const { send, posted } = await stage(SessionHttpTransport, (request, { id, method }) =>
     (id === undefined && method !== undefined) || method === "tools/call" ? silence(request) : undefined,
   );
   await send(initialize);
@@ -251,7 +251,7 @@ test("a call that is answered on the other stream is not read on by its own", as
 });
 
 test("a call says while it waits for the session that it is not the end that is late", async () => {
-  const { wire, send } = await stage(SessionWire, (request) =>
+  const { wire, send } = await stage(SessionHttpTransport, (request) =>
     request.method === "GET" ? silence(request) : undefined,
   );
   await send(initialize);
@@ -267,7 +267,7 @@ test("a call says while it waits for the session that it is not the end that is 
 
 test("the other stream, once refused, is opened again when a call is accepted, and what was missed is told of", async () => {
   let isRefused = true;
-  const { wire, send, end } = await stage(SessionWire, (request) => {
+  const { wire, send, end } = await stage(SessionHttpTransport, (request) => {
     if (request.method !== "GET") return undefined;
     return isRefused ? answer(401) : new Stream(request).answer;
   });
@@ -308,7 +308,7 @@ test("a farewell asks nobody to sign in, and waits for no proof that does not co
 
 test("by the old pair of addresses, what is left is ended with the word of it, and a stream with the next", async () => {
   const streams: Stream[] = [];
-  const { send, posted } = await stage(OldSseWire, (request, { method }) => {
+  const { send, posted } = await stage(LegacySseTransport, (request, { method }) => {
     if (request.method === "GET") {
       const stream = new Stream(request);
       streams.push(stream);

@@ -1,23 +1,23 @@
 // What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a caller who is
 // somebody. Each thing that is not so is refused with a status and one sentence.
 
-import { AuthRefusal, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
+import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { decode } from "../../jsonrpc/codec.ts";
 import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
 import { isRequest, type Message, type ErrorBody, type ErrorMessage, type RequestMessage } from "../../jsonrpc/message.ts";
-import { Refusal, type RequestHeaders, type Visit } from "./http-request.ts";
+import { HttpError, type RequestHeaders, type HttpRequest } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
-import type { WayBack } from "./reply.ts";
+import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 
 /** Refuses what cannot be answered in one of these types. No header means that any will do. */
-export function checkAccept({ headers }: Visit, ...types: readonly string[]): void {
+export function checkAccept({ headers }: HttpRequest, ...types: readonly string[]): void {
   const { accept } = headers;
   if (accept === undefined || types.every((type) => accepts(accept, type))) return;
-  throw new Refusal(406, `The header Accept must list ${types.join(" and ")}; it says ${JSON.stringify(accept)}`);
+  throw new HttpError(406, `The header Accept must list ${types.join(" and ")}; it says ${JSON.stringify(accept)}`);
 }
 
 function accepts(accept: string, type: string): boolean {
@@ -30,16 +30,16 @@ function accepts(accept: string, type: string): boolean {
 }
 
 /** A body of another type could come from any web page, which may post plain text without asking first. */
-function checkContentType({ headers }: Visit): void {
+function checkContentType({ headers }: HttpRequest): void {
   const type = headers["content-type"];
   if (type === "application/json") return;
   if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;
   const said = type === undefined ? "is missing" : `says ${JSON.stringify(type)}`;
-  throw new Refusal(415, `The header Content-Type must say application/json; it ${said}`);
+  throw new HttpError(415, `The header Content-Type must say application/json; it ${said}`);
 }
 
 /** Undefined where what came is no message, and has been answered so. */
-export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Taken | undefined> {
+export async function readMessage(way: Reply, limits: HttpLimits): Promise<ParsedBody | undefined> {
   const { visit } = way;
   checkContentType(visit);
   const decoded = decode(await visit.body(limits.messageBytes, limits.bodyMs), limits);
@@ -57,14 +57,14 @@ export async function readMessage(way: WayBack, limits: HttpLimits): Promise<Tak
 }
 
 /** Told of what no caller is shown. */
-export type Report = (error: unknown, doing: string) => void;
+export type ErrorReporter = (error: unknown, doing: string) => void;
 
 // Every runtime has this one, and it never is stdout.
 // oxlint-disable-next-line no-console
-const onStderr: Report = (error, doing) => console.error(`catenary: ${doing}: ${textOf(error)}`);
+const onStderr: ErrorReporter = (error, doing) => console.error(`catenary: ${doing}: ${errorMessage(error)}`);
 
 /** A report that fails is itself not worth an answer that is never given. */
-export function reporter(report: Report = onStderr): Report {
+export function reporter(report: ErrorReporter = onStderr): ErrorReporter {
   return (error, doing) => {
     try {
       report(error, doing);
@@ -78,7 +78,7 @@ export function reporter(report: Report = onStderr): Report {
 const AUTH_MS = 10_000;
 
 /** An identity, or an error; whatever else an authenticator may give. */
-export async function identify(auth: Authenticator, credentials: Credentials, report: Report): Promise<Identity> {
+export async function authenticate(auth: Authenticator, credentials: Credentials, report: ErrorReporter): Promise<Identity> {
   let identity: Identity | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -87,14 +87,14 @@ export async function identify(auth: Authenticator, credentials: Credentials, re
   try {
     identity = checked(await Promise.race([auth.authenticate(credentials), late]));
   } catch (error) {
-    if (error instanceof AuthRefusal) throw error;
+    if (error instanceof AuthError) throw error;
     report(error, "authentication is out of order");
-    throw new Refusal(503, "Authentication is out of order; try again later", { "retry-after": "5" });
+    throw new HttpError(503, "Authentication is out of order; try again later", { "retry-after": "5" });
   } finally {
     clearTimeout(timer);
   }
   if (identity !== undefined) return identity;
-  throw new AuthRefusal(401, "The caller has not proved who it is", "Bearer");
+  throw new AuthError(401, "The caller has not proved who it is", "Bearer");
 }
 
 /** Programs without types may give anything. Nothing is nobody; scopes in one text would be found by their parts. */
@@ -116,7 +116,7 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
 const SECRETS = ["authorization", "proxy-authorization", "cookie"];
 
 /** What a handler may know of the caller: never what it proved itself with. */
-export function callerOf({ headers }: Visit, identity: Identity | undefined): Partial<Caller> {
+export function callerFrom({ headers }: HttpRequest, identity: Identity | undefined): Partial<Caller> {
   const shown = withoutSecrets(headers);
   if (identity === undefined) return { headers: shown };
   const { principal, scopes, claims } = identity;
@@ -135,10 +135,10 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Whatever ended a visit, as its answer. */
-export function refuse(way: WayBack, error: unknown, report: Report): void {
-  if (error instanceof Refusal) {
+export function sendError(way: Reply, error: unknown, report: ErrorReporter): void {
+  if (error instanceof HttpError) {
     answer(way, error.status, error.message, error.headers, error.kind);
-  } else if (error instanceof AuthRefusal) {
+  } else if (error instanceof AuthError) {
     const status = [400, 401, 403].includes(error.status) ? error.status : 401;
     answer(way, status, error.message, challengeHeaders(error.challenge));
   } else {
@@ -148,36 +148,36 @@ export function refuse(way: WayBack, error: unknown, report: Report): void {
 }
 
 function answer(
-  way: WayBack,
+  way: Reply,
   status: number,
   message: string,
   headers: Readonly<Record<string, string>>,
   kind?: ErrorKind,
 ): void {
   way.headers = { ...way.headers, ...headers };
-  way.whole({ ...refusalBody(status, message, kind), id: way.id }, status);
+  way.whole({ ...errorResponse(status, message, kind), id: way.id }, status);
 }
 
 // What one POST brought, once its body has been read: a message, or several in an array.
 
 
-export type Taken =
+export type ParsedBody =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
 /** Whether anything in it wants an answer. */
-export function wantsAnswer(taken: Taken): boolean {
+export function expectsResponse(taken: ParsedBody): boolean {
   if (taken.kind === "message") return isRequest(taken.message);
   return taken.items.some((item) => "fault" in item || isRequest(item.message));
 }
 
 /** As a connection takes it. */
-export function inboundOf(taken: Taken): Pick<Inbound, "kind" | "message" | "batch"> {
+export function toInbound(taken: ParsedBody): Pick<Inbound, "kind" | "message" | "batch"> {
   return taken.kind === "message" ? taken : { kind: "batch", batch: taken.items };
 }
 
 /** The way back of what is still waited for. */
-export const NEVER_GONE: AbortSignal = new AbortController().signal;
+export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 
 // Which error becomes which HTTP status, and how what is refused before any message is looked at is put into words.
 // Exchange style has statuses for a few errors; everything else, and all of session style, is a 200 whose body says
@@ -207,7 +207,7 @@ const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
 ]);
 
 /** The body of an answer with this status, where there is no message that it could answer. */
-export function refusalBody(status: number, message: string, kind?: ErrorKind): ErrorMessage {
+export function errorResponse(status: number, message: string, kind?: ErrorKind): ErrorMessage {
   const known = kind ?? KINDS.get(status) ?? "invalid_request";
   return { jsonrpc: "2.0", id: null, error: McpError.of(known, message).toBody() };
 }
@@ -218,9 +218,9 @@ export function refusalBody(status: number, message: string, kind?: ErrorKind): 
 
 
 /** To be called when the work is over, or is wanted by nobody any more and still runs. Only the first call counts. */
-export type Over = (running?: Promise<unknown>) => void;
+export type Release = (running?: Promise<unknown>) => void;
 
-export class Work {
+export class RequestLimiter {
   readonly #most: number;
   #count = 0;
   #disowned = 0;
@@ -230,15 +230,15 @@ export class Work {
     this.#most = most;
   }
 
-  /** Throws a Refusal where there is no room; otherwise gives what must be called when the work is over. */
-  begin(taken: Taken): Over {
+  /** Throws a HttpError where there is no room; otherwise gives what must be called when the work is over. */
+  begin(taken: ParsedBody): Release {
     // Looked at here again: the body may have come in after the end had begun.
     this.check();
     const size = sizeOf(taken);
     if (size === 0) return () => undefined;
     // A batch that is larger than all that may be there at once is let in where nothing else is.
     if (this.#count > 0 && this.#count + size > this.#most) {
-      throw new Refusal(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
+      throw new HttpError(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
     }
     this.#count += size;
     let isOver = false;
@@ -267,7 +267,7 @@ export class Work {
     running.then(ended, ended);
   }
 
-  /** Throws a Refusal where nothing begins any more. */
+  /** Throws a HttpError where nothing begins any more. */
   check(): void {
     if (this.#closed) throw shuttingDown();
   }
@@ -278,13 +278,13 @@ export class Work {
   }
 }
 
-export function shuttingDown(): Refusal {
-  return new Refusal(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
+export function shuttingDown(): HttpError {
+  return new HttpError(503, "The server is shutting down", { "retry-after": "5" }, "shutting_down");
 }
 
 /** How many requests of it are work. */
-function sizeOf(taken: Taken): number {
-  if (!wantsAnswer(taken)) return 0;
+function sizeOf(taken: ParsedBody): number {
+  if (!expectsResponse(taken)) return 0;
   if (taken.kind === "batch") return taken.items.filter((item) => "message" in item && isRequest(item.message)).length;
   const { method } = taken.message as RequestMessage;
   return method === "subscriptions/listen" || method === "ping" ? 0 : 1;

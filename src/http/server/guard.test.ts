@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import { createGuard, type GuardOptions } from "./guard.ts";
-import type { RequestHeaders, Visit } from "./http-request.ts";
+import type { RequestHeaders, HttpRequest } from "./http-request.ts";
 
-function visit(headers: RequestHeaders, rest: Partial<Visit> = {}): Visit {
-  return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as Visit;
+function visit(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
+  return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as HttpRequest;
 }
 
 /** The verdict as a number: 200 where it may come in. */

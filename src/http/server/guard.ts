@@ -2,7 +2,7 @@
 // the one place that says anything about CORS. It can be extended by names, and not switched off. It knows no users:
 // that a request passes here proves nothing about who sent it.
 
-import { Refusal, type Visit } from "./http-request.ts";
+import { HttpError, type HttpRequest } from "./http-request.ts";
 
 export interface GuardOptions {
   /** What we are bound to; undefined where somebody else listens for us. */
@@ -15,9 +15,9 @@ export interface GuardOptions {
 
 export interface Guard {
   /** Undefined: it may come in. */
-  check(visit: Visit): Refusal | undefined;
+  check(visit: HttpRequest): HttpError | undefined;
   /** What the answer tells a browser; nothing where no page asks, or one that may not. */
-  cors(visit: Visit): Readonly<Record<string, string>>;
+  cors(visit: HttpRequest): Readonly<Record<string, string>>;
 }
 
 const ALLOWED_ORIGINS = "allowedOrigins (--allow-origin)";
@@ -45,7 +45,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
   return {
     check(visit) {
       if (visit.ambiguous) {
-        return new Refusal(400, "A header that must come once came more than once, or two of them contradict.");
+        return new HttpError(400, "A header that must come once came more than once, or two of them contradict.");
       }
       const { headers } = visit;
       const host = headers["host"];
@@ -59,7 +59,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
         const site = headers["sec-fetch-site"];
         if (site === undefined || site === "none") return undefined;
         if (site !== "cross-site" && !(rules.isOpen && !isAddress(host as string))) return undefined;
-        return new Refusal(403, `Sec-Fetch-Site is ${shown(site)} and there is no Origin: such a page may not call.`);
+        return new HttpError(403, `Sec-Fetch-Site is ${shown(site)} and there is no Origin: such a page may not call.`);
       }
       return admitsOrigin(origin, host as string) ? undefined : refusedOrigin(origin);
     },
@@ -102,19 +102,19 @@ function preflight(requested: string | undefined): Record<string, string> {
   };
 }
 
-function checkHost(host: string | undefined, rules: HostRules): Refusal | undefined {
-  if (host === undefined || host === "") return new Refusal(400, "The Host header is missing.");
-  if (parseHost(host) === undefined) return new Refusal(400, "The Host header is not a host.");
+function checkHost(host: string | undefined, rules: HostRules): HttpError | undefined {
+  if (host === undefined || host === "") return new HttpError(400, "The Host header is missing.");
+  if (parseHost(host) === undefined) return new HttpError(400, "The Host header is not a host.");
   if (rules.admits(host)) return undefined;
   const how = `If it is meant to be, add it to ${ALLOWED_HOSTS}.`;
-  return new Refusal(403, `Host "${shown(host)}" is not served here. ${how}`);
+  return new HttpError(403, `Host "${shown(host)}" is not served here. ${how}`);
 }
 
-function refusedOrigin(origin: string): Refusal {
-  if (origin === "null") return new Refusal(403, 'Origin "null" may not call: such a page cannot be told from others.');
-  if (!ORIGIN.test(origin)) return new Refusal(403, "The Origin header is not an origin that may call.");
+function refusedOrigin(origin: string): HttpError {
+  if (origin === "null") return new HttpError(403, 'Origin "null" may not call: such a page cannot be told from others.');
+  if (!ORIGIN.test(origin)) return new HttpError(403, "The Origin header is not an origin that may call.");
   const how = `If its pages are meant to, add it to ${ALLOWED_ORIGINS}.`;
-  return new Refusal(403, `Origin "${shown(origin)}" may not call. ${how}`);
+  return new HttpError(403, `Origin "${shown(origin)}" may not call. ${how}`);
 }
 
 /**

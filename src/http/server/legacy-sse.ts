@@ -7,48 +7,48 @@ import type { Identity } from "../../core/authentication.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
-import { type EventStream, eventText } from "./sse.ts";
-import { Refusal } from "./http-request.ts";
+import { type SseWriter, formatEvent } from "./sse.ts";
+import { HttpError } from "./http-request.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import { callerOf, checkAccept, readMessage, inboundOf, wantsAnswer, type Taken } from "./admission.ts";
-import type { Common } from "./options.ts";
-import { Sessions } from "./session.ts";
-import type { WayBack } from "./reply.ts";
+import { callerFrom, checkAccept, readMessage, toInbound, expectsResponse, type ParsedBody } from "./admission.ts";
+import type { SharedLimits } from "./options.ts";
+import { SessionTable } from "./session.ts";
+import type { Reply } from "./reply.ts";
 
-export class OldSse {
+export class LegacySse {
   readonly #handler: Handler;
   readonly #connection: ConnectionOptions;
-  readonly #common: Common;
-  readonly #sessions: Sessions<OldSseSession>;
+  readonly #common: SharedLimits;
+  readonly #sessions: SessionTable<LegacySseSession>;
 
-  constructor(handler: Handler, connection: ConnectionOptions, common: Common) {
+  constructor(handler: Handler, connection: ConnectionOptions, common: SharedLimits) {
     this.#handler = handler;
     this.#connection = connection;
     this.#common = common;
-    this.#sessions = new Sessions(common.room, common.limits.sessionIdleMs);
+    this.#sessions = new SessionTable(common.room, common.limits.sessionIdleMs);
   }
 
-  open(way: WayBack, identity: Identity | undefined, address: string): void {
+  open(way: Reply, identity: Identity | undefined, address: string): void {
     checkAccept(way.visit, "text/event-stream");
     this.#common.work.check();
     const session = this.#sessions.add(
-      (id) => new OldSseSession(id, identity?.principal),
+      (id) => new LegacySseSession(id, identity?.principal),
       (made) => serveTransport(this.#handler, made, this.#connection),
     );
     session.open(way, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
 
-  async post(way: WayBack, identity: Identity | undefined): Promise<void> {
+  async post(way: Reply, identity: Identity | undefined): Promise<void> {
     const id = new URLSearchParams(way.visit.query).get("sessionId");
-    if (id === null) throw new Refusal(400, "The address lacks its sessionId; post to the one that the stream named");
+    if (id === null) throw new HttpError(400, "The address lacks its sessionId; post to the one that the stream named");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw unknown();
     const taken = await readMessage(way, this.#common.limits);
     if (taken === undefined) return;
     // It may have ended while its message came in.
     if (session.isOver) throw unknown();
-    session.post(taken, way, callerOf(way.visit, identity), this.#common.work.begin(taken));
+    session.post(taken, way, callerFrom(way.visit, identity), this.#common.work.begin(taken));
   }
 
   close(graceMs: number): Promise<void> {
@@ -56,18 +56,18 @@ export class OldSse {
   }
 }
 
-function unknown(): Refusal {
-  return new Refusal(404, "There is no such session; open a stream first");
+function unknown(): HttpError {
+  return new HttpError(404, "There is no such session; open a stream first");
 }
 
-class OldSseSession implements Transport {
+class LegacySseSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
   /** As long as it lives its stream is open, so it is never idle. */
   readonly idle = false;
   readonly usedAt = 0;
   readonly #gone = new AbortController();
-  #stream: EventStream | undefined;
+  #stream: SseWriter | undefined;
   #receive: (inbound: Inbound) => void = () => undefined;
 
   constructor(id: string, principal: string | undefined) {
@@ -84,16 +84,16 @@ class OldSseSession implements Transport {
   }
 
   /** Begins the stream, and says where to post. */
-  open(way: WayBack, address: string, ended: () => void): void {
+  open(way: Reply, address: string, ended: () => void): void {
     this.#stream = way.events(() => {
       this.#gone.abort();
       ended();
     });
-    this.#stream.send(eventText({ event: "endpoint", data: address }));
+    this.#stream.send(formatEvent({ event: "endpoint", data: address }));
   }
 
   async send(message: Message | readonly Message[]): Promise<void> {
-    this.#stream?.send(eventText({ event: "message", data: encode(message) }));
+    this.#stream?.send(formatEvent({ event: "message", data: encode(message) }));
   }
 
   async close(): Promise<void> {
@@ -101,16 +101,16 @@ class OldSseSession implements Transport {
   }
 
   /** `over` is called when its answers are out, or none will come. */
-  post(taken: Taken, way: WayBack, caller: Partial<Caller>, over: () => void): void {
+  post(taken: ParsedBody, way: Reply, caller: Partial<Caller>, over: () => void): void {
     way.empty(202);
     const { signal } = this.#gone;
-    const forget = wantsAnswer(taken) ? onAbort(signal, over) : undefined;
+    const forget = expectsResponse(taken) ? onAbort(signal, over) : undefined;
     const drop = (): void => {
       forget?.();
       over();
     };
     this.#receive({
-      ...inboundOf(taken),
+      ...toInbound(taken),
       caller,
       gone: signal,
       reply: async (message, options) => {

@@ -7,14 +7,14 @@ import type { RawHttp } from "../../../test/support/raw-http.ts";
 import { opened } from "../../../test/support/visits.ts";
 import { listen } from "./listener.ts";
 import type { Listener, ListenLimits } from "./listener.ts";
-import type { NodeVisit } from "./node-request.ts";
-import type { Sink } from "./http-request.ts";
+import type { NodeHttpRequest } from "./node-request.ts";
+import type { StreamSink } from "./http-request.ts";
 
 const LIMITS: ListenLimits = { headerBytes: 4_096, headerMs: 20_000, bodyMs: 20_000 };
 const GET = ["GET / HTTP/1.1", "Host: localhost"];
 
 async function listening(
-  onVisit: (visit: NodeVisit) => void,
+  onVisit: (visit: NodeHttpRequest) => void,
   limits: Partial<ListenLimits> = {},
   host = "127.0.0.1",
 ): Promise<Listener & { open(): Promise<RawHttp> }> {
@@ -23,7 +23,7 @@ async function listening(
   return { ...listener, open: () => opened(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")) };
 }
 
-const hello = (visit: NodeVisit): void => visit.answer(200, {}, "hello");
+const hello = (visit: NodeHttpRequest): void => visit.answer(200, {}, "hello");
 
 describe("an address", () => {
   it.each([
@@ -116,7 +116,7 @@ describe("what is no request", () => {
     expect((await caller.answer()).status).toBe(400);
     caller.socket.end();
     await caller.closed;
-    await expect.poll(() => bodies).toMatchObject([{ name: "Refusal", status: 400 }]);
+    await expect.poll(() => bodies).toMatchObject([{ name: "HttpError", status: 400 }]);
   });
 
   it("behind a request that is still at work is not taken for its answer", async () => {
@@ -142,7 +142,7 @@ describe("what is no request", () => {
 });
 
 describe("a request", () => {
-  it("without Host is a visit all the same, for others to refuse", async () => {
+  it("without Host is a visit all the same, for others to sendError", async () => {
     const { open } = await listening((visit) => visit.answer(400, {}, String(visit.headers["host"])));
     const caller = await open();
     caller.send(["GET / HTTP/1.1"]);
@@ -186,7 +186,7 @@ describe("closing", () => {
   });
 
   it("lets an answer come that is still to be given, and says that it is the last", async () => {
-    const visits: NodeVisit[] = [];
+    const visits: NodeHttpRequest[] = [];
     const listener = await listening((visit) => visits.push(visit));
     const caller = await listener.open();
     caller.send(GET);
@@ -213,7 +213,7 @@ describe("closing", () => {
   });
 
   it("answers what still comes on a connection that is at work", async () => {
-    const visits: NodeVisit[] = [];
+    const visits: NodeHttpRequest[] = [];
     const listener = await listening((visit) => visits.push(visit));
     const caller = await listener.open();
     caller.send(GET);
@@ -228,7 +228,7 @@ describe("closing", () => {
   });
 
   it("waits for nobody longer than its grace", async () => {
-    const sinks: Sink[] = [];
+    const sinks: StreamSink[] = [];
     const gone: string[] = [];
     const listener = await listening((visit) => {
       sinks.push(visit.stream({}));

@@ -8,7 +8,7 @@ import { Server as NetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
 import { boundName, isLoopback } from "./guard.ts";
-import { NodeVisit } from "./node-request.ts";
+import { NodeHttpRequest } from "./node-request.ts";
 
 export interface ListenOptions {
   readonly host: string;
@@ -16,7 +16,7 @@ export interface ListenOptions {
   readonly port: number;
   readonly limits: ListenLimits;
   /** Called for each request, never before the one before it on the same connection. */
-  readonly onVisit: (visit: NodeVisit) => void;
+  readonly onVisit: (visit: NodeHttpRequest) => void;
 }
 
 export interface ListenLimits {
@@ -64,7 +64,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void => {
     connections.set(request.socket, response);
     if (isClosing) endAfter(response, request.socket);
-    onVisit(new NodeVisit(request, response, awaitsContinue));
+    onVisit(new NodeHttpRequest(request, response, awaitsContinue));
   };
   server.on("request", (request, response) => take(request, response, false));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => take(request, response, true));
@@ -159,7 +159,7 @@ function rebukeStatus(code: string | undefined): number {
 }
 
 async function shut(server: Server, connections: Connections, graceMs: number): Promise<void> {
-  // Not the server's own close: that one cuts off answers which are written and not yet taken.
+  // Not the server's own close: that one cuts off answers which are encodeResponse and not yet taken.
   const closed = new Promise<void>((resolve) => {
     NetServer.prototype.close.call(server, () => resolve());
   });

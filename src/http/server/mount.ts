@@ -3,15 +3,15 @@
 
 import type { Authenticator } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { isLive } from "../../core/evaluates-code.ts";
+import { evaluatesCode } from "../../core/evaluates-code.ts";
 import { checkOptions } from "../../core/options.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
 import { createGuard } from "./guard.ts";
-import { HttpFront } from "./router.ts";
-import type { HttpFrontOptions } from "./options.ts";
+import { HttpRouter } from "./router.ts";
+import type { HttpRouterOptions } from "./options.ts";
 
-export interface MountOptions extends Omit<HttpFrontOptions, "auth"> {
+export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
   /**
    * Authenticates callers; without it anyone may call. A handler that evaluates code is only served with it, or with
    * `false`: then anyone who reaches the port can run code on this machine.
@@ -84,21 +84,21 @@ function checkPort(port: unknown): void {
 }
 
 function shown(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : Array.isArray(value) ? "an array" : textOf(value);
+  return typeof value === "string" ? JSON.stringify(value) : Array.isArray(value) ? "an array" : errorMessage(value);
 }
 
 /** `host` is the address that is listened on, if this package listens itself. */
-export function createFront(handler: Handler, options: MountOptions, host?: string): HttpFront {
+export function createFront(handler: Handler, options: MountOptions, host?: string): HttpRouter {
   if (typeof handler !== "function") {
     throw new TypeError("Expected a server or a handler, a function (request, context) => Promise<Result>");
   }
   const { allowedHosts, allowedOrigins, auth, ...front } = options;
-  if (auth === undefined && isLive(handler)) {
+  if (auth === undefined && evaluatesCode(handler)) {
     throw new TypeError(
       "This server evaluates code, so HTTP callers must authenticate: set `auth`, for example bearer({ verify }) from " +
         "catenary/server, or `auth: false` to let anyone who reaches the port run code on this machine",
     );
   }
   const authenticator = auth === undefined || auth === false ? undefined : { auth };
-  return new HttpFront(handler, createGuard({ host, allowedHosts, allowedOrigins }), { ...front, ...authenticator });
+  return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), { ...front, ...authenticator });
 }

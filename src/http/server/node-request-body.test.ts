@@ -3,18 +3,18 @@
 import { request as clientRequest } from "node:http";
 import { describe, expect, it, vi } from "vitest";
 import { visited } from "../../../test/support/visits.ts";
-import type { NodeVisit } from "./node-request.ts";
-import { Refusal } from "./http-request.ts";
+import type { NodeHttpRequest } from "./node-request.ts";
+import { HttpError } from "./http-request.ts";
 
 const MAX = 1_000;
 const POST = ["POST /mcp HTTP/1.1", "Host: localhost"];
 
 /** Answers with the body, or with why there is none. */
-async function echo(visit: NodeVisit, maxMs = 20_000): Promise<void> {
+async function echo(visit: NodeHttpRequest, maxMs = 20_000): Promise<void> {
   try {
     visit.answer(200, { "content-type": "text/plain" }, await visit.body(MAX, maxMs));
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof HttpError)) throw error;
     visit.answer(error.status, error.headers, error.message);
   }
 }
@@ -151,7 +151,7 @@ describe("a body", () => {
         caller.destroy();
       });
     });
-    expect(await outcome).toMatchObject([{ name: "Refusal", status: 400 }, true]);
+    expect(await outcome).toMatchObject([{ name: "HttpError", status: 400 }, true]);
   });
 
   const parsed: readonly (readonly [string, unknown, number, string])[] = [

@@ -4,20 +4,20 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { visited } from "../../../test/support/visits.ts";
-import { NodeVisit } from "./node-request.ts";
-import type { Sink } from "./http-request.ts";
+import { NodeHttpRequest } from "./node-request.ts";
+import type { StreamSink } from "./http-request.ts";
 
 const POST = ["POST /mcp HTTP/1.1", "Host: localhost"];
 
 describe("what a visit says of its request", () => {
-  const look = async (head: readonly string[]): Promise<NodeVisit> => {
-    const visits: NodeVisit[] = [];
+  const look = async (head: readonly string[]): Promise<NodeHttpRequest> => {
+    const visits: NodeHttpRequest[] = [];
     const { open } = await visited((visit) => {
       visits.push(visit);
       visit.answer(204, {});
     });
     await (await open()).send(head).answer();
-    return visits[0] as NodeVisit;
+    return visits[0] as NodeHttpRequest;
   };
 
   const targets: readonly (readonly [target: string, path: string, query: string])[] = [
@@ -72,7 +72,7 @@ describe("what a visit says of its request", () => {
 
   it("has the whole path where a framework has cut it", async () => {
     const request = { method: "POST", headers: {}, rawHeaders: [], url: "/", originalUrl: "/api/mcp?x" };
-    const visit = new NodeVisit(request as unknown as IncomingMessage, {} as ServerResponse);
+    const visit = new NodeHttpRequest(request as unknown as IncomingMessage, {} as ServerResponse);
     expect([visit.path, visit.query]).toEqual(["/api/mcp", "x"]);
   });
 });
@@ -154,7 +154,7 @@ describe("an answer", () => {
   });
 
   it("goes to requests that came in one breath in their order", async () => {
-    const visits: NodeVisit[] = [];
+    const visits: NodeHttpRequest[] = [];
     const { open } = await visited((visit) => {
       visits.push(visit);
       if (visits.length < 3) return;
@@ -172,7 +172,7 @@ describe("an answer", () => {
 
 describe("a stream", () => {
   it("begins with its head at once, and events follow as they come", async () => {
-    let sink: Sink | undefined;
+    let sink: StreamSink | undefined;
     const { open } = await visited((visit) => {
       sink = visit.stream({ "mcp-session-id": "s" });
     });
@@ -218,13 +218,13 @@ describe("a stream", () => {
   });
 
   it("counts what the reader has not taken", async () => {
-    const sinks: Sink[] = [];
+    const sinks: StreamSink[] = [];
     const { open } = await visited((visit) => sinks.push(visit.stream({})));
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
     await caller.head();
     caller.socket.pause();
-    const sink = sinks[0] as Sink;
+    const sink = sinks[0] as StreamSink;
     const text = "x".repeat(1024 * 1024);
     for (let count = 0; count < 32; count += 1) sink.write(text);
     expect(sink.waiting).toBeGreaterThan(16 * text.length);
@@ -237,7 +237,7 @@ describe("a stream", () => {
 describe("a caller that hangs up", () => {
   it("is noticed once, by the last who asked, while the answer is not whole", async () => {
     const gone: string[] = [];
-    const left = new Promise<NodeVisit>((resolve) => {
+    const left = new Promise<NodeHttpRequest>((resolve) => {
       void visited((visit) => {
         visit.onGone(() => gone.push("first"));
         visit.onGone(() => {
@@ -264,7 +264,7 @@ describe("a caller that hangs up", () => {
 
   it("is not one that was answered", async () => {
     const gone: string[] = [];
-    const visits: NodeVisit[] = [];
+    const visits: NodeHttpRequest[] = [];
     const { open } = await visited((visit) => {
       visits.push(visit);
       visit.onGone(() => gone.push("gone"));

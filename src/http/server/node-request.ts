@@ -4,9 +4,9 @@
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { type RequestHeaders, type Sink, type Visit, STREAM_HEADERS, type Refusal, brokenOff, compressed, notUtf8, takenBefore, tooLong, tooSlow } from "./http-request.ts";
+import { type RequestHeaders, type StreamSink, type HttpRequest, STREAM_HEADERS, type HttpError, brokenOff, compressed, notUtf8, takenBefore, tooLong, tooSlow } from "./http-request.ts";
 import { isAscii, isUtf8 } from "node:buffer";
-import { Pulse } from "./shared-timer.ts";
+import { SharedTimer } from "./shared-timer.ts";
 
 /** A body of at most this length is let in after an early answer, so that the connection can be used again. */
 const SMALL_BODY_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** How long a caller that is still sending has to read the answer that says why it should stop. */
 const LINGER_MS = 2_000;
 
-export class NodeVisit implements Visit {
+export class NodeHttpRequest implements HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -104,7 +104,7 @@ export class NodeVisit implements Visit {
     expectTaken(response, this.#request.socket);
   }
 
-  stream(headers: Readonly<Record<string, string>>): Sink {
+  stream(headers: Readonly<Record<string, string>>): StreamSink {
     const response = this.#response;
     if (this.#begun || this.isGone || response.headersSent) return NOWHERE;
     this.#begun = true;
@@ -115,7 +115,7 @@ export class NodeVisit implements Visit {
     writeHead(response, 200, { ...STREAM_HEADERS, ...headers });
     response.flushHeaders();
     process.nextTick(() => socket.uncork());
-    return new NodeSink(response, socket, () => this.#conclude());
+    return new NodeStreamSink(response, socket, () => this.#conclude());
   }
 
   /** From now on it does not matter whether the caller is there. */
@@ -156,10 +156,10 @@ export class NodeVisit implements Visit {
  * What is to be done when a connection ends, by visit. One listener for each connection is cheaper than one for each
  * request, and a request that waits behind another's answer would not hear of the end by its own response.
  */
-function goneActs(socket: Socket): Map<NodeVisit, () => void> {
+function goneActs(socket: Socket): Map<NodeHttpRequest, () => void> {
   let acts = GONE_ACTS.get(socket);
   if (acts === undefined) {
-    const created = new Map<NodeVisit, () => void>();
+    const created = new Map<NodeHttpRequest, () => void>();
     acts = created;
     GONE_ACTS.set(socket, created);
     socket.once("close", () => {
@@ -169,7 +169,7 @@ function goneActs(socket: Socket): Map<NodeVisit, () => void> {
   return acts;
 }
 
-const GONE_ACTS = new WeakMap<Socket, Map<NodeVisit, () => void>>();
+const GONE_ACTS = new WeakMap<Socket, Map<NodeHttpRequest, () => void>>();
 
 function writeHead(
   response: ServerResponse,
@@ -235,19 +235,19 @@ export function readBody(
   if (request.destroyed) return Promise.reject(brokenOff());
   proceed?.();
   return new Promise((resolve, reject) => {
-    new Reading(request, maxBytes, maxMs, resolve, reject).begin();
+    new BodyReader(request, maxBytes, maxMs, resolve, reject).begin();
   });
 }
 
 /** A body on its way. */
-class Reading {
+class BodyReader {
   readonly #request: IncomingMessage;
   readonly #maxBytes: number;
   readonly #maxMs: number;
   readonly #resolve: (text: string) => void;
-  readonly #reject: (refusal: Refusal) => void;
+  readonly #reject: (refusal: HttpError) => void;
   readonly #chunks: Buffer[] = [];
-  readonly #watch: Pulse<Reading>;
+  readonly #watch: SharedTimer<BodyReader>;
   #length = 0;
   #since: number | undefined;
   #isOver = false;
@@ -257,7 +257,7 @@ class Reading {
     maxBytes: number,
     maxMs: number,
     resolve: (text: string) => void,
-    reject: (refusal: Refusal) => void,
+    reject: (refusal: HttpError) => void,
   ) {
     this.#request = request;
     this.#maxBytes = maxBytes;
@@ -296,7 +296,7 @@ class Reading {
     this.#finish(utf8(whole, this.#maxBytes));
   }
 
-  #finish(text: string | Refusal): void {
+  #finish(text: string | HttpError): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#watch.delete(this);
@@ -308,18 +308,18 @@ class Reading {
 }
 
 /** One timer for all bodies with the same patience. */
-function watchFor(maxMs: number): Pulse<Reading> {
+function watchFor(maxMs: number): SharedTimer<BodyReader> {
   let watch = WATCHES.get(maxMs);
   if (watch === undefined) {
-    watch = new Pulse(Math.min(1_000, maxMs), (reading, now) => reading.tick(now));
+    watch = new SharedTimer(Math.min(1_000, maxMs), (reading, now) => reading.tick(now));
     WATCHES.set(maxMs, watch);
   }
   return watch;
 }
 
-const WATCHES = new Map<number, Pulse<Reading>>();
+const WATCHES = new Map<number, SharedTimer<BodyReader>>();
 
-function utf8(bytes: Buffer | null, maxBytes: number): string | Refusal {
+function utf8(bytes: Buffer | null, maxBytes: number): string | HttpError {
   if (bytes === null) return "";
   if (bytes.length > maxBytes) return tooLong(maxBytes);
   if (isAscii(bytes)) return bytes.toString("latin1");
@@ -327,14 +327,14 @@ function utf8(bytes: Buffer | null, maxBytes: number): string | Refusal {
 }
 
 /** What a framework that has read the stream has left of it. */
-function parsedBefore(body: unknown, maxBytes: number): string | Refusal {
+function parsedBefore(body: unknown, maxBytes: number): string | HttpError {
   if (body === undefined) return takenBefore();
   if (body instanceof Uint8Array) return utf8(Buffer.from(body.buffer, body.byteOffset, body.byteLength), maxBytes);
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return Buffer.byteLength(text) > maxBytes ? tooLong(maxBytes) : text;
 }
 
-function settled(text: string | Refusal): Promise<string> {
+function settled(text: string | HttpError): Promise<string> {
   return typeof text === "string" ? Promise.resolve(text) : Promise.reject(text);
 }
 
@@ -345,7 +345,7 @@ function settled(text: string | Refusal): Promise<string> {
 /** How long a caller may take no byte of an answer that waits for it. */
 const STALLED_MS = 30_000;
 
-export class NodeSink implements Sink {
+export class NodeStreamSink implements StreamSink {
   readonly #response: ServerResponse;
   readonly #socket: Socket;
   readonly #over: () => void;
@@ -396,4 +396,4 @@ export function expectTaken(response: ServerResponse, socket: Socket): void {
 }
 
 /** Where a stream goes that nobody can read any more. */
-export const NOWHERE: Sink = { waiting: 0, write() {}, end() {}, cut() {} };
+export const NOWHERE: StreamSink = { waiting: 0, write() {}, end() {}, cut() {} };

@@ -3,8 +3,8 @@
 import type { Authenticator } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
-import type { Room } from "./session.ts";
-import type { Work } from "./admission.ts";
+import type { SessionLimiter } from "./session.ts";
+import type { RequestLimiter } from "./admission.ts";
 
 /** Those of one message, and those of the wire. */
 export interface HttpLimits extends Limits {
@@ -14,7 +14,7 @@ export interface HttpLimits extends Limits {
   readonly headerMs: number;
   /** How long a caller may take over its body. */
   readonly bodyMs: number;
-  /** Sessions that are open at once. */
+  /** SessionTable that are open at once. */
   readonly sessions: number;
   /** How long a session without a stream may be silent before it is over. */
   readonly sessionIdleMs: number;
@@ -56,11 +56,11 @@ const HTTP_LIMITS: HttpLimits = {
 };
 
 /** What all parts of a front go by. */
-export interface Common {
+export interface SharedLimits {
   readonly limits: HttpLimits;
-  readonly work: Work;
-  /** Sessions of every kind count together. */
-  readonly room: Room;
+  readonly work: RequestLimiter;
+  /** SessionTable of every kind count together. */
+  readonly room: SessionLimiter;
 }
 
 /** The given ones, the others as they are by default. Throws where one is none, or no number above 0. */
@@ -75,7 +75,7 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
   return { ...HTTP_LIMITS, ...Object.fromEntries(said) };
 }
 
-export interface HttpFrontOptions extends Omit<ConnectionOptions, "mayShutDown"> {
+export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
   /** Where the endpoint is. "/mcp". */
   readonly path?: string;
   /** Whether the transport of the first revision is served beside it, at `/sse` with `/messages`, and the same below PATH. True. */

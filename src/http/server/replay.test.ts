@@ -1,4 +1,4 @@
-// Streams that outlive their connections: what a caller that comes back gets, and what is let go of.
+// ReplyTimers that outlive their connections: what a caller that comes back gets, and what is let go of.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

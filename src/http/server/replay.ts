@@ -3,7 +3,7 @@
 // once and in order. What is kept is bounded, for each stream by number and in all by bytes; what was let go of is
 // said to be lost, never left out in silence. Nothing here knows of sessions or messages.
 
-import { eventText } from "./sse.ts";
+import { formatEvent } from "./sse.ts";
 
 /** The connection that a stream goes out by at the moment. */
 export interface Outlet {
@@ -91,7 +91,7 @@ export class ReplayStream {
   prime(retryMs: number): void {
     if (this.#outlet === undefined) return;
     this.#known = true;
-    this.#outlet.send(eventText({ id: this.#id(this.#taken), retry: retryMs, data: "" }));
+    this.#outlet.send(formatEvent({ id: this.#id(this.#taken), retry: retryMs, data: "" }));
   }
 
   send(data: string, last = false): void {
@@ -146,7 +146,7 @@ export class ReplayStream {
   /** Ends the connection, not the stream. Only where the caller has an id to come back with. */
   hangUp(retryMs: number): void {
     if (!this.#known || this.#finished) return;
-    this.#outlet?.send(eventText({ retry: retryMs }));
+    this.#outlet?.send(formatEvent({ retry: retryMs }));
     this.#end();
   }
 
@@ -183,7 +183,7 @@ export class ReplayStream {
   }
 
   #text({ number, data }: Kept): string {
-    return eventText({ id: this.#id(number), data });
+    return formatEvent({ id: this.#id(number), data });
   }
 
   #id(number: number): string {
@@ -202,11 +202,11 @@ export function readEventId(id: string): { readonly stream: string; readonly num
 // nobody listened waits for the next GET. How a stream lives on without its connection is known in replay.ts.
 
 
-/** Streams that have ended and whose last events went out: kept for callers whom they may not have reached. */
+/** ReplyTimers that have ended and whose last events went out: kept for callers whom they may not have reached. */
 const MOST_FINISHED = 32;
-/** Streams that have ended while nobody was there: kept for callers who come back for their answers. */
+/** ReplyTimers that have ended while nobody was there: kept for callers who come back for their answers. */
 const MOST_MISSED = 512;
-/** Streams for what comes unasked, with a connection or waiting for one to come back. */
+/** ReplyTimers for what comes unasked, with a connection or waiting for one to come back. */
 const MOST_UNASKED = 8;
 
 export class SessionStreams {

@@ -5,9 +5,9 @@
 
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
-import { EventStream } from "./sse.ts";
-import { Pulse } from "./shared-timer.ts";
-import type { Visit } from "./http-request.ts";
+import { SseWriter } from "./sse.ts";
+import { SharedTimer } from "./shared-timer.ts";
+import type { HttpRequest } from "./http-request.ts";
 import { unsendable } from "../../dialogue/batch.ts";
 import type { HttpLimits } from "./options.ts";
 
@@ -23,24 +23,24 @@ const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
 /** What all open streams and all held answers of a front share: two timers, and the limits. */
-export class Streams {
+export class ReplyTimers {
   readonly #limits: HttpLimits;
-  readonly #open: Pulse<EventStream>;
-  readonly #held: Pulse<WayBack>;
+  readonly #open: SharedTimer<SseWriter>;
+  readonly #held: SharedTimer<Reply>;
 
   constructor(limits: HttpLimits) {
     this.#limits = limits;
-    this.#open = new Pulse(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
+    this.#open = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
     );
-    this.#held = new Pulse(Math.min(TICK_MS, limits.silenceMs), (way, now) => {
+    this.#held = new SharedTimer(Math.min(TICK_MS, limits.silenceMs), (way, now) => {
       if (now - way.since >= limits.silenceMs) way.break();
     });
   }
 
   /** `ended` may be called before this returns, where the caller is gone already. */
-  open(visit: Visit, headers: Headers, ended: (stream: EventStream) => void): EventStream {
-    const stream: EventStream = new EventStream(visit.stream(headers), this.#limits, () => {
+  open(visit: HttpRequest, headers: Headers, ended: (stream: SseWriter) => void): SseWriter {
+    const stream: SseWriter = new SseWriter(visit.stream(headers), this.#limits, () => {
       this.#open.delete(stream);
       ended(stream);
     });
@@ -49,11 +49,11 @@ export class Streams {
     return stream;
   }
 
-  hold(way: WayBack): void {
+  hold(way: Reply): void {
     this.#held.add(way);
   }
 
-  release(way: WayBack): void {
+  release(way: Reply): void {
     this.#held.delete(way);
   }
 
@@ -63,8 +63,8 @@ export class Streams {
   }
 }
 
-export class WayBack {
-  readonly visit: Visit;
+export class Reply {
+  readonly visit: HttpRequest;
   readonly since: number = performance.now();
   /** Of the request that it is the way back of, once that has been read. */
   id: Id | null = null;
@@ -72,11 +72,11 @@ export class WayBack {
   headers: Headers;
   /** Which errors are denials; none where nobody has said. Never throws. */
   denial: ((error: ErrorBody) => Denied | undefined) | undefined;
-  readonly #streams: Streams;
+  readonly #streams: ReplyTimers;
   #silent: (() => void) | undefined;
   #begun = false;
 
-  constructor(visit: Visit, headers: Headers, streams: Streams) {
+  constructor(visit: HttpRequest, headers: Headers, streams: ReplyTimers) {
     this.visit = visit;
     this.headers = headers;
     this.#streams = streams;
@@ -105,7 +105,7 @@ export class WayBack {
     this.#begin();
     const denied = "error" in message ? this.denial?.(message.error) : undefined;
     const headers = { ...JSON_TYPE, ...this.headers, ...denied?.headers };
-    this.visit.answer(denied?.status ?? status, headers, written(message));
+    this.visit.answer(denied?.status ?? status, headers, encodeResponse(message));
   }
 
   /** An answer without a body. */
@@ -116,7 +116,7 @@ export class WayBack {
   }
 
   /** The head of an event stream; once. */
-  events(ended: (stream: EventStream) => void): EventStream {
+  events(ended: (stream: SseWriter) => void): SseWriter {
     this.#begin();
     return this.#streams.open(this.visit, this.headers, ended);
   }
@@ -127,8 +127,8 @@ export class WayBack {
   }
 }
 
-/** An answer that cannot be written is replaced by one that says so: nobody is left waiting. Throws for all else. */
-export function written(message: Message | readonly Message[]): string {
+/** An answer that cannot be encodeResponse is replaced by one that says so: nobody is left waiting. Throws for all else. */
+export function encodeResponse(message: Message | readonly Message[]): string {
   try {
     return encode(message);
   } catch (error) {

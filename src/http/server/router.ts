@@ -2,47 +2,47 @@
 // it. A visit is let in (Host and Origin, the path, who asks) and handed to whom it is for. Which server it came by
 // is not known here, and what its message says is not either.
 
-import type { AuthRefusal, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
+import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { Guard } from "./guard.ts";
-import { Refusal, type Visit } from "./http-request.ts";
+import { HttpError, type HttpRequest } from "./http-request.ts";
 import { spokenRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import { challengeHeaders, identify, refuse, reporter, type Report, callerOf, checkAccept, readMessage, type Taken, shuttingDown, Work, type Over } from "./admission.ts";
-import { Exchanges } from "./stateless.ts";
-import { OldSse } from "./legacy-sse.ts";
-import { httpLimits, type Common, type HttpFrontOptions, type HttpLimits } from "./options.ts";
-import { Room, HttpSession } from "./session.ts";
-import { Streams, WayBack, type Denied } from "./reply.ts";
+import { challengeHeaders, authenticate, sendError, reporter, type ErrorReporter, callerFrom, checkAccept, readMessage, type ParsedBody, shuttingDown, RequestLimiter, type Release } from "./admission.ts";
+import { StatelessEndpoint } from "./stateless.ts";
+import { LegacySse } from "./legacy-sse.ts";
+import { httpLimits, type SharedLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
+import { SessionLimiter, HttpSession } from "./session.ts";
+import { ReplyTimers, Reply, type Denied } from "./reply.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { ReplayStore } from "./replay.ts";
 import { isStateless } from "../../dialogue/stateless/front.ts";
 import { unsupported } from "../../dialogue/calls/errors.ts";
 import { REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
-import { Sessions } from "./session.ts";
+import { SessionTable } from "./session.ts";
 
-type Act = (way: WayBack, identity: Identity | undefined) => Promise<void> | void;
+type Act = (way: Reply, identity: Identity | undefined) => Promise<void> | void;
 type Route = Readonly<Record<string, Act>>;
 
-/** Work in flight when the front is closed. */
+/** RequestLimiter in flight when the front is closed. */
 const GRACE_MS = 1_000;
 
-export class HttpFront {
+export class HttpRouter {
   readonly path: string;
   readonly limits: HttpLimits;
   readonly graceMs: number;
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
-  readonly #report: Report;
-  readonly #work: Work;
-  readonly #streams: Streams;
-  readonly #endpoint: Endpoint;
-  readonly #exchanges: Exchanges;
-  readonly #old: OldSse | undefined;
+  readonly #report: ErrorReporter;
+  readonly #work: RequestLimiter;
+  readonly #streams: ReplyTimers;
+  readonly #endpoint: McpEndpoint;
+  readonly #exchanges: StatelessEndpoint;
+  readonly #old: LegacySse | undefined;
   readonly #routes: ReadonlyMap<string, Route>;
   #closing: Promise<void> | undefined;
 
-  constructor(handler: Handler, guard: Guard, options: HttpFrontOptions = {}) {
+  constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
     const {
       path = "/mcp",
       oldSse = true,
@@ -59,8 +59,8 @@ export class HttpFront {
     }
     if (!path.startsWith("/")) throw new TypeError(`The path of an endpoint begins with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
-    this.#work = new Work(limits.requests);
-    const common: Common = { limits, work: this.#work, room: new Room(limits.sessions) };
+    this.#work = new RequestLimiter(limits.requests);
+    const common: SharedLimits = { limits, work: this.#work, room: new SessionLimiter(limits.sessions) };
     const spoken = spokenRevisions(options.revisions);
     const sessions = spoken.filter(({ style }) => style === "session");
     const perSession = { ...connection, revisions: sessions.map(({ name }) => name), graceMs: 0 };
@@ -71,18 +71,18 @@ export class HttpFront {
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
-    this.#streams = new Streams(limits);
-    this.#exchanges = new Exchanges(
+    this.#streams = new ReplyTimers(limits);
+    this.#exchanges = new StatelessEndpoint(
       handler,
       { revisions: exchanges, profile: options.profile ?? "mcp", origin: this },
       rounds,
       limits.listens,
     );
-    const endpoint = new Endpoint(handler, this.#exchanges, spoken, perSession, common);
+    const endpoint = new McpEndpoint(handler, this.#exchanges, spoken, perSession, common);
     this.#endpoint = endpoint;
     const routes = new Map<string, Route>();
     if (oldSse && sessions.length > 0) {
-      const old = new OldSse(handler, perSession, common);
+      const old = new LegacySse(handler, perSession, common);
       this.#old = old;
       // At the root, and beside the endpoint, for whom only what is below the endpoint's path is let through.
       for (const at of ["", path.replace(/\/$/, "")]) {
@@ -98,12 +98,12 @@ export class HttpFront {
   }
 
   /** Answers the visit, whatever it is. */
-  take(visit: Visit): void {
+  take(visit: HttpRequest): void {
     const cors = this.#guard.cors(visit);
-    const way = new WayBack(visit, cors, this.#streams);
+    const way = new Reply(visit, cors, this.#streams);
     const refusal = this.#guard.check(visit) ?? this.#misplaced(visit);
     const route = this.#routes.get(visit.path);
-    if (refusal !== undefined) refuse(way, refusal, this.#report);
+    if (refusal !== undefined) sendError(way, refusal, this.#report);
     else if (visit.method === "OPTIONS") visit.answer(204, { allow: allowed(route), ...cors });
     else if (route === undefined) {
       visit.answer(200, { "content-type": "application/json", ...cors }, this.#document(visit));
@@ -127,44 +127,44 @@ export class HttpFront {
   }
 
   /** Why there is nothing for this visit here. */
-  #misplaced(visit: Visit): Refusal | undefined {
+  #misplaced(visit: HttpRequest): HttpError | undefined {
     const { path, method } = visit;
     const route = this.#routes.get(path);
     if (route !== undefined) {
       if (this.#closing !== undefined) return shuttingDown();
       if (method === "OPTIONS" || Object.hasOwn(route, method)) return undefined;
-      return new Refusal(405, `${method} is not for ${path}`, { allow: allowed(route) });
+      return new HttpError(405, `${method} is not for ${path}`, { allow: allowed(route) });
     }
     if (this.#document(visit) === undefined) {
-      return new Refusal(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
+      return new HttpError(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
     }
     if (method === "GET" || method === "OPTIONS") return undefined;
-    return new Refusal(405, `${method} is not for ${path}`, { allow: allowed(undefined) });
+    return new HttpError(405, `${method} is not for ${path}`, { allow: allowed(undefined) });
   }
 
-  async #admit(way: WayBack, auth: Authenticator, act: Act): Promise<void> {
+  async #admit(way: Reply, auth: Authenticator, act: Act): Promise<void> {
     const { visit } = way;
     const credentials: Credentials = { headers: visit.headers, endpoint: `${visit.origin}${this.path}` };
     try {
-      const identity = await identify(auth, credentials, this.#report);
+      const identity = await authenticate(auth, credentials, this.#report);
       way.denial = ({ data }) => denied(data, auth, identity, credentials);
       this.#run(way, act, identity);
     } catch (error) {
-      refuse(way, error, this.#report);
+      sendError(way, error, this.#report);
     }
   }
 
-  #run(way: WayBack, act: Act, identity: Identity | undefined): void {
+  #run(way: Reply, act: Act, identity: Identity | undefined): void {
     try {
       const working = act(way, identity);
-      if (working !== undefined) working.catch((error: unknown) => refuse(way, error, this.#report));
+      if (working !== undefined) working.catch((error: unknown) => sendError(way, error, this.#report));
     } catch (error) {
-      refuse(way, error, this.#report);
+      sendError(way, error, this.#report);
     }
   }
 
   /** What anybody may read here. An authenticator that fails at it has nothing to show. */
-  #document({ path, origin }: Visit): string | undefined {
+  #document({ path, origin }: HttpRequest): string | undefined {
     try {
       return JSON.stringify(this.#auth?.document?.(path, `${origin}${this.path}`));
     } catch (error) {
@@ -178,7 +178,7 @@ export class HttpFront {
 function denied(data: unknown, auth: Authenticator, identity: Identity, credentials: Credentials): Denied | undefined {
   const scopes = (data as { requiredScopes?: unknown } | null | undefined)?.requiredScopes;
   if (!Array.isArray(scopes)) return undefined;
-  let refusal: AuthRefusal | undefined;
+  let refusal: AuthError | undefined;
   try {
     refusal = auth.lacking?.(scopes as readonly string[], identity, credentials);
   } catch {
@@ -197,23 +197,23 @@ function allowed(route: Route | undefined): string {
 // `initialize` and is named by a header from then on.
 
 
-export class Endpoint {
+export class McpEndpoint {
   readonly #handler: Handler;
-  readonly #exchanges: Exchanges;
-  readonly #common: Common;
+  readonly #exchanges: StatelessEndpoint;
+  readonly #common: SharedLimits;
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
-  readonly #sessions: Sessions<HttpSession>;
+  readonly #sessions: SessionTable<HttpSession>;
   readonly #spoken: readonly Revision[];
   readonly #sessionNames: ReadonlySet<string>;
   readonly #statelessNames: ReadonlySet<string>;
 
   constructor(
     handler: Handler,
-    exchanges: Exchanges,
+    exchanges: StatelessEndpoint,
     spoken: readonly Revision[],
     connection: ConnectionOptions,
-    common: Common,
+    common: SharedLimits,
   ) {
     const { limits } = common;
     const names = (style: Revision["style"]): Set<string> =>
@@ -226,17 +226,17 @@ export class Endpoint {
     this.#connection = connection;
     this.#common = common;
     this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
-    this.#sessions = new Sessions(common.room, limits.sessionIdleMs);
+    this.#sessions = new SessionTable(common.room, limits.sessionIdleMs);
   }
 
-  async post(way: WayBack, identity: Identity | undefined): Promise<void> {
+  async post(way: Reply, identity: Identity | undefined): Promise<void> {
     const { visit } = way;
     checkAccept(visit, "application/json", "text/event-stream");
     const taken = await readMessage(way, this.#common.limits);
     if (taken === undefined) return;
     if (!this.#isStateless(taken, visit)) await this.#postToSession(taken, way, identity);
     else if (taken.kind === "batch") {
-      throw new Refusal(400, "This revision has no batches: send one message at a time");
+      throw new HttpError(400, "This revision has no batches: send one message at a time");
     } else if (this.#isForeign(taken, visit)) {
       const { id = null, params } = taken.message as { id?: null; params?: { protocolVersion?: unknown } };
       const error = unsupported(params?.protocolVersion, this.#spoken).toBody();
@@ -244,7 +244,7 @@ export class Endpoint {
     } else {
       const over = this.#common.work.begin(taken);
       try {
-        await this.#exchanges.take(taken.message, way, callerOf(visit, identity), over);
+        await this.#exchanges.take(taken.message, way, callerFrom(visit, identity), over);
       } finally {
         over();
       }
@@ -252,13 +252,13 @@ export class Endpoint {
   }
 
   /** A stream for what comes unasked, or the rest of one that broke. */
-  get(way: WayBack, identity: Identity | undefined): void {
+  get(way: Reply, identity: Identity | undefined): void {
     const session = this.#find(way, identity);
     checkAccept(way.visit, "text/event-stream");
     session.get(way, way.visit.headers["last-event-id"]);
   }
 
-  async delete(way: WayBack, identity: Identity | undefined): Promise<void> {
+  async delete(way: Reply, identity: Identity | undefined): Promise<void> {
     await this.#sessions.end(this.#find(way, identity));
     way.empty(204);
   }
@@ -268,7 +268,7 @@ export class Endpoint {
   }
 
   /** A request that stands by itself, or one of a session. */
-  #isStateless(taken: Taken, { headers }: Visit): boolean {
+  #isStateless(taken: ParsedBody, { headers }: HttpRequest): boolean {
     if (this.#statelessNames.size === 0) return false;
     if (this.#sessionNames.size === 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return true;
     if (taken.kind === "batch" || !("method" in taken.message)) return false;
@@ -277,23 +277,23 @@ export class Endpoint {
   }
 
   /** A handshake where no sessions are spoken. */
-  #isForeign(taken: Taken & { kind: "message" }, { headers }: Visit): boolean {
+  #isForeign(taken: ParsedBody & { kind: "message" }, { headers }: HttpRequest): boolean {
     if (this.#sessionNames.size > 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return false;
     return isRequest(taken.message) && taken.message.method === "initialize" && !isStateless(taken.message);
   }
 
-  async #postToSession(taken: Taken, way: WayBack, identity: Identity | undefined): Promise<void> {
+  async #postToSession(taken: ParsedBody, way: Reply, identity: Identity | undefined): Promise<void> {
     const begins = taken.kind === "message" && isRequest(taken.message) && taken.message.method === "initialize";
     const known = way.visit.headers[SESSION_HEADER] !== undefined || !begins;
     const session = known ? this.#find(way, identity) : this.#begin(identity);
     if (taken.kind === "batch" && session.revision?.batches !== true) {
       const name = session.revision?.name ?? "of this session";
-      throw new Refusal(400, `Revision ${name} has no batches: send one message at a time`);
+      throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
     }
-    let over: Over | undefined;
+    let over: Release | undefined;
     try {
       over = this.#common.work.begin(taken);
-      await session.post(taken, way, callerOf(way.visit, identity));
+      await session.post(taken, way, callerFrom(way.visit, identity));
     } finally {
       over?.();
       // A handshake that failed leaves no session behind.
@@ -308,21 +308,21 @@ export class Endpoint {
     );
   }
 
-  /** Throws a Refusal where there is no such session for this caller. */
-  #find(way: WayBack, identity: Identity | undefined): HttpSession {
+  /** Throws a HttpError where there is no such session for this caller. */
+  #find(way: Reply, identity: Identity | undefined): HttpSession {
     const { headers, method } = way.visit;
     const revision = headers[REVISION_HEADER];
     if (method !== "POST" && (this.#sessionNames.size === 0 || this.#statelessNames.has(revision ?? ""))) {
-      throw new Refusal(405, `This revision has no ${method}: every request is a POST`, { allow: "POST, OPTIONS" });
+      throw new HttpError(405, `This revision has no ${method}: every request is a POST`, { allow: "POST, OPTIONS" });
     }
     const id = headers[SESSION_HEADER];
     if (id === undefined)
-      throw new Refusal(400, "The header Mcp-Session-Id is missing; a session begins with initialize");
+      throw new HttpError(400, "The header Mcp-Session-Id is missing; a session begins with initialize");
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw new Refusal(404, "There is no such session; begin a new one with initialize");
+    if (session === undefined) throw new HttpError(404, "There is no such session; begin a new one with initialize");
     if (revision !== undefined && !this.#sessionNames.has(revision)) {
       const names = [...this.#sessionNames].join(", ");
-      throw new Refusal(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);
+      throw new HttpError(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);
     }
     return session;
   }

@@ -11,12 +11,12 @@ import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { ReplayStore, ReplayStream } from "./replay.ts";
-import { Refusal } from "./http-request.ts";
+import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
 import { SessionStreams } from "./replay.ts";
-import { inboundOf, NEVER_GONE, wantsAnswer, type Taken } from "./admission.ts";
-import { type WayBack, written } from "./reply.ts";
+import { toInbound, NEVER_ABORTED, expectsResponse, type ParsedBody } from "./admission.ts";
+import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { Served } from "../../dialogue/connection.ts";
 
@@ -29,7 +29,7 @@ export class HttpSession implements Transport {
   usedAt: number = performance.now();
   readonly #streams: SessionStreams;
   /** Those that are not answered yet. */
-  readonly #posts = new Set<PostWay>();
+  readonly #posts = new Set<SessionReply>();
   #revision: Revision | undefined;
   /** The caller has been told the id. */
   #named = false;
@@ -69,15 +69,15 @@ export class HttpSession implements Transport {
   }
 
   /** Resolves when its answers are out, or none will come. */
-  post(taken: Taken, way: WayBack, caller: Partial<Caller>): Promise<void> | undefined {
+  post(taken: ParsedBody, way: Reply, caller: Partial<Caller>): Promise<void> | undefined {
     this.usedAt = performance.now();
-    if (!wantsAnswer(taken)) {
-      this.#receive({ ...inboundOf(taken), caller, gone: NEVER_GONE, reply: async () => undefined });
+    if (!expectsResponse(taken)) {
+      this.#receive({ ...toInbound(taken), caller, gone: NEVER_ABORTED, reply: async () => undefined });
       way.empty(202);
       return undefined;
     }
     return new Promise<void>((resolve) => {
-      const post: PostWay = new PostWay(way, this, () => {
+      const post: SessionReply = new SessionReply(way, this, () => {
         this.#posts.delete(post);
         this.usedAt = performance.now();
         resolve();
@@ -92,12 +92,12 @@ export class HttpSession implements Transport {
         if (this.#learn(message)) this.#name(way);
         post.reply(message, options?.last === true);
       };
-      this.#receive(new PostInbound(taken, caller, post, reply));
+      this.#receive(new SessionInbound(taken, caller, post, reply));
     });
   }
 
   /** A GET: what comes unasked, or the rest of a stream that broke. */
-  get(way: WayBack, lastEventId: string | undefined): void {
+  get(way: Reply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
     if (lastEventId === undefined || lastEventId === "") {
       this.attach(this.#streams.openUnasked(), way);
@@ -105,7 +105,7 @@ export class HttpSession implements Transport {
     }
     const found = this.#streams.find(lastEventId);
     if (found === undefined) {
-      throw new Refusal(400, `What came after the event ${JSON.stringify(lastEventId)} is not kept here any more`);
+      throw new HttpError(400, `What came after the event ${JSON.stringify(lastEventId)} is not kept here any more`);
     }
     // By the standard of event streams this, and nothing else, keeps a caller from coming back once more.
     if (found.stream.endsAt(found.after)) way.empty(204);
@@ -120,7 +120,7 @@ export class HttpSession implements Transport {
   }
 
   /** Lets the stream go on by this way; without a place in it, from the beginning, which is marked. */
-  attach(stream: ReplayStream, way: WayBack, after?: number): void {
+  attach(stream: ReplayStream, way: Reply, after?: number): void {
     const outlet = way.events((over) => {
       stream.detach(over);
       this.usedAt = performance.now();
@@ -140,7 +140,7 @@ export class HttpSession implements Transport {
     return this.#revision !== undefined;
   }
 
-  #name(way: WayBack): void {
+  #name(way: Reply): void {
     if (this.#named || way.begun) return;
     this.#named = true;
     way.headers = { ...way.headers, [SESSION_HEADER]: this.id };
@@ -148,15 +148,15 @@ export class HttpSession implements Transport {
 }
 
 /** A class, because a literal with a getter would be paid for by every call. */
-class PostInbound implements Inbound {
+class SessionInbound implements Inbound {
   readonly kind: Inbound["kind"];
   readonly message?: Message;
   readonly batch?: readonly BatchItem[];
   readonly caller: Partial<Caller>;
   readonly reply: Inbound["reply"];
-  readonly #post: PostWay;
+  readonly #post: SessionReply;
 
-  constructor(taken: Taken, caller: Partial<Caller>, post: PostWay, reply: Inbound["reply"]) {
+  constructor(taken: ParsedBody, caller: Partial<Caller>, post: SessionReply, reply: Inbound["reply"]) {
     this.kind = taken.kind;
     if (taken.kind === "message") this.message = taken.message;
     else this.batch = taken.items;
@@ -166,7 +166,7 @@ class PostInbound implements Inbound {
   }
 
   get gone(): AbortSignal {
-    return this.#post.gone ? AbortSignal.abort() : NEVER_GONE;
+    return this.#post.gone ? AbortSignal.abort() : NEVER_ABORTED;
   }
 
   drop(): void {
@@ -187,18 +187,18 @@ class PostInbound implements Inbound {
 export interface PostHost {
   readonly revision: Revision | undefined;
   newStream(): ReplayStream;
-  attach(stream: ReplayStream, way: WayBack): void;
+  attach(stream: ReplayStream, way: Reply): void;
   send(message: Message | readonly Message[]): Promise<void>;
 }
 
-export class PostWay {
-  readonly #way: WayBack;
+export class SessionReply {
+  readonly #way: Reply;
   readonly #host: PostHost;
   readonly #done: () => void;
   #stream: ReplayStream | undefined;
   #over = false;
 
-  constructor(way: WayBack, host: PostHost, done: () => void) {
+  constructor(way: Reply, host: PostHost, done: () => void) {
     this.#way = way;
     this.#host = host;
     this.#done = done;
@@ -215,7 +215,7 @@ export class PostWay {
     if (this.gone) this.#divert(message);
     else if (last && this.#stream === undefined) {
       this.#way.whole(message as ResponseMessage | readonly Message[]);
-    } else (this.#stream ?? this.begin()).send(written(message), last);
+    } else (this.#stream ?? this.begin()).send(encodeResponse(message), last);
     if (last) this.#done();
   }
 
@@ -261,7 +261,7 @@ export class PostWay {
 // it, or after a long time in which nobody waited for anything.
 
 
-export interface Tabled {
+export interface TableSession {
   readonly id: string;
   readonly principal: string | undefined;
   readonly idle: boolean;
@@ -271,7 +271,7 @@ export interface Tabled {
 const MOST_SWEEP_MS = 30_000;
 
 /** How many sessions there may be, in all tables that share it. */
-export class Room {
+export class SessionLimiter {
   readonly #most: number;
   #taken = 0;
 
@@ -279,10 +279,10 @@ export class Room {
     this.#most = most;
   }
 
-  /** Throws a Refusal where there is none. */
+  /** Throws a HttpError where there is none. */
   take(): void {
     if (this.#taken >= this.#most) {
-      throw new Refusal(503, "Too many sessions are open; try again later", { "retry-after": "10" });
+      throw new HttpError(503, "Too many sessions are open; try again later", { "retry-after": "10" });
     }
     this.#taken += 1;
   }
@@ -292,18 +292,18 @@ export class Room {
   }
 }
 
-export class Sessions<Session extends Tabled> {
+export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<Served> }>();
-  readonly #room: Room;
+  readonly #room: SessionLimiter;
   readonly #idleMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(room: Room, idleMs: number) {
+  constructor(room: SessionLimiter, idleMs: number) {
     this.#room = room;
     this.#idleMs = idleMs;
   }
 
-  /** Throws a Refusal where there is no room. */
+  /** Throws a HttpError where there is no room. */
   add<Made extends Session>(make: (id: string) => Made, serve: (session: Made) => Promise<Served>): Made {
     this.#room.take();
     const session = make(newId());

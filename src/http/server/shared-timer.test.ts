@@ -1,7 +1,7 @@
 // One timer for many members, and none for no members.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Pulse } from "./shared-timer.ts";
+import { SharedTimer } from "./shared-timer.ts";
 
 describe("a pulse", () => {
   beforeEach(() => vi.useFakeTimers());
@@ -9,7 +9,7 @@ describe("a pulse", () => {
 
   it("looks at each member once a tick, with a time that goes on", () => {
     const seen: [string, number][] = [];
-    const pulse = new Pulse<string>(1_000, (member, now) => seen.push([member, now]));
+    const pulse = new SharedTimer<string>(1_000, (member, now) => seen.push([member, now]));
     const start = performance.now();
     pulse.add("a");
     pulse.add("b");
@@ -27,7 +27,7 @@ describe("a pulse", () => {
 
   it("stops a tick after its last member has left, and starts again with the next", () => {
     let calls = 0;
-    const pulse = new Pulse<object>(1_000, () => {
+    const pulse = new SharedTimer<object>(1_000, () => {
       calls += 1;
     });
     const member = {};
@@ -45,7 +45,7 @@ describe("a pulse", () => {
 
   it("starts no timer for each of those who come and go", () => {
     const starts = vi.spyOn(globalThis, "setInterval");
-    const pulse = new Pulse<number>(1_000, () => {});
+    const pulse = new SharedTimer<number>(1_000, () => {});
     for (let member = 0; member < 1_000; member += 1) {
       pulse.add(member);
       pulse.delete(member);
@@ -56,7 +56,7 @@ describe("a pulse", () => {
 
   it("lets members leave, and clears, in the middle of a tick", () => {
     const seen: number[] = [];
-    const pulse = new Pulse<number>(1_000, (member) => {
+    const pulse = new SharedTimer<number>(1_000, (member) => {
       seen.push(member);
       pulse.delete(member + 1);
       if (member === 5) pulse.clear();
@@ -71,7 +71,7 @@ describe("a pulse", () => {
   it("does not keep the process alive", () => {
     vi.useRealTimers();
     const spy = vi.spyOn(globalThis, "setInterval");
-    const pulse = new Pulse<number>(1_000, () => {});
+    const pulse = new SharedTimer<number>(1_000, () => {});
     pulse.add(1);
     const timer = spy.mock.results[0]?.value as NodeJS.Timeout;
     expect(timer.hasRef()).toBe(false);

@@ -4,7 +4,7 @@
 
 import { unref } from "../../core/async.ts";
 
-export class Pulse<T> {
+export class SharedTimer<T> {
   readonly #tickMs: number;
   readonly #act: (member: T, now: number) => void;
   readonly #members = new Set<T>();

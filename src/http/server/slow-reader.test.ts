@@ -2,16 +2,16 @@
 
 import { expect, it } from "vitest";
 import { visited } from "../../../test/support/visits.ts";
-import { EventStream, eventText } from "./sse.ts";
+import { SseWriter, formatEvent } from "./sse.ts";
 
 const MIB = 1024 * 1024;
 
 it("a reader that does not read is cut at the limit, and another one gets everything", async () => {
-  const streams: EventStream[] = [];
+  const streams: SseWriter[] = [];
   const over: string[] = [];
   const { open } = await visited((visit) => {
     const limits = { unreadBytes: 2 * MIB, lingeringBytes: MIB, lingeringMs: 60_000, keepAliveMs: 60_000 };
-    const stream = new EventStream(visit.stream({}), limits, (how) => over.push(`${visit.path} ${how}`));
+    const stream = new SseWriter(visit.stream({}), limits, (how) => over.push(`${visit.path} ${how}`));
     visit.onGone(() => over.push(`${visit.path} gone`));
     streams.push(stream);
   });
@@ -29,10 +29,10 @@ it("a reader that does not read is cut at the limit, and another one gets everyt
     received += text.length;
   });
 
-  const event = eventText({ data: "x".repeat(64 * 1024) });
+  const event = formatEvent({ data: "x".repeat(64 * 1024) });
   let most = 0;
   let sent = 0;
-  const [first, second] = streams as [EventStream, EventStream];
+  const [first, second] = streams as [SseWriter, SseWriter];
   while (!first.isOver) {
     first.send(event);
     second.send(event);

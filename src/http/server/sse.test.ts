@@ -2,13 +2,13 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EventStream, eventText } from "./sse.ts";
-import type { EventParts, StreamLimits } from "./sse.ts";
-import type { Sink } from "./http-request.ts";
+import { SseWriter, formatEvent } from "./sse.ts";
+import type { SseEvent, StreamLimits } from "./sse.ts";
+import type { StreamSink } from "./http-request.ts";
 
 const LIMITS: StreamLimits = { unreadBytes: 1_000, lingeringBytes: 100, lingeringMs: 10_000, keepAliveMs: 15_000 };
 
-class Recorder implements Sink {
+class Recorder implements StreamSink {
   text = "";
   waiting = 0;
   acts: string[] = [];
@@ -53,7 +53,7 @@ function read(text: string): { id: string; event: string; data: string; retry?: 
 }
 
 describe("the text of an event", () => {
-  const rows: readonly [string, EventParts, string][] = [
+  const rows: readonly [string, SseEvent, string][] = [
     ["nothing but data", { data: "{}" }, "data: {}\n\n"],
     [
       "all parts",
@@ -70,12 +70,12 @@ describe("the text of an event", () => {
     ["other separators of lines", { data: "a\u2028b\u0085c" }, "data: a\u2028b\u0085c\n\n"],
   ];
   it.each(rows)("%s", (_name, parts, expected) => {
-    expect(eventText(parts)).toBe(expected);
+    expect(formatEvent(parts)).toBe(expected);
   });
 
   it.each(["a\nb", "a\rb", "a\0b"])("refuses an id or a type that is not one line: %j", (text) => {
-    expect(() => eventText({ id: text, data: "" })).toThrow("the id of an event must be one line");
-    expect(() => eventText({ event: text, data: "" })).toThrow("the event of an event must be one line");
+    expect(() => formatEvent({ id: text, data: "" })).toThrow("the id of an event must be one line");
+    expect(() => formatEvent({ event: text, data: "" })).toThrow("the event of an event must be one line");
   });
 
   it("comes back as it went in, whatever the data", () => {
@@ -87,7 +87,7 @@ describe("the text of an event", () => {
     fc.assert(
       fc.property(fc.array(parts, { maxLength: 5 }), (events) => {
         const expected = events.map((event) => ({ ...event, data: event.data.replaceAll(/\r\n|\r/g, "\n") }));
-        expect(read(events.map((event) => eventText(event)).join(""))).toEqual(expected);
+        expect(read(events.map((event) => formatEvent(event)).join(""))).toEqual(expected);
       }),
       { numRuns: 500 },
     );
@@ -98,13 +98,13 @@ describe("an event stream", () => {
   it("writes what it is given, and ends once", () => {
     const sink = new Recorder();
     const over: string[] = [];
-    const stream = new EventStream(sink, LIMITS, (how) => over.push(how));
-    stream.send(eventText({ data: "1" }));
+    const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
+    stream.send(formatEvent({ data: "1" }));
     expect(stream.waiting).toBe(9);
     stream.end();
     stream.end();
     stream.cut();
-    stream.send(eventText({ data: "2" }));
+    stream.send(formatEvent({ data: "2" }));
     stream.comment();
     expect(sink.text).toBe("data: 1\n\n");
     expect(sink.acts).toEqual(["end"]);
@@ -114,7 +114,7 @@ describe("an event stream", () => {
 
   it("writes comments that no reader takes for an event", () => {
     const sink = new Recorder();
-    const stream = new EventStream(sink, LIMITS);
+    const stream = new SseWriter(sink, LIMITS);
     stream.comment();
     stream.comment("still here\ndata: no\r\ndata: nor this");
     expect(sink.text).toBe(":\n\n: still here\n: data: no\n: data: nor this\n\n");
@@ -124,7 +124,7 @@ describe("an event stream", () => {
   it("cuts at once when there is more to say and too much is unread, however long the last event was", () => {
     const sink = new Recorder();
     const over: string[] = [];
-    const stream = new EventStream(sink, LIMITS, (how) => over.push(how));
+    const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
     stream.send("x".repeat(1_000));
     stream.send("y".repeat(5_000));
     expect(stream.isOver).toBe(false);
@@ -136,7 +136,7 @@ describe("an event stream", () => {
 
   it("cuts when a good deal stays unread for too long", () => {
     const sink = new Recorder();
-    const stream = new EventStream(sink, LIMITS);
+    const stream = new SseWriter(sink, LIMITS);
     stream.send("x".repeat(101));
     stream.tick(1_000);
     stream.tick(10_999);
@@ -147,7 +147,7 @@ describe("an event stream", () => {
 
   it("counts the time anew when the reader has caught up in between", () => {
     const sink = new Recorder();
-    const stream = new EventStream(sink, LIMITS);
+    const stream = new SseWriter(sink, LIMITS);
     stream.send("x".repeat(101));
     stream.tick(1_000);
     sink.waiting = 100;
@@ -162,7 +162,7 @@ describe("an event stream", () => {
 
   it("breaks a silence with a comment, and only a silence", () => {
     const sink = new Recorder();
-    const stream = new EventStream(sink, LIMITS);
+    const stream = new SseWriter(sink, LIMITS);
     for (let now = 0; now <= 14_000; now += 1_000) stream.tick(now);
     expect(sink.text).toBe("");
     stream.tick(15_000);

@@ -3,10 +3,10 @@
 // no timer: somebody calls `tick` about once a second. What the events say, and whether they can be had again by
 // their ids, is for others.
 
-import type { Sink } from "./http-request.ts";
+import type { StreamSink } from "./http-request.ts";
 
 /** One event; every part may be missing. Without `data` it tells the reader its id or its patience, and no more. */
-export interface EventParts {
+export interface SseEvent {
   readonly id?: string;
   readonly event?: string;
   /** Milliseconds after which a reader that was cut off comes again. */
@@ -26,18 +26,18 @@ export interface StreamLimits {
 
 const COMMENT = ":\n\n";
 
-export class EventStream {
-  readonly #sink: Sink;
+export class SseWriter {
+  readonly #sink: StreamSink;
   readonly #limits: StreamLimits;
   readonly #over: (how: "ended" | "cut") => void;
   #isOver = false;
-  /** Something was written since the last tick. */
+  /** Something was encodeResponse since the last tick. */
   #spoke = true;
   #silentSince = 0;
   #lingersSince: number | undefined;
 
   /** `over` is called once: by `end`, by `cut`, or where the reader's slowness led to a cut; not where it hangs up. */
-  constructor(sink: Sink, limits: StreamLimits, over: (how: "ended" | "cut") => void = () => {}) {
+  constructor(sink: StreamSink, limits: StreamLimits, over: (how: "ended" | "cut") => void = () => {}) {
     this.#sink = sink;
     this.#limits = limits;
     this.#over = over;
@@ -47,12 +47,12 @@ export class EventStream {
     return this.#isOver;
   }
 
-  /** Bytes that were written and that the reader has not taken. */
+  /** Bytes that were encodeResponse and that the reader has not taken. */
   get waiting(): number {
     return this.#sink.waiting;
   }
 
-  /** What `eventText` made: one event, or several. */
+  /** What `formatEvent` made: one event, or several. */
   send(text: string): void {
     if (this.#isOver) return;
     // Looked at before, not after: a long event does not make a slow reader of one who had read all that came before it.
@@ -102,7 +102,7 @@ export class EventStream {
 }
 
 /** An event as it goes over the wire. */
-export function eventText(parts: EventParts): string {
+export function formatEvent(parts: SseEvent): string {
   const { id, event, retry, data } = parts;
   let text = "";
   if (id !== undefined) text += `id: ${oneLine("id", id)}\n`;

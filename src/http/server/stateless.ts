@@ -12,22 +12,22 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { type EventStream, eventText } from "./sse.ts";
-import { Refusal } from "./http-request.ts";
+import { type SseWriter, formatEvent } from "./sse.ts";
+import { HttpError } from "./http-request.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
 import { cancellation } from "../../dialogue/calls/errors.ts";
 import { loneFlight, type Flight, outcomeOf, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { Rounds, type RoundsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
-import { refusalBody, statusOf, NEVER_GONE, type Over } from "./admission.ts";
-import { written, type WayBack } from "./reply.ts";
+import { errorResponse, statusOf, NEVER_ABORTED, type Release } from "./admission.ts";
+import { encodeResponse, type Reply } from "./reply.ts";
 
-export class Exchanges {
+export class StatelessEndpoint {
   readonly #front: StatelessFront;
   readonly #rounds: Rounds;
   readonly #maxListens: number;
-  readonly #flights = new Map<Flight, ExchangeInbound>();
+  readonly #flights = new Map<Flight, StatelessInbound>();
   #listens = 0;
   #idle: (() => void) | undefined;
 
@@ -38,15 +38,15 @@ export class Exchanges {
   }
 
   /** Resolves when the answer is out, or nobody waits for it any more. */
-  async take(message: Message, way: WayBack, caller: Partial<Caller>, over: Over): Promise<void> {
+  async take(message: Message, way: Reply, caller: Partial<Caller>, over: Release): Promise<void> {
     if (isResponse(message)) {
       const refusal = "A response cannot be posted in this revision: answers travel in a retry, as inputResponses";
-      way.whole(refusalBody(400, refusal), 400);
+      way.whole(errorResponse(400, refusal), 400);
     } else if (isNotification(message)) way.empty(202);
     else await this.#answer(message, way, caller, over);
   }
 
-  async #answer(message: RequestMessage, way: WayBack, caller: Partial<Caller>, over: Over): Promise<void> {
+  async #answer(message: RequestMessage, way: Reply, caller: Partial<Caller>, over: Release): Promise<void> {
     const { id, method } = message;
     try {
       const { name } = envelope(message.params ?? {});
@@ -57,10 +57,10 @@ export class Exchanges {
     }
     const listens = method === "subscriptions/listen";
     if (listens && this.#listens >= this.#maxListens) {
-      throw new Refusal(503, "Too many callers listen already; try again later", { "retry-after": "10" });
+      throw new HttpError(503, "Too many callers listen already; try again later", { "retry-after": "10" });
     }
     const flight = loneFlight(listens);
-    const inbound = new ExchangeInbound(message, way, { origin: flight, ...caller });
+    const inbound = new StatelessInbound(message, way, { origin: flight, ...caller });
     // Filled once it runs: the caller may be found gone before that.
     const work: { running?: Promise<ResponseMessage> } = {};
     const cancel = (): void => {
@@ -86,7 +86,7 @@ export class Exchanges {
     }
   }
 
-  /** Work in flight may go on for the grace; whoever only listens is told at once that it is over. */
+  /** RequestLimiter in flight may go on for the grace; whoever only listens is told at once that it is over. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");
     for (const flight of this.#flights.keys()) if (flight.background) flight.stop.abort(reason);
@@ -123,27 +123,27 @@ export class Exchanges {
 }
 
 /** A request with the response stream of its own POST. */
-class ExchangeInbound implements Inbound {
+class StatelessInbound implements Inbound {
   readonly kind = "message";
   readonly message: RequestMessage;
   readonly caller: Partial<Caller>;
   /** The stream was ended by us: the caller reads too slowly. */
   onCut: (() => void) | undefined;
-  readonly #way: WayBack;
-  #stream: EventStream | undefined;
+  readonly #way: Reply;
+  #stream: SseWriter | undefined;
   #ended = false;
 
-  constructor(message: RequestMessage, way: WayBack, caller: Partial<Caller>) {
+  constructor(message: RequestMessage, way: Reply, caller: Partial<Caller>) {
     this.message = message;
     this.#way = way;
     this.caller = caller;
   }
 
   get gone(): AbortSignal {
-    return this.#way.visit.isGone || this.#ended ? AbortSignal.abort() : NEVER_GONE;
+    return this.#way.visit.isGone || this.#ended ? AbortSignal.abort() : NEVER_ABORTED;
   }
 
-  open(): EventStream {
+  open(): SseWriter {
     return (this.#stream ??= this.#way.events(() => {
       this.#ended = true;
       this.onCut?.();
@@ -151,7 +151,7 @@ class ExchangeInbound implements Inbound {
   }
 
   async reply(message: Message | readonly Message[], _options?: ReplyOptions): Promise<void> {
-    if (!this.#ended) this.open().send(eventText({ event: "message", data: encode(message) }));
+    if (!this.#ended) this.open().send(formatEvent({ event: "message", data: encode(message) }));
   }
 
   /** The last thing that is said. */
@@ -159,7 +159,7 @@ class ExchangeInbound implements Inbound {
     this.onCut = undefined;
     if (this.#stream === undefined) this.#way.whole(response, "error" in response ? statusOf(response.error) : 200);
     else {
-      this.#stream.send(eventText({ event: "message", data: written(response) }));
+      this.#stream.send(formatEvent({ event: "message", data: encodeResponse(response) }));
       this.#stream.end();
     }
   }

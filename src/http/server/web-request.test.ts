@@ -1,14 +1,14 @@
 // Visits by way of a web-standard request, with nothing but a Request and a Response.
 
 import { describe, expect, it } from "vitest";
-import type { Sink } from "./http-request.ts";
-import { WebVisit } from "./web-request.ts";
+import type { StreamSink } from "./http-request.ts";
+import { WebHttpRequest } from "./web-request.ts";
 
 const MAX = 1_000;
 const ADDRESS = "http://localhost:3000/mcp";
 
-function post(body: RequestInit["body"], headers: Record<string, string> = {}): WebVisit {
-  return new WebVisit(new Request(ADDRESS, { method: "POST", body: body ?? null, headers, duplex: "half" }));
+function post(body: RequestInit["body"], headers: Record<string, string> = {}): WebHttpRequest {
+  return new WebHttpRequest(new Request(ADDRESS, { method: "POST", body: body ?? null, headers, duplex: "half" }));
 }
 
 function pieces(...chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> {
@@ -24,7 +24,7 @@ function pieces(...chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> 
 
 describe("what a visit says of its request", () => {
   it("is where it goes and what it brings", () => {
-    const visit = new WebVisit(
+    const visit = new WebHttpRequest(
       new Request("http://localhost:3000/a%2fb?x=1?", { headers: { Host: "other.example", "X-Many": "a" } }),
     );
     expect(visit).toMatchObject({ method: "GET", path: "/a%2fb", query: "x=1?", origin: "http://other.example" });
@@ -34,7 +34,7 @@ describe("what a visit says of its request", () => {
   });
 
   it("takes the host of its address where there is no header for it", () => {
-    const visit = new WebVisit(new Request("https://mcp.example/"));
+    const visit = new WebHttpRequest(new Request("https://mcp.example/"));
     expect([visit.headers["host"], visit.origin, visit.path]).toEqual(["mcp.example", "https://mcp.example", "/"]);
   });
 
@@ -45,8 +45,8 @@ describe("what a visit says of its request", () => {
         [name, "a"],
         [name, "b"],
       ]);
-      expect(new WebVisit(new Request(ADDRESS, { headers })).ambiguous).toBe(true);
-      expect(new WebVisit(new Request(ADDRESS, { headers: { [name]: "a" } })).ambiguous).toBe(false);
+      expect(new WebHttpRequest(new Request(ADDRESS, { headers })).ambiguous).toBe(true);
+      expect(new WebHttpRequest(new Request(ADDRESS, { headers: { [name]: "a" } })).ambiguous).toBe(false);
     },
   );
 });
@@ -106,7 +106,7 @@ describe("a body", () => {
     await expect(post(broken).body(MAX, 20_000)).rejects.toMatchObject({ status: 400 });
     const request = new Request(ADDRESS, { method: "POST", body: "x" });
     await request.text();
-    await expect(new WebVisit(request).body(MAX, 20_000)).rejects.toMatchObject({ status: 500 });
+    await expect(new WebHttpRequest(request).body(MAX, 20_000)).rejects.toMatchObject({ status: 500 });
   });
 });
 
@@ -134,8 +134,8 @@ describe("an answer", () => {
 
 describe("a stream", () => {
   async function begun(headers: Record<string, string> = {}): Promise<{
-    visit: WebVisit;
-    sink: Sink;
+    visit: WebHttpRequest;
+    sink: StreamSink;
     response: Response;
     reader: ReadableStreamDefaultReader<Uint8Array>;
   }> {
@@ -150,7 +150,7 @@ describe("a stream", () => {
     return value === undefined ? undefined : new TextDecoder().decode(value);
   }
 
-  it("begins with its head, and carries what is written until its end", async () => {
+  it("begins with its head, and carries what is encodeResponse until its end", async () => {
     const { sink, response, reader } = await begun({ "mcp-session-id": "s" });
     expect(Object.fromEntries(response.headers)).toEqual({
       "cache-control": "no-cache, no-transform",
@@ -209,8 +209,8 @@ describe("a stream", () => {
 });
 
 describe("a caller that hangs up", () => {
-  function visitWith(controller: AbortController): WebVisit {
-    return new WebVisit(new Request(ADDRESS, { signal: controller.signal }));
+  function visitWith(controller: AbortController): WebHttpRequest {
+    return new WebHttpRequest(new Request(ADDRESS, { signal: controller.signal }));
   }
 
   it("is noticed once, by the last who asked, and leaves no runtime waiting", async () => {

@@ -2,9 +2,9 @@
 // that all of those have and imports nothing that only one has. The runtime owns the connection: what it does not
 // tell us here (a reader that it buffers for, a caller that is gone) we do not know.
 
-import { type RequestHeaders, type Sink, type Visit, brokenOff, compressed, notUtf8, STREAM_HEADERS, takenBefore, tooLong, tooSlow } from "./http-request.ts";
+import { type RequestHeaders, type StreamSink, type HttpRequest, brokenOff, compressed, notUtf8, STREAM_HEADERS, takenBefore, tooLong, tooSlow } from "./http-request.ts";
 
-export class WebVisit implements Visit {
+export class WebHttpRequest implements HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -26,7 +26,7 @@ export class WebVisit implements Visit {
     this.path = url.pathname;
     this.query = url.search.slice(1);
     const headers: Record<string, string | undefined> = Object.fromEntries(request.headers);
-    // Over HTTP/2 there is no such header: the runtime has made the URL of what came in its place.
+    // Release HTTP/2 there is no such header: the runtime has made the URL of what came in its place.
     headers["host"] ??= url.host;
     this.headers = headers;
     this.origin = `${url.protocol}//${headers["host"]}`;
@@ -83,8 +83,8 @@ export class WebVisit implements Visit {
     this.#respond(new Response(body === "" ? null : body, { status, headers }));
   }
 
-  stream(headers: Readonly<Record<string, string>>): Sink {
-    const sink = new WebSink(
+  stream(headers: Readonly<Record<string, string>>): StreamSink {
+    const sink = new WebStreamSink(
       () => this.isGone,
       () => this.#leave(),
       () => {
@@ -109,7 +109,7 @@ export class WebVisit implements Visit {
   }
 }
 
-class WebSink implements Sink {
+class WebStreamSink implements StreamSink {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #hasLeft: () => boolean;
   readonly #over: () => void;

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { access, constants, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cacheFolder, makeFolder } from "../../core/files.ts";
-import { textOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/text.ts";
 import { startChild, type Child } from "../../process/child.ts";
 import { runtimeOptions, startOptions, type Sbcl, type LispSources } from "./sbcl.ts";
 
@@ -52,7 +52,7 @@ export class CoreCache {
       return undefined;
     } catch (error) {
       return new Error(
-        `Lisp sessions start slowly, because nothing can be kept for them (${textOf(error)}); ` +
+        `Lisp sessions start slowly, because nothing can be kept for them (${errorMessage(error)}); ` +
           "CATENARY_CACHE may name a folder that can be written",
         { cause: error },
       );

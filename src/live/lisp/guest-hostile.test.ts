@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startLispGuest, type Answered, type LispGuest } from "../../../test/support/lisp-guest.ts";
-import { hasSbcl } from "../../../test/setup/sbcl.ts";
+import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { lispRuntime } from "./runtime.ts";
 
 const STEP_MS = 400;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLispGuest } from "../../../test/support/lisp-guest.ts";
-import { hasSbcl } from "../../../test/setup/sbcl.ts";
+import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
 import { lispRuntime } from "./runtime.ts";
 import { findSbcl } from "./sbcl.ts";

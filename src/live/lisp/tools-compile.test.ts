@@ -4,7 +4,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
-import { hasSbcl } from "../../../test/setup/sbcl.ts";
+import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 
 const NOTHING_TO_TELL = "Compilation successful.\nNo warnings or notes.";
 

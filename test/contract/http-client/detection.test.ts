@@ -1,0 +1,224 @@
+// How the client finds out what an end speaks: the newest style first, then a handshake, then the old pair of addresses.
+// A refusal for want of a token says nothing of a style, and neither does a proxy without its server.
+
+import { describe, expect, it } from "vitest";
+import { ConnectionError } from "../../../src/client/index.ts";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
+import { hangUp, instead, refusal, silence, status } from "../../support/faults.ts";
+import type { Fault } from "../../support/faulty-end.ts";
+import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
+
+const SESSION = STYLES["sessions"] ?? {};
+
+describe("an end that is met for the first time", () => {
+  it("is found to speak exchanges by the first request", async () => {
+    const { end, client } = await met({ style: "stateless" });
+    expect(client.revision).toBe(NEWEST.name);
+    await client.listTools();
+    expect(end.asked).toEqual(["server/discover", "tools/list"]);
+    const [first] = end.visits;
+    expect(first?.headers).toMatchObject({
+      "mcp-protocol-version": NEWEST.name,
+      "mcp-method": "server/discover",
+      "content-type": expect.stringContaining("application/json"),
+      accept: expect.stringMatching(/application\/json.*text\/event-stream/),
+    });
+    expect(first?.headers["mcp-session-id"]).toBeUndefined();
+  });
+
+  it("is found to speak both, and is spoken to in the newer way", async () => {
+    const { end, client } = await met({ style: "both" });
+    expect(client.revision).toBe(NEWEST.name);
+    expect(end.asked).toEqual(["server/discover"]);
+  });
+
+  it("is found to keep sessions by the handshake", async () => {
+    const { end, client } = await met(SESSION);
+    expect(client.revision).toBe(NEWEST_SESSION.name);
+    await end.untilHeard();
+    expect(end.asked).toEqual(["server/discover", "initialize", "notifications/initialized", "GET"]);
+    const [, initialize, initialized, get] = end.visits;
+    expect(initialize?.headers["mcp-session-id"]).toBeUndefined();
+    for (const visit of [initialized, get]) {
+      expect(visit?.headers).toMatchObject({
+        "mcp-session-id": "session-1-of-this-end",
+        "mcp-protocol-version": NEWEST_SESSION.name,
+      });
+    }
+    expect(get?.headers["accept"]).toContain("text/event-stream");
+  });
+
+  it("is found at the old pair of addresses, after the other two", async () => {
+    const { end, client } = await met(OLD);
+    await end.until(() => end.count("notifications/initialized") === 1);
+    expect(end.asked).toEqual(["server/discover", "initialize", "GET", "initialize", "notifications/initialized"]);
+    expect(REVISIONS.map(({ name }) => name)).toContain(client.revision);
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+  });
+
+  const answers: Record<string, Fault> = {
+    "400 and an error of its own": refusal(400, { code: -32000, message: "Bad Request: Server not initialized" }),
+    "400 and nothing": (visit) => visit.answer(400),
+    "400 and a page": status(400),
+    "404 and a page": status(404),
+    "405": status(405),
+    "406 and an error": refusal(406, { code: -32000, message: "Not Acceptable" }),
+    "415": status(415),
+    "422 and an error": refusal(422, { code: -32000, message: "Unprocessable" }),
+    "200 and an unknown method": refusal(200, { code: -32601, message: "Method not found" }),
+    "200 and bad params": refusal(200, { code: -32602, message: "Invalid params" }),
+    "400 and an unknown revision": refusal(400, { code: -32000, message: "Bad Request: Unsupported protocol version" }),
+    "500 and an error": refusal(500, { code: -32603, message: "Internal error" }),
+  };
+  it.each(Object.entries(answers))("is found to keep sessions where the newest request gets %s", async (_, fault) => {
+    const end = await opened(SESSION);
+    end.lay("server/discover", fault);
+    const client = await joined(end);
+    expect(client.revision).toBe(NEWEST_SESSION.name);
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+    expect(end.count("server/discover")).toBe(1);
+  });
+
+  it("may name the revisions that it speaks, and is spoken to in one of them", async () => {
+    const supported = [NEWEST_SESSION.name];
+    const end = await opened(SESSION);
+    end.lay("server/discover", refusal(400, { code: -32022, message: "Unsupported", data: { supported } }));
+    expect((await joined(end)).revision).toBe(NEWEST_SESSION.name);
+  });
+
+  it("is told apart from one that speaks nothing that we do", async () => {
+    const end = await opened({ style: "stateless" });
+    const error = { code: -32022, message: "Unsupported", data: { supported: ["2031-01-01"], requested: NEWEST.name } };
+    end.lay("*", refusal(400, error), 20);
+    const { error: failure } = await outcome(joined(end));
+    expect(failure).toMatchObject({ kind: "protocol", message: expect.stringContaining("2031-01-01") });
+    expect(end.asked).not.toContain("GET");
+  });
+
+  it("is not guessed at where nothing at that address speaks MCP", async () => {
+    const end = await opened();
+    end.lay("*", status(404), 20);
+    const { error } = await outcome(joined(end));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "http", status: 404 });
+    expect(error?.message).toMatch(/address|path|endpoint/);
+    expect(end.asked).toEqual(["server/discover", "initialize", "GET"]);
+  });
+
+  it("is not guessed at where a page for people answers everything", async () => {
+    const end = await opened();
+    end.lay("*", instead("<html>Welcome</html>", { "content-type": "text/html" }), 20);
+    const { error } = await outcome(joined(end));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "http" });
+    expect(error?.message).toContain("text/html");
+  });
+
+  it.each([502, 503, 504])("is not taken for an older one while a proxy answers %i for it", async (code) => {
+    const end = await opened({ style: "stateless" });
+    end.lay("*", status(code), 20);
+    const { error } = await outcome(joined(end));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "http", status: code });
+    end.clear();
+    const client = await joined(end);
+    expect(client.revision).toBe(NEWEST.name);
+  });
+
+  it.each([502, 503, 504])("is not taken for an older one by one %i before it is there", async (code) => {
+    const end = await opened({ style: "both" });
+    end.lay("server/discover", status(code));
+    const { error, value } = await outcome(joined(end));
+    if (error === undefined) expect(value?.revision).toBe(NEWEST.name);
+    else expect(error).toMatchObject({ kind: "http", status: code });
+    expect((await joined(end)).revision).toBe(NEWEST.name);
+  });
+
+  it("that is not there is said to be not there", async () => {
+    const end = await opened();
+    await end.server.stop();
+    const { error } = await outcome(joined(end));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
+  });
+
+  it("that hangs up on everything is not there either", async () => {
+    const end = await opened();
+    end.lay("*", hangUp, 50);
+    const { error } = await outcome(joined(end));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "closed" });
+  });
+
+  it("that never answers is given up after the time to start", async () => {
+    const end = await opened();
+    end.lay("*", silence, 50);
+    const { error } = await outcome(joined(end, { startTimeout: 200 }));
+    expectHelpful(error);
+    expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("startTimeout") });
+  });
+
+  it("that never answers can be left at once", async () => {
+    const end = await opened();
+    end.lay("*", silence, 50);
+    const stop = new AbortController();
+    const { error: failure, ...rest } = await outcome(
+      Promise.all([
+        joined(end, { signal: stop.signal }),
+        end.until(() => end.visits.length > 0).then(() => stop.abort()),
+      ]),
+    );
+    expect(rest).toEqual({});
+    expect(failure).toMatchObject({ kind: "cancelled" });
+  });
+});
+
+describe("a refusal of who we are", () => {
+  it.each([401, 403])("by %i is no evidence of a style: nothing else is tried", async (code) => {
+    for (const options of [{ style: "stateless" as const }, SESSION, OLD]) {
+      const end = await opened(options);
+      end.lay("*", status(code, { "www-authenticate": "Bearer" }), 20);
+      const { error } = await outcome(joined(end));
+      expectHelpful(error);
+      expect(error).toMatchObject({ kind: "unauthorized", mayHaveRun: false, status: code });
+      expect(end.asked).toEqual(["server/discover"]);
+      end.clear();
+      const client = await joined(end);
+      expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+    }
+  });
+
+  it("in mid-life is an error of the call, and no more", async () => {
+    for (const options of [{ style: "stateless" as const }, SESSION]) {
+      const { end, client } = await met(options);
+      end.lay("tools/call", status(401));
+      const { error } = await outcome(client.callTool("run", { key: "a" }));
+      expect(error).toMatchObject({ kind: "unauthorized", mayHaveRun: false });
+      expect(end.desk.runsOf("a")).toBe(0);
+      expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+    }
+  });
+});
+
+describe("a revision that is asked for", () => {
+  it.each(REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name))(
+    "%s is spoken without a probe, also at the old pair of addresses",
+    async (revision) => {
+      const { end, client } = await met(SESSION, { revision });
+      expect(client.revision).toBe(revision);
+      expect(end.asked[0]).toBe("initialize");
+      const old = await met(OLD, { revision });
+      expect(old.client.revision).toBe(revision);
+      expect(old.end.asked).not.toContain("server/discover");
+      expect(textOf(await old.client.callTool("run", { key: "a" }))).toBe("ran a");
+    },
+  );
+
+  it("of exchanges is not spoken by an end of sessions", async () => {
+    const end = await opened(SESSION);
+    const { error } = await outcome(joined(end, { revision: NEWEST.name }));
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(error?.message).toContain(NEWEST.name);
+    expect(end.asked).toEqual(["server/discover"]);
+  });
+});

@@ -1,0 +1,62 @@
+// The table of bad inputs, each posted to a session: the answer is the one that stdio gives, byte for byte where the
+// table says so, under a status that fits, and a ping after each shows that the session lives on.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { serve, type Handler, type Serving } from "catenary";
+import { SessionCaller } from "../../support/http-callers.ts";
+import { HttpPeer } from "../../support/http-peer.ts";
+import { expectAnswer } from "../messages/answer.ts";
+import { WITH_BATCHES } from "../messages/bad-input-elsewhere.ts";
+import { IN_SESSION } from "../messages/bad-input.ts";
+import type { Row } from "../messages/row.ts";
+
+const GROUPS: readonly { name: string; revision: string; rows: readonly Row[] }[] = [
+  { name: "a session", revision: "2025-11-25", rows: IN_SESSION },
+  { name: "a session with batches", revision: "2025-03-26", rows: WITH_BATCHES },
+];
+
+/** What is refused before it is read: over HTTP there is a status for that, and words of its own. */
+const UNREAD = [
+  { details: "limits.messageBytes", status: 413, code: -32600 },
+  { details: "Invalid UTF-8", status: 400, code: -32700 },
+];
+
+const unread = ({ expected }: Row): (typeof UNREAD)[number] | undefined =>
+  UNREAD.find(({ details }) => expected.kind === "error" && JSON.stringify(expected.data ?? "").includes(details));
+
+describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
+  let front: Serving;
+  let caller: SessionCaller;
+
+  beforeAll(async () => {
+    const { server } = (await import(new URL("../messages/servers/edge.js", import.meta.url).href)) as { server: Handler };
+    front = await serve(server, { http: { port: 0 } });
+    caller = await SessionCaller.open(new HttpPeer(front.url ?? ""), revision);
+  });
+
+  afterAll(() => front.close());
+
+  it.each(rows.map((row) => [row.name, row] as const))("%s", async (_name, row) => {
+    const { send, expected } = row;
+    const body = Buffer.concat(send.map((piece) => Buffer.from(piece)));
+    const reply = await caller.peer.post(body, {
+      "mcp-session-id": caller.session,
+      "content-type": "application/json",
+    });
+    const refusal = unread(row);
+    if (refusal !== undefined) {
+      const { id, error } = reply.json;
+      expect([reply.status, id, error?.code]).toEqual([refusal.status, null, refusal.code]);
+    } else if (expected.kind === "none") {
+      // What wants no answer is accepted without one; what is no message at all has no place to go but back.
+      expect([202, 400]).toContain(reply.status);
+      if (reply.status === 202) expect(reply.text).toBe("");
+      else expect(reply.json).toMatchObject({ id: null, error: { code: expect.any(Number) as number } });
+    } else {
+      expectAnswer(reply.text, expected);
+      if (expected.kind === "error") expect([200, 400]).toContain(reply.status);
+      else expect(reply.status).toBe(200);
+    }
+    expect(await caller.request("ping")).toMatchObject({ result: {} });
+  });
+});

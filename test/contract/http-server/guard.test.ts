@@ -1,0 +1,145 @@
+// Who is let in, before anybody looks at a message: Host and Origin, at every path and for every method. Pages of
+// the web reach a loopback address through a name of their own, or by requests that need no leave; neither gets an
+// answer.
+
+import { describe, expect, it } from "vitest";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { initialize, OldCaller, SessionCaller } from "../../support/http-callers.ts";
+import { staged } from "./stage.ts";
+
+const HELLO = initialize(NEWEST_SESSION.name);
+
+/** PORT stands for the port that is served. */
+const HOSTS: readonly (readonly [string, boolean])[] = [
+  ["127.0.0.1:PORT", true],
+  ["localhost:PORT", true],
+  ["[::1]:PORT", true],
+  ["evil.example.com", false],
+  ["evil.example.com:PORT", false],
+  ["localhost.evil.example.com:PORT", false],
+  ["127.0.0.1.nip.io:PORT", false],
+  ["evil-localhost:PORT", false],
+  ["localhostx:PORT", false],
+  ["localhost@evil.example.com:PORT", false],
+  ["127.0.0.1:PORT@evil.example.com", false],
+  ["evil.example.com/127.0.0.1", false],
+  ["evil.example.com#localhost", false],
+  ["localhost:PORT:PORT", false],
+  ["localhost:port", false],
+  ["127.0.0.1.:PORTx", false],
+  ["0.0.0.0:PORT", false],
+  ["[::]:PORT", false],
+  ["169.254.169.254:PORT", false],
+  ["10.0.0.1:PORT", false],
+  ["[::ffff:10.0.0.1]:PORT", false],
+  ["localhost, evil.example.com", false],
+  ["", false],
+];
+
+const ORIGINS: readonly (readonly [string, boolean])[] = [
+  ["http://127.0.0.1:PORT", true],
+  ["http://localhost:PORT", true],
+  ["http://evil.example.com", false],
+  ["http://evil.example.com:PORT", false],
+  ["https://evil.example.com", false],
+  ["http://localhost.evil.example.com:PORT", false],
+  ["http://localhost:PORT@evil.example.com", false],
+  ["http://localhost@evil.example.com:PORT", false],
+  ["http://evil.example.com/http://localhost:PORT", false],
+  ["http://evil.example.com#localhost", false],
+  ["http://127.0.0.1.nip.io:PORT", false],
+  ["http://0.0.0.0:PORT", false],
+  ["null", false],
+  ["", false],
+  ["file://", false],
+  ["chrome-extension://abcdef", false],
+  ["localhost", false],
+  ["ws://localhost:PORT", false],
+  ["http://localhost:PORT http://evil.example.com", false],
+  ["http://localhost:PORT, http://evil.example.com", false],
+];
+
+describe("Host and Origin", () => {
+  it.each(HOSTS)("Host %j: %s", async (text, allowed) => {
+    const { peer } = await staged();
+    const host = text.replaceAll("PORT", peer.url.port);
+    const lines = ["POST /mcp HTTP/1.1", `Host: ${host}`, "Content-Type: application/json", "Connection: close"];
+    const body = JSON.stringify(HELLO);
+    const answer = await peer.raw(`${lines.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    const [, status] = /^HTTP\/1\.1 (\d+)/.exec(answer) ?? [];
+    if (allowed) expect(status).toBe("200");
+    else expect(status).toMatch(/^40[03]$/);
+    if (!allowed) expect(answer).not.toMatch(/mcp-session-id/i);
+  });
+
+  it.each(ORIGINS)("Origin %j: %s", async (text, allowed) => {
+    const { peer } = await staged();
+    const origin = text.replaceAll("PORT", peer.url.port);
+    const reply = await peer.post(HELLO, { origin });
+    expect(reply.status).toBe(allowed ? 200 : 403);
+    if (allowed) expect(reply.headers["access-control-allow-origin"]).toBe(origin);
+    else expect(reply.headers["access-control-allow-origin"]).toBeUndefined();
+  });
+
+  it("are checked at every path and for every method", async () => {
+    const { peer } = await staged();
+    const old = await OldCaller.open(peer);
+    const { session } = await SessionCaller.open(peer, NEWEST_SESSION.name);
+    const visits = [
+      { method: "POST", path: "/mcp", body: HELLO },
+      { method: "GET", path: "/mcp" },
+      { method: "DELETE", path: "/mcp" },
+      { method: "OPTIONS", path: "/mcp" },
+      { method: "GET", path: "/sse" },
+      { method: "GET", path: "/mcp/sse" },
+      { method: "POST", path: old.endpoint, body: HELLO },
+    ];
+    for (const hostile of [{ origin: "http://evil.example.com" }, { host: "evil.example.com" }]) {
+      for (const visit of visits) {
+        const reply = await peer.send({ ...visit, headers: { ...hostile, "mcp-session-id": session } });
+        expect([visit.method, visit.path, reply.status]).toEqual([visit.method, visit.path, 403]);
+      }
+    }
+    expect((await peer.get({ "mcp-session-id": session })).status).toBe(200);
+  });
+
+  it("refuse pages of elsewhere also where they send no Origin", async () => {
+    const { peer } = await staged();
+    expect((await peer.post(HELLO, { "sec-fetch-site": "cross-site" })).status).toBe(403);
+    expect((await peer.post(HELLO, { "sec-fetch-site": "same-origin" })).status).toBe(200);
+  });
+
+  it("are extended by name, and only by those names", async () => {
+    const { peer } = await staged({
+      http: { allowedHosts: ["mcp.example.com"], allowedOrigins: ["https://app.example.com"] },
+    });
+    expect((await peer.post(HELLO, { host: "mcp.example.com" })).status).toBe(200);
+    expect((await peer.post(HELLO, { origin: "https://app.example.com" })).status).toBe(200);
+    expect((await peer.post(HELLO, { origin: "http://app.example.com" })).status).toBe(403);
+    expect((await peer.post(HELLO, { host: "x.mcp.example.com" })).status).toBe(403);
+    expect((await peer.post(HELLO)).status).toBe(200);
+  });
+
+  it("let an allowed page ask first what it may send and read", async () => {
+    const { peer } = await staged();
+    const origin = `http://localhost:${peer.url.port}`;
+    const asks = {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "mcp-session-id",
+    };
+    const reply = await peer.send({ method: "OPTIONS", headers: asks });
+    expect([200, 204]).toContain(reply.status);
+    expect(reply.headers["access-control-allow-origin"]).toBe(origin);
+    expect(reply.headers["vary"]?.toLowerCase()).toContain("origin");
+    expect(reply.headers["access-control-allow-methods"]).toMatch(/POST/);
+    const allowed = reply.headers["access-control-allow-headers"]?.toLowerCase() ?? "";
+    for (const name of ["content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "authorization"]) {
+      expect(allowed).toContain(name);
+    }
+    const answer = await peer.post(HELLO, { origin });
+    expect(answer.headers["access-control-expose-headers"]?.toLowerCase()).toContain("mcp-session-id");
+    const denied = await peer.send({ method: "OPTIONS", headers: { ...asks, origin: "http://evil.example.com" } });
+    expect(denied.status).toBe(403);
+  });
+});

@@ -1,0 +1,205 @@
+// Callers who must prove who they are: one who has proved to be somebody else gets nothing by knowing a session's
+// id, an address or a state; what a caller may do is what it proved with this very request; and nothing shows what
+// it proved itself with.
+
+import { describe, expect, it } from "vitest";
+import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { TASKS } from "../../../src/protocol/tasks.ts";
+import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http-callers.ts";
+import type { Json, Reply, SentHeaders } from "../../support/http-peer.ts";
+import { staged, textOf } from "./stage.ts";
+
+const LATEST = NEWEST_SESSION.name;
+
+/** Whoever says a name is it; good enough for a test, and for nothing else. */
+const auth: Authenticator = {
+  authenticate: async ({ headers }) => {
+    const [, principal, scopes] = /^Bearer (\w+)(?::([\w,]+))?$/.exec(headers["authorization"] ?? "") ?? [];
+    if (principal === undefined) throw new AuthError(401, "Say who you are", 'Bearer realm="test"');
+    return { principal, ...(scopes !== undefined && { scopes: scopes.split(",") }) };
+  },
+  lacking: (scopes) =>
+    new AuthError(403, "Not enough", `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`),
+  document: (path) => (path === "/.well-known/test" ? { hello: "you" } : undefined),
+};
+
+const ADA: SentHeaders = { authorization: "Bearer ada" };
+const BOB: SentHeaders = { authorization: "Bearer bob" };
+const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+
+describe("callers who proved who they are", () => {
+  it("are known to the handler, in both styles; nobody is let in as nobody", async () => {
+    const { peer } = await staged({ http: { auth } });
+    const session = await SessionCaller.open(peer, LATEST, { headers: ADA });
+    expect(JSON.parse(textOf(await session.request("tools/call", { name: "who" }))).principal).toBe("ada");
+    const exchange = new StatelessCaller(peer, { headers: BOB });
+    expect(JSON.parse(textOf(await exchange.request(1, "tools/call", { name: "who" }))).principal).toBe("bob");
+    const old = await OldCaller.open(peer, "/sse", ADA);
+    await old.handshake(LATEST);
+    expect(JSON.parse(textOf(await old.request("tools/call", { name: "who" }))).principal).toBe("ada");
+    for (const wrong of [{}, { authorization: "Bearer " }, { authorization: "Basic ada" }]) {
+      for (const sent of [
+        { method: "POST", body: PING },
+        { method: "GET" },
+        { method: "GET", path: "/sse" },
+        { method: "DELETE" },
+      ]) {
+        const reply = await peer.send({ ...sent, headers: { ...wrong, "mcp-session-id": session.session } });
+        expect([sent.method, reply.status]).toEqual([sent.method, 401]);
+        expect(reply.headers["www-authenticate"]).toBe('Bearer realm="test"');
+      }
+    }
+    expect((await peer.get({}, "/.well-known/test")).json).toEqual({ hello: "you" });
+  });
+
+  it("get nothing by another's session id: 404, as if there were none", async () => {
+    const { stage, peer } = await staged({ http: { auth } });
+    const ada = await SessionCaller.open(peer, LATEST, { headers: ADA });
+    const call = ada.call(1, "hold", { key: "k" });
+    const context = await stage.holding("k");
+    context.progress(1);
+    const stream = await call;
+    await stream.until(({ message }) => message !== undefined);
+    const stolen = { ...BOB, "mcp-session-id": ada.session };
+    const unknown = await peer.post(PING, { ...BOB, "mcp-session-id": "x".repeat(ada.session.length) });
+    const theft = await peer.post(PING, stolen);
+    expect([theft.status, theft.text]).toEqual([404, unknown.text]);
+    const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+    expect((await peer.post(cancel, stolen)).status).toBe(404);
+    expect((await peer.get(stolen)).status).toBe(404);
+    expect((await peer.get({ ...stolen, "last-event-id": stream.lastEventId })).status).toBe(404);
+    expect((await peer.send({ method: "DELETE", headers: stolen })).status).toBe(404);
+    expect(context.signal.aborted).toBe(false);
+    stage.release("k");
+    expect(textOf(await stream.answerTo(1))).toBe("released k");
+  });
+
+  it("get nothing by another's address of the old transport", async () => {
+    const { peer } = await staged({ http: { auth } });
+    const ada = await OldCaller.open(peer, "/sse", ADA);
+    await ada.handshake(LATEST);
+    expect((await peer.post(PING, BOB, ada.endpoint)).status).toBe(404);
+    expect((await peer.post(PING, {}, ada.endpoint)).status).toBe(401);
+    expect(ada.stream.messages.filter(({ id }) => id === 1)).toEqual([]);
+  });
+
+  it("get nothing by another's state of a round", async () => {
+    const { peer } = await staged({ http: { auth } });
+    const capabilities = { elicitation: {} };
+    const ada = new StatelessCaller(peer, { capabilities, headers: ADA });
+    const bob = new StatelessCaller(peer, { capabilities, headers: BOB });
+    const { result } = await ada.request(1, "tools/call", { name: "elicit" });
+    const [key] = Object.keys(result.inputRequests as Json);
+    const inputResponses = { [key ?? ""]: { action: "accept", content: { name: "Ada" } } };
+    const retry = { name: "elicit", inputResponses, requestState: result.requestState as string };
+    expect(await bob.request(2, "tools/call", retry)).toMatchObject({ error: { code: -32602 } });
+    expect(textOf(await ada.request(3, "tools/call", retry))).toBe("accept Ada");
+  });
+
+  it("may do what they proved with this very request, no less and no more", async () => {
+    const { stage, peer } = await staged({ http: { auth } });
+    stage.server.tool("write", { scopes: ["write"] }, (_args, { caller }) => `written with ${String(caller.scopes)}`);
+    const call = { id: 1, method: "tools/call", params: { name: "write", arguments: {} } };
+    const challenge = 'Bearer error="insufficient_scope", scope="write"';
+    const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
+    const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
+    for (const style of ["session", "stateless"]) {
+      const ask = (who: string): ReturnType<typeof session.post> =>
+        style === "session"
+          ? session.post(call, as(who))
+          : new StatelessCaller(peer, { headers: as(who) }).post(1, call.method, call.params);
+      expect([style, textOf((await ask("ada:write")).json)]).toEqual([style, "written with write"]);
+      // Fewer than the session began with, and none at all.
+      for (const who of ["ada:read", "ada"]) {
+        const refused = await ask(who);
+        expect([style, who, refused.status, refused.headers["www-authenticate"]]).toEqual([style, who, 403, challenge]);
+      }
+      expect([style, textOf((await ask("ada:write,more")).json)]).toEqual([style, "written with write,more"]);
+    }
+  });
+
+  it("are judged by this very request also where something lasts: subscriptions, listens, tasks", async () => {
+    const { stage, peer } = await staged({ http: { auth } });
+    const ended: AbortSignal[] = [];
+    stage.server
+      .resource("note://closed", { scopes: ["write"] }, () => "secret")
+      .tool("job", { scopes: ["write"], task: "required" }, (_args, { signal }) => {
+        ended.push(signal);
+        return new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      });
+    const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
+    const denied = [403, 'Bearer error="insufficient_scope", scope="write"'];
+    const met = ({ status, headers }: Reply): unknown[] => [status, headers["www-authenticate"]];
+
+    const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
+    const later = await SessionCaller.open(peer, LATEST, { headers: as("ada:read") });
+    const subscribe = { id: 1, method: "resources/subscribe", params: { uri: "note://closed" } };
+    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect((await session.post(subscribe)).json).toMatchObject({ result: {} });
+    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect(met(await later.post(subscribe))).toEqual(denied);
+    expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
+
+    const capabilities = { extensions: { [TASKS]: {} } };
+    const wide = new StatelessCaller(peer, { capabilities, headers: as("ada:write") });
+    const narrow = new StatelessCaller(peer, { capabilities, headers: as("ada:read") });
+    const { result } = await wide.request(1, "tools/call", { name: "job" });
+    const { taskId } = result;
+    const task = { id: 2, method: "tasks/get", params: { taskId } };
+    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
+    expect((await session.post(task)).json).toMatchObject({ result: { status: "working" } });
+    const list = { id: 3, method: "tasks/list" };
+    expect((await later.post(list, as("ada:write"))).json).toMatchObject({ result: { tasks: [{ taskId }] } });
+    expect((await later.post(list)).json).toMatchObject({ result: { tasks: [] } });
+    const asks: [string, Json][] = [
+      ["tasks/get", { taskId }],
+      ["tasks/update", { taskId, inputResponses: {} }],
+      ["tasks/cancel", { taskId }],
+      ["subscriptions/listen", { notifications: { taskIds: [taskId] } }],
+      ["subscriptions/listen", { notifications: { resourceSubscriptions: ["note://closed"] } }],
+    ];
+    for (const [method, params] of asks) {
+      expect([method, ...met(await narrow.post(1, method, params))]).toEqual([method, ...denied]);
+    }
+    expect(ended.map(({ aborted }) => aborted)).toEqual([false]);
+    expect((await wide.post(1, "tasks/cancel", { taskId })).status).toBe(200);
+    expect(ended.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
+  });
+
+  it("show the handler no secret of theirs", async () => {
+    const { stage, peer } = await staged({ http: { auth } });
+    const secrets = { ...ADA, cookie: "id=secret-1", "proxy-authorization": "Basic secret-2", "x-plain": "seen" };
+    const session = await SessionCaller.open(peer, LATEST, { headers: secrets });
+    const exchange = new StatelessCaller(peer, { headers: secrets });
+    const calls = [
+      session.call(1, "hold", { key: "s" }),
+      exchange.post(1, "tools/call", { name: "hold", arguments: { key: "e" } }),
+    ];
+    for (const key of ["s", "e"]) {
+      const { caller } = await stage.holding(key);
+      expect(caller.headers).toMatchObject({ "x-plain": "seen" });
+      expect(JSON.stringify(caller)).not.toMatch(/secret-|Bearer/);
+      stage.release(key);
+    }
+    await Promise.all(calls);
+  });
+
+  it("are refused where whoever knows them is out of order, and told to come again", async () => {
+    const broken: Authenticator = {
+      ...auth,
+      authenticate: async ({ headers }) => {
+        if (headers["x-mode"] === "throws") throw new Error("the database says: password 1234");
+        return (headers["x-mode"] === "nobody" ? { principal: "" } : undefined) as unknown as { principal: string };
+      },
+    };
+    const { peer } = await staged({ http: { auth: broken } });
+    const down = await peer.post(PING, { "x-mode": "throws" });
+    expect(down.status).toBeGreaterThanOrEqual(500);
+    expect(down.text).not.toContain("1234");
+    for (const mode of ["nobody", "nothing"]) {
+      expect([mode, (await peer.post(PING, { "x-mode": mode })).status]).toEqual([mode, 401]);
+    }
+  });
+});

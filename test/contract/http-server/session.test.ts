@@ -1,0 +1,204 @@
+// The life of a session over HTTP: its id, who may use it, the revision in the header, and its end by DELETE, by
+// silence and by the front's own end (2025-11-25, basic/transports, "Session Management").
+
+import { describe, expect, it } from "vitest";
+import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
+import { initialize, SessionCaller } from "../../support/http-callers.ts";
+import type { Json } from "../../support/http-peer.ts";
+import { staged, textOf } from "./stage.ts";
+
+/** The revisions that came with this transport; the first one had another. */
+const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
+const NEWER = SESSIONS.slice(1);
+const LATEST = NEWEST_SESSION.name;
+const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+
+describe("a session over HTTP", () => {
+  it.each(SESSIONS)("is opened by initialize in %s", async (revision) => {
+    const { peer } = await staged();
+    const reply = await peer.post(initialize(revision));
+    expect(reply.status).toBe(200);
+    expect(reply.headers["content-type"]).toMatch(/^application\/json/);
+    expect(reply.json).toMatchObject({ id: "init", result: { protocolVersion: revision } });
+    expect(reply.headers["mcp-session-id"]).toMatch(/^[\x21-\x7e]+$/);
+  });
+
+  it("is offered the newest session revision where it asks for one that there is not", async () => {
+    const { peer } = await staged();
+    for (const asked of ["1999-01-01", "latest", NEWEST.name]) {
+      const reply = await peer.post(initialize(asked));
+      expect(reply.json).toMatchObject({ result: { protocolVersion: LATEST } });
+    }
+  });
+
+  it("has an id that nobody can guess", async () => {
+    const { peer } = await staged();
+    const ids = await Promise.all(
+      Array.from({ length: 50 }, async () => (await peer.post(initialize(LATEST))).headers["mcp-session-id"] ?? ""),
+    );
+    expect(new Set(ids).size).toBe(50);
+    // 128 bits are 22 characters of six bits, or 32 of four.
+    for (const id of ids) expect(id.replaceAll("-", "").length).toBeGreaterThanOrEqual(22);
+    // No two have a beginning in common that a counter or a clock would give them.
+    expect(new Set(ids.map((id) => id.slice(0, 8))).size).toBe(50);
+  });
+
+  it("is opened whatever the version header of initialize says of a revision that we speak", async () => {
+    const { peer } = await staged();
+    for (const revision of NEWER) {
+      const reply = await peer.post(initialize(revision), { "mcp-protocol-version": revision });
+      expect(reply.json).toMatchObject({ result: { protocolVersion: revision } });
+    }
+  });
+
+  it("gives no session where initialize fails", async () => {
+    const { peer } = await staged();
+    const reply = await peer.post({ ...initialize(LATEST), params: { protocolVersion: 7 } });
+    expect(reply.json).toMatchObject({ id: "init", error: { code: -32602 } });
+    expect(reply.headers["mcp-session-id"]).toBeUndefined();
+  });
+
+  it("takes nothing without its id: 400", async () => {
+    const { peer } = await staged();
+    const { session } = await SessionCaller.open(peer, LATEST);
+    for (const method of ["ping", "tools/list", "tools/call", "no/such"]) {
+      const reply = await peer.post({ ...PING, method });
+      expect([method, reply.status]).toEqual([method, 400]);
+      expect(reply.json).toMatchObject({ jsonrpc: "2.0", error: { code: expect.any(Number) as number } });
+      expect(reply.text).not.toContain(session);
+    }
+    expect((await peer.post({ jsonrpc: "2.0", method: "notifications/initialized" })).status).toBe(400);
+    expect((await peer.post({ jsonrpc: "2.0", id: 1, result: {} })).status).toBe(400);
+    expect((await peer.get()).status).toBeGreaterThanOrEqual(400);
+    expect((await peer.send({ method: "DELETE" })).status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("is not found under an id that is not its own: 404", async () => {
+    const { peer } = await staged();
+    const { session } = await SessionCaller.open(peer, LATEST);
+    const ids = [
+      "nobody",
+      session.slice(1),
+      `${session}x`,
+      session.toUpperCase().toLowerCase() + "0",
+      `${session}, ${session}`,
+    ];
+    for (const id of ids) {
+      const headers = { "mcp-session-id": id };
+      expect([id, (await peer.post(PING, headers)).status]).toEqual([id, 404]);
+      expect([id, (await peer.get(headers)).status]).toEqual([id, 404]);
+      expect([id, (await peer.send({ method: "DELETE", headers })).status]).toEqual([id, 404]);
+    }
+    expect((await peer.post(PING, { "mcp-session-id": session })).status).toBe(200);
+  });
+
+  it("ends by DELETE: streams end, work is aborted, and its id is not found any more", async () => {
+    const { stage, peer } = await staged();
+    const caller = await SessionCaller.open(peer, LATEST);
+    const other = await SessionCaller.open(peer, LATEST);
+    const stream = await caller.listen();
+    const call = caller.call(1, "hold", { key: "k" });
+    const { signal } = await stage.holding("k");
+    const ended = await caller.end();
+    expect([200, 202, 204]).toContain(ended.status);
+    await stream.ended;
+    expect(signal.aborted).toBe(true);
+    await (
+      await call
+    ).ended;
+    expect((await caller.post({ id: 2, method: "ping" })).status).toBe(404);
+    expect((await caller.listen()).status).toBe(404);
+    expect((await caller.end()).status).toBe(404);
+    expect(await other.request("ping")).toMatchObject({ result: {} });
+  });
+
+  it("ends when nothing has come for long enough, but not while a stream or a call is open", async () => {
+    const { stage, peer } = await staged({ http: { limits: { sessionIdleMs: 400 } } });
+    const listening = await SessionCaller.open(peer, LATEST);
+    const stream = await listening.listen();
+    const working = await SessionCaller.open(peer, LATEST);
+    const call = working.call(1, "hold", { key: "k" });
+    await stage.holding("k");
+    const idle = await SessionCaller.open(peer, LATEST);
+    // The last listen is that of the idle session: its end is the session's.
+    const { signal } = await stage.listening(2);
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    expect((await idle.post({ id: 2, method: "ping" })).status).toBe(404);
+    expect(stream.isEnded).toBe(false);
+    expect(await listening.request("ping")).toMatchObject({ result: {} });
+    stage.release("k");
+    expect(textOf(await (await call).answerTo(1))).toBe("released k");
+  });
+
+  it("never has an id that a caller made up", async () => {
+    const { peer } = await staged();
+    const mine = "0123456789abcdef0123456789abcdef";
+    const reply = await peer.post(initialize(LATEST), { "mcp-session-id": mine });
+    expect(reply.headers["mcp-session-id"]).not.toBe(mine);
+    expect((await peer.post(PING, { "mcp-session-id": mine })).status).toBe(404);
+  });
+
+  it("is initialized once", async () => {
+    const { peer } = await staged();
+    const caller = await SessionCaller.open(peer, LATEST);
+    const again = await caller.post(initialize(SESSIONS[0] ?? ""));
+    expect(again.json).toMatchObject({ error: { code: -32600 } });
+    expect(again.headers["mcp-session-id"] ?? caller.session).toBe(caller.session);
+    expect(await caller.request("tools/list")).toMatchObject({ result: { tools: expect.any(Array) as Json[] } });
+  });
+
+  it.each(NEWER)("takes the version header of %s, and none", async (revision) => {
+    const { peer } = await staged();
+    const { session } = await SessionCaller.open(peer, revision);
+    const own = { "mcp-session-id": session };
+    expect((await peer.post(PING, own)).status).toBe(200);
+    expect((await peer.post(PING, { ...own, "mcp-protocol-version": revision })).status).toBe(200);
+    for (const wrong of ["1999-01-01", "2025-6-18", "", "v1", `${revision}, ${revision}`]) {
+      const reply = await peer.post(PING, { ...own, "mcp-protocol-version": wrong });
+      expect([wrong, reply.status]).toEqual([wrong, 400]);
+      expect([wrong, (await peer.get({ ...own, "mcp-protocol-version": wrong })).status]).toEqual([wrong, 400]);
+    }
+  });
+
+  it("answers requests and errors of the protocol with 200", async () => {
+    const { peer } = await staged();
+    const caller = await SessionCaller.open(peer, LATEST);
+    const cases: [string, Json, number][] = [
+      ["no/such", {}, -32601],
+      ["tools/call", { name: "nobody" }, -32602],
+      ["resources/read", { uri: "nowhere://x" }, -32002],
+      ["prompts/get", { name: "greet", arguments: {} }, -32602],
+    ];
+    for (const [method, params, code] of cases) {
+      const reply = await caller.post({ id: 1, method, params });
+      expect([method, reply.status, reply.json["error"]?.code]).toEqual([method, 200, code]);
+    }
+  });
+
+  it("refuses what is no message with 400, and goes on", async () => {
+    const { peer } = await staged();
+    const caller = await SessionCaller.open(peer, LATEST);
+    const own = { "mcp-session-id": caller.session };
+    for (const [body, code] of [
+      ["{", -32700],
+      ['"text"', -32600],
+      ['{"jsonrpc":"2.0"}', -32600],
+      ['{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600],
+    ] as const) {
+      const reply = await peer.post(body, own);
+      expect([body, reply.status, reply.json["error"]?.code]).toEqual([body, 400, code]);
+    }
+    expect(await caller.request("ping")).toMatchObject({ result: {} });
+  });
+
+  it('keeps ids byte for byte, and 1 apart from "1"', async () => {
+    const { peer } = await staged();
+    const { session } = await SessionCaller.open(peer, LATEST);
+    for (const id of ["1", '"1"', "0", "-7", "9007199254740993", '""', '"\\u00e4"']) {
+      const reply = await peer.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`, { "mcp-session-id": session });
+      const [, came] = /"id":\s*("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(reply.text) ?? [];
+      expect([id, JSON.parse(came ?? "null")]).toEqual([id, JSON.parse(id)]);
+      if (!id.startsWith('"')) expect(came).toBe(id);
+    }
+  });
+});

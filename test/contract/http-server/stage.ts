@@ -1,0 +1,149 @@
+// The server that the tests over HTTP speak to, and its life: every test gets its own on a free port, and whatever
+// was opened is closed after it. A call of `hold` waits where the test can get at it, so that a test says what
+// happens in mid-call, and when.
+
+import { afterEach } from "vitest";
+import { z } from "zod";
+import type { Context } from "../../../src/core/handler.ts";
+import { createServer, type Server, type ToolContext } from "../../../src/server/index.ts";
+import { serve, type Closeable, type ServeOptions, type Serving } from "../../../src/serve.ts";
+import { HttpPeer } from "../../support/http-peer.ts";
+
+type HttpOptions = NonNullable<ServeOptions["http"]>;
+
+export interface StageOptions extends Omit<ServeOptions, "http"> {
+  readonly http?: HttpOptions;
+}
+
+export class Stage {
+  readonly server: Server;
+  /** The server, and beside it a note of the listens that are open with it. */
+  readonly handler: Closeable;
+  /** The contexts of all listens that were opened: a session has one for its lists. */
+  readonly listens: Context[] = [];
+  /** How often each key was held. */
+  readonly runs = new Map<string, number>();
+  readonly #held = new Map<string, ToolContext>();
+  readonly #doors = new Map<string, (text: string) => void>();
+  #waiting: (() => void)[] = [];
+
+  constructor() {
+    this.server = this.#make();
+    const handler: Closeable = (request, context) => {
+      if (request.method === "subscriptions/listen") {
+        this.listens.push(context);
+        this.#wake();
+      }
+      return this.server(request, context);
+    };
+    handler.close = () => this.server.close();
+    this.handler = handler;
+  }
+
+  /** The context of the call that holds this key, when it runs. */
+  async holding(key: string): Promise<ToolContext> {
+    return this.#until(() => this.#held.get(key));
+  }
+
+  release(key: string, text = `released ${key}`): void {
+    this.#doors.get(key)?.(text);
+  }
+
+  /** The context of the listen with this number, when it is open. */
+  async listening(index: number): Promise<Context> {
+    return this.#until(() => this.listens[index]);
+  }
+
+  async #until<Found>(find: () => Found | undefined): Promise<Found> {
+    for (;;) {
+      const found = find();
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  async #hold(key: string, context: ToolContext): Promise<string> {
+    this.runs.set(key, (this.runs.get(key) ?? 0) + 1);
+    this.#held.set(key, context);
+    const text = new Promise<string>((resolve, reject) => {
+      this.#doors.set(key, resolve);
+      context.signal.addEventListener("abort", () => reject(new Error("aborted")), { once: true });
+    });
+    this.#wake();
+    return text;
+  }
+
+  #make(): Server {
+    const server = createServer({ name: "http-stage", version: "1.0.0", cache: { ttlMs: 5_000, cacheScope: "public" } })
+      .tool("echo", { description: "Says it again", input: z.object({ text: z.string() }) }, ({ text }) => text)
+      .tool("hold", { input: z.object({ key: z.string() }) }, ({ key }, context) => this.#hold(key, context))
+      .tool("deaf", { input: z.object({ key: z.string() }) }, async ({ key }, context) => {
+        // It hears of its end, and does not heed it.
+        void this.#hold(key, context).catch(() => undefined);
+        return new Promise<never>(() => undefined);
+      })
+      .tool("count", { input: z.object({ to: z.number() }) }, ({ to }, { progress }) => {
+        for (let n = 1; n <= to; n += 1) progress(n, to, `step ${n}`);
+        return `counted to ${to}`;
+      })
+      .tool("who", {}, (_args, { caller, revision }) => JSON.stringify({ principal: caller.principal, revision }))
+      .tool("elicit", {}, async (_args, { ask }) => {
+        const { action, content } = await ask.elicit({
+          message: "Who are you?",
+          requestedSchema: { type: "object", properties: { name: { type: "string" } } },
+        });
+        return `${action} ${String(content?.["name"])}`;
+      })
+      .tool("sample", {}, async (_args, { ask }) => {
+        const messages = [{ role: "user" as const, content: { type: "text" as const, text: "Say something" } }];
+        return JSON.stringify((await ask.sample({ messages, maxTokens: 20 })).content);
+      })
+      .tool("grow", { input: z.object({ name: z.string() }) }, ({ name }) => {
+        server.tool(name, {}, () => "I am new");
+        return "grown";
+      })
+      .tool("touch", { input: z.object({ uri: z.string() }) }, ({ uri }) => {
+        server.updated(uri);
+        return "touched";
+      })
+      .resource("note://one", { name: "one", mimeType: "text/plain" }, () => "The first note")
+      .resource("note://ä b", { name: "two" }, () => "The second note")
+      .template("note://day/{date}", { name: "day" }, ({ date }) => date)
+      .template("heavy://{name}", { name: "heavy" }, () => "An address of any length")
+      .prompt("greet", { arguments: { author: { required: true } } }, ({ author }) => `Greet ${author}.`);
+    return server;
+  }
+}
+
+const open: { close(): unknown }[] = [];
+
+/** Closed after the test, the last one first. */
+export function closing<Thing extends { close(): unknown }>(thing: Thing): Thing {
+  open.push(thing);
+  return thing;
+}
+
+afterEach(async () => {
+  for (const thing of open.splice(0).toReversed()) await thing.close();
+});
+
+export interface Staged {
+  readonly stage: Stage;
+  readonly peer: HttpPeer;
+  readonly front: Serving;
+}
+
+/** A stage of its own, or whatever is given, served on a free port, and a peer that knows where. */
+export async function staged({ http, ...options }: StageOptions = {}, handler?: Closeable): Promise<Staged> {
+  const stage = new Stage();
+  const front = closing(await serve(handler ?? stage.handler, { ...options, http: { port: 0, ...http } }));
+  const peer = closing(new HttpPeer(front.url ?? ""));
+  return { stage, peer, front };
+}
+
+export const textOf = (answer: Record<string, ReturnType<typeof JSON.parse>>): string =>
+  String(answer["result"]?.content?.[0]?.text ?? JSON.stringify(answer));

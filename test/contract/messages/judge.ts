@@ -1,0 +1,34 @@
+// Looks at both directions of a line, as text, and says of every message that the server sends whether it is one
+// and is allowed. What the caller sends is only listened to: it may be wrong on purpose.
+
+import { decode } from "../../../src/jsonrpc/codec.ts";
+import type { Message } from "../../../src/jsonrpc/message.ts";
+import { MessageJudge } from "../../support/message-judge.ts";
+
+export class Judge {
+  readonly #judge: MessageJudge;
+
+  /** The revision that a session on this line speaks. */
+  constructor(revision: string) {
+    this.#judge = new MessageJudge(revision);
+  }
+
+  /** What the caller wrote, whatever it was. */
+  sent(text: string): void {
+    for (const message of messagesOf(text)) this.#judge.hear("caller", message);
+  }
+
+  /** Everything that is wrong with a line of the server. */
+  received(text: string): string[] {
+    const decoded = decode(text);
+    if (decoded.kind === "fault") return [`Not a message: ${JSON.stringify(decoded.fault.error)}`];
+    return messagesOf(text).flatMap((message) => this.#judge.judge("end", message));
+  }
+}
+
+function messagesOf(text: string): Message[] {
+  const decoded = decode(text);
+  if (decoded.kind === "message") return [decoded.message];
+  if (decoded.kind === "batch") return decoded.items.flatMap((item) => ("message" in item ? [item.message] : []));
+  return [];
+}
