@@ -1,6 +1,6 @@
-// The subpath `catenary/http`: a handler over HTTP, as a function for a server that is there already. Express, Fastify
-// and any node:http server take `nodeHandler`; Hono, Bun, Deno and Workers take `fetchHandler`. To listen without
-// any of them, `serve(x, { http: { port } })` is enough.
+// The subpath `catenary/http`: a handler as a function for an existing HTTP server. `nodeHandler` is for Express, Fastify
+// and any node:http server, `fetchHandler` for Hono, Bun, Deno and Workers. To listen without one of them, use
+// `serve(handler, { http: { port } })`.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
@@ -9,14 +9,14 @@ import { NodeHttpRequest } from "./http/server/node-request.ts";
 import { WebHttpRequest } from "./http/server/web-request.ts";
 
 export { AuthError, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
-export type { HttpLimits, HttpRouterOptions } from "./http/server/options.ts";
+export type { HttpLimits } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 
 export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };
 export type FetchHandler = ((request: Request) => Promise<Response>) & { close(): Promise<void> };
 
 /**
- * The front as a function for node:http.
+ * Serves a handler as a function for node:http.
  *
  * @example
  * app.all("/mcp{/*rest}", nodeHandler(server));
@@ -24,14 +24,14 @@ export type FetchHandler = ((request: Request) => Promise<Response>) & { close()
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
-  const take = (request: IncomingMessage, response: ServerResponse): void =>
-    front.take(new NodeHttpRequest(request, response));
-  take.close = (): Promise<void> => front.close();
-  return take;
+  const handle = (request: IncomingMessage, response: ServerResponse): void =>
+    front.handle(new NodeHttpRequest(request, response));
+  handle.close = (): Promise<void> => front.close();
+  return handle;
 }
 
 /**
- * The front as a function of the web: a `Request` in, a `Response` out.
+ * Serves a handler as a function from a web `Request` to a `Response`.
  *
  * @example
  * export default { fetch: fetchHandler(server, { allowedHosts: ["mcp.example.com"] }) };
@@ -39,11 +39,11 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
 export function fetchHandler(handler: Handler, options: MountOptions = {}): FetchHandler {
   checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
-  const take = (request: Request): Promise<Response> => {
-    const visit = new WebHttpRequest(request);
-    front.take(visit);
-    return visit.response;
+  const handle = (request: Request): Promise<Response> => {
+    const webRequest = new WebHttpRequest(request);
+    front.handle(webRequest);
+    return webRequest.response;
   };
-  take.close = (): Promise<void> => front.close();
-  return take;
+  handle.close = (): Promise<void> => front.close();
+  return handle;
 }

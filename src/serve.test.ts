@@ -1,4 +1,4 @@
-// What people write as options of HTTP by mistake, and the sentence that each mistake gets. Nothing is listened on.
+// Mistakes in the options of HTTP servers and their messages, and the check for handlers that evaluate code.
 
 import { describe, expect, it } from "vitest";
 import { chain } from "./chain/chain.ts";
@@ -27,49 +27,47 @@ describe("serve()", () => {
     [false, "false"],
     [null, "null"],
     ["127.0.0.1:3000", '"127.0.0.1:3000"'],
-    [[], "a list"],
-  ])("does not take %j for its options of HTTP", async (http, shown) => {
+    [[], "an array"],
+  ])("refuses %j as the option http", async (http, shown) => {
     expect(await refused({ http })).toBe(`serve(): \`http\` must be an object, such as { port: 3000 }; got ${shown}`);
   });
 
-  it.each(["", " "])("does not take the host %j for all addresses", async (host) => {
+  it.each(["", " "])("does not listen on all addresses for the host %j", async (host) => {
     expect(await refused({ http: { host, port: 0 } })).toBe(
-      "serve(): http.host is empty, which would mean every address of this machine: leave it out for 127.0.0.1, or write 0.0.0.0 to listen on all addresses",
+      "serve(): http.host is empty: leave it out for 127.0.0.1, or write 0.0.0.0 to listen on all addresses",
     );
   });
 
-  it.each([null, 1, {}])("does not take the host %j", async (host) => {
-    expect(await refused({ http: { host, port: 0 } })).toContain("serve(): http.host must be a text; got ");
+  it.each([null, 1, {}])("refuses the host %j", async (host) => {
+    expect(await refused({ http: { host, port: 0 } })).toContain("serve(): http.host must be a string; got ");
   });
 
-  it("says of a port that is a text that it is one", async () => {
+  it("explains how to pass a port from an environment variable", async () => {
     expect(await refused({ http: { port: "3135" } })).toBe(
-      'serve(): http.port is the text "3135" and must be a number: make it a number, as in Number(process.env.PORT)',
+      'serve(): http.port must be an integer from 0 (picks a free port) to 65535; got "3135" (use Number(process.env.PORT) for an environment variable)',
     );
   });
 
-  it.each([-1, 65_536, 1.5, Number.NaN, null])("does not take the port %d", async (port) => {
+  it.each([-1, 65_536, 1.5, Number.NaN, null])("refuses the port %d", async (port) => {
     expect(await refused({ http: { port } })).toBe(
-      `serve(): http.port must be a whole number from 0 (any that is free) to 65535; got ${port}`,
+      `serve(): http.port must be an integer from 0 (picks a free port) to 65535; got ${port}`,
     );
   });
 
-  it.each(["allowedHosts", "allowedOrigins"])("does not take a text for the list %s", async (name) => {
+  it.each(["allowedHosts", "allowedOrigins"])("refuses a string for the array %s", async (name) => {
     expect(await refused({ http: { port: 0, [name]: "notes.example.com" } })).toMatch(
-      new RegExp(`^${name} .* must be a list of texts, .*; got "notes\\.example\\.com"$`),
+      new RegExp(`^${name} .* must be an array of strings, .*; got "notes\\.example\\.com"$`),
     );
   });
 
-  it("lists what there is where something is misspelt, or stands in the wrong place", async () => {
-    expect(await refused({ http: { prot: 1 } })).toMatch(
-      /^serve\(\) has no option `http\.prot`; there are host, port, path, .*$/,
-    );
-    expect(await refused({ port: 3000 })).toMatch(/^serve\(\) has no option `port`; there are http, stdio, .*$/);
+  it("names the nearest option, or lists all options", async () => {
+    expect(await refused({ http: { prot: 1 } })).toBe("serve() has no option `http.prot`; did you mean `port`?");
+    expect(await refused({ port: 3000 })).toMatch(/^serve\(\) has no option `port`; the options are http, stdio, .*$/);
     expect(await refused({ http: { toString: 1 } })).toContain("no option `http.toString`");
-    expect(await refused(3000)).toBe("serve(): the options must be an object; got 3000");
+    expect(await refused(3000)).toBe("serve(): the options must be an object, not a number");
   });
 
-  it("passes over what is undefined", async () => {
+  it("ignores undefined options", async () => {
     const options = { http: { port: 0, host: undefined, prot: undefined }, graceMs: undefined };
     const serving = (await attempt(options)) as { url: string; close(): Promise<void> };
     expect(serving.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
@@ -81,14 +79,14 @@ describe.each([
   ["nodeHandler", nodeHandler],
   ["fetchHandler", fetchHandler],
 ])("%s()", (name, mount) => {
-  it("does not listen, so it takes no host and no port", () => {
-    const said = `${name}() has no option \`port\`; there are path, oldSse, `;
-    expect(() => mount(handler, { port: 3000 } as never)).toThrow(said);
+  it("has no options host and port, since it does not listen", () => {
+    const message = `${name}() has no option \`port\`; the options are path, legacySse, `;
+    expect(() => mount(handler, { port: 3000 } as never)).toThrow(message);
     expect(() => mount(handler, { port: 3000 } as never)).toThrow(TypeError);
   });
 
-  it("takes its names as lists only", () => {
-    expect(() => mount(handler, { allowedHosts: "notes.example.com" as never })).toThrow("must be a list");
+  it("refuses a string for an array", () => {
+    expect(() => mount(handler, { allowedHosts: "notes.example.com" as never })).toThrow("must be an array of strings");
   });
 });
 
@@ -96,23 +94,22 @@ describe("a handler that evaluates code", () => {
   const live: Handler = async () => ({});
   Object.defineProperty(live, EVALUATES_CODE, { value: true });
   const gateway = chain().to({ js: live, other: handler });
-  const sentence =
-    /^What is served evaluates code, .*: give `auth`, such as bearer.*, or `auth: false` to let everybody/;
+  const message = /^This server evaluates code, .*: set `auth`, for example bearer.*, or `auth: false` to let anyone/;
 
   const post = (headers: Record<string, string> = {}): Request =>
     new Request("http://localhost/mcp", { method: "POST", headers, body: "" });
 
-  it("is not served over HTTP to everybody, unless somebody says so", async () => {
-    await expect(serve(live, { http: { port: 0 } })).rejects.toThrow(sentence);
+  it("is not served over HTTP without authentication, unless that is explicit", async () => {
+    await expect(serve(live, { http: { port: 0 } })).rejects.toThrow(message);
     await expect(serve(gateway, { http: { port: 0 } })).rejects.toThrow(TypeError);
-    expect(() => nodeHandler(gateway)).toThrow(sentence);
-    expect(() => fetchHandler(live)).toThrow(sentence);
+    expect(() => nodeHandler(gateway)).toThrow(message);
+    expect(() => fetchHandler(live)).toThrow(message);
     const open = fetchHandler(gateway, { auth: false });
     expect((await open(post())).status).toBe(415);
     await open.close();
   });
 
-  it("is served to those who say who they are", async () => {
+  it("is served to authenticated callers", async () => {
     const auth = bearer({ verify: (token) => (token === "right" ? { principal: "ada" } : undefined) });
     const closed = fetchHandler(live, { auth });
     expect((await closed(post())).status).toBe(401);

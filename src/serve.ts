@@ -104,7 +104,7 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
     import("./http/server/listener.ts"),
   ]);
   const front = createFront(handler, rest, host);
-  const listener = await listen({ host, port, limits: front.limits, onVisit: (visit) => front.take(visit) });
+  const listener = await listen({ host, port, limits: front.limits, onRequest: (visit) => front.handle(visit) });
   let markClosed: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => {
     markClosed = resolve;

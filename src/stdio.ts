@@ -1,6 +1,6 @@
-// The subpath `catenary/stdio`: the stdio wire by itself, for those who bring their own streams.
+// The subpath `catenary/stdio`: the stdio transports, for programs with their own streams.
 
-export { childTransport } from "./transport/child.ts";
-export { stdioTransport } from "./transport/stdio.ts";
-export { serveTransport, type ConnectionOptions, type Served } from "./dialogue/connection.ts";
+export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
+export { childTransport, type ChildTransport, type ChildTransportOptions } from "./transport/child-process.ts";
+export { stdioTransport, type StdioOptions } from "./transport/stdio.ts";
 export type { Inbound, Transport } from "./transport/transport.ts";

@@ -1,11 +1,11 @@
-// The tools for testers, on a server as a user would write one, in every revision.
+// The testing helpers on a typical server, in every revision.
 
 import { describe, expect, it } from "vitest";
 import { connect } from "./client/connect.ts";
 import { isRequest, type Message } from "./jsonrpc/message.ts";
 import { REVISIONS } from "./protocol/revisions/index.ts";
 import { createServer, type Server } from "./server/server.ts";
-import { connectAt, memoryPair, recorded, REVISION_NAMES } from "./testing.ts";
+import { connectInMemory, memoryPair, recordTransport, REVISION_NAMES } from "./testing.ts";
 
 function notes(): Server {
   return createServer({ name: "notes", version: "1.0.0" })
@@ -41,9 +41,9 @@ describe("revisions", () => {
 describe.each(REVISION_NAMES)("a server at %s", (revision) => {
   const isSession = REVISIONS.find(({ name }) => name === revision)?.style === "session";
 
-  it("does all that it was written to do", async () => {
+  it("supports every feature", async () => {
     const server = notes();
-    const { client, close } = await connectAt(server, { revision, roots: [{ uri: "file:///here" }] });
+    const { client, close } = await connectInMemory(server, { revision, roots: [{ uri: "file:///here" }] });
     expect(client.revision).toBe(revision);
     expect(client.server).toMatchObject({ name: "notes", version: "1.0.0" });
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["echo", "steps", "where"]);
@@ -61,14 +61,14 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
     await close();
   });
 
-  it("tells of its changes", async () => {
+  it("notifies of changes", async () => {
     const server = notes();
-    const { client, close } = await connectAt(server, { revision });
+    const { client, close } = await connectInMemory(server, { revision });
     await client.ping();
     const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
     expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
     server.removeTool("echo");
-    server.updated("notes://one");
+    server.resourceUpdated("notes://one");
     const events: string[] = [];
     for await (const { method } of subscription) {
       events.push(method);
@@ -78,8 +78,8 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
     await close();
   });
 
-  it("has every message of its wire on record", async () => {
-    const { client, sent, received, messages, close } = await connectAt(notes(), {
+  it("records every message", async () => {
+    const { client, sent, received, messages, close } = await connectInMemory(notes(), {
       revision,
       roots: [{ uri: "file:///here" }],
     });
@@ -94,13 +94,13 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
       isSession ? expect.objectContaining({ result: { roots: [{ uri: "file:///here" }] } }) : undefined,
     );
     expect(messages).toHaveLength(sent.length + received.length);
-    expect(messages.filter(({ from }) => from === "end").map(({ message }) => message)).toEqual(received);
-    expect(messages[0]).toMatchObject({ from: "caller", message: sent[0] });
+    expect(messages.filter(({ from }) => from === "server").map(({ message }) => message)).toEqual(received);
+    expect(messages[0]).toMatchObject({ from: "client", message: sent[0] });
   });
 });
 
-describe("a server without a wire", () => {
-  it("does all that it was written to do", async () => {
+describe("a server without a connection", () => {
+  it("supports requests to the client", async () => {
     const client = await connect(notes(), { roots: [{ uri: "file:///here" }] });
     expect(client.server).toMatchObject({ name: "notes" });
     expect(await client.callTool("where")).toMatchObject({ content: [{ text: "file:///here" }] });
@@ -108,10 +108,12 @@ describe("a server without a wire", () => {
   });
 });
 
-describe("connecting in memory", () => {
-  it("fails where the server does not speak the revision, and leaves nothing open", async () => {
+describe("connectInMemory", () => {
+  it("fails if the server does not support the revision, and leaves nothing open", async () => {
     const [oldest, newest] = [REVISION_NAMES[0]!, REVISION_NAMES.at(-1)!];
-    await expect(connectAt(notes(), { revision: oldest, serving: { revisions: [newest] } })).rejects.toMatchObject({
+    await expect(
+      connectInMemory(notes(), { revision: oldest, serving: { revisions: [newest] } }),
+    ).rejects.toMatchObject({
       name: "ConnectionError",
       kind: "protocol",
     });
@@ -119,20 +121,20 @@ describe("connecting in memory", () => {
 
   it("records batches message by message", async () => {
     const [ours, theirs] = memoryPair();
-    const wire = recorded(ours);
-    const far = recorded(theirs);
-    await wire.start(() => undefined);
-    const heard = new Promise<void>(
+    const near = recordTransport(ours);
+    const far = recordTransport(theirs);
+    await near.start(() => undefined);
+    const received = new Promise<void>(
       (resolve) => void far.start(({ kind }) => (kind === "batch" ? resolve() : undefined)),
     );
     const batch: Message[] = [
       { jsonrpc: "2.0", method: "a" },
       { jsonrpc: "2.0", method: "b" },
     ];
-    await wire.send(batch);
-    await heard;
-    expect(wire.sent).toEqual(batch);
+    await near.send(batch);
+    await received;
+    expect(near.sent).toEqual(batch);
     expect(far.received).toEqual(batch);
-    await wire.close();
+    await near.close();
   });
 });

@@ -1,10 +1,11 @@
-// The door `catenary/testing`, for those who test their own servers: a client and a server joined by a wire in
-// memory, in any revision, with every message of the wire on record. Without a wire, `connect(server)` is enough.
+// The subpath `catenary/testing`: a client and a server connected in memory, in any revision, with every message on
+// record. Without a connection in between, `connect(server)` is enough.
 
-import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { Client } from "./client/client.ts";
+import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { Handler } from "./core/handler.ts";
-import { serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
+import { checkOptions } from "./core/options.ts";
+import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { Message } from "./jsonrpc/message.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";
@@ -13,32 +14,32 @@ import type { Inbound, Transport } from "./transport/transport.ts";
 export { memoryPair };
 export type { Message, Transport };
 
-/** All revisions that can be spoken, oldest first: `it.each(REVISION_NAMES)(...)`. */
+/** All supported revisions, oldest first: `it.each(REVISION_NAMES)(...)`. */
 export const REVISION_NAMES: readonly string[] = REVISIONS.map(({ name }) => name);
 
-/** One message of a wire, with the side that sent it. */
-export interface Recorded {
-  readonly from: "caller" | "end";
+/** A message and the side that sent it. */
+export interface RecordedMessage {
+  readonly from: "client" | "server";
   readonly message: Message;
 }
 
-export interface Recording extends Transport {
-  /** What this side sent, in order; of a batch, each message by itself. */
+export interface RecordedTransport extends Transport {
+  /** Messages that this side sent, in order, each message of a batch by itself. */
   readonly sent: readonly Message[];
-  /** What this side received, in order. */
+  /** Messages that this side received, in order. */
   readonly received: readonly Message[];
-  /** Both, in the order in which they passed. This side is the caller. */
-  readonly messages: readonly Recorded[];
+  /** Both, in order. This side is the client. */
+  readonly messages: readonly RecordedMessage[];
 }
 
-/** A transport that carries what the given one carries, and keeps a record of it. */
-export function recorded(transport: Transport): Recording {
+/** Wraps a transport and records its messages. */
+export function recordTransport(transport: Transport): RecordedTransport {
   const sent: Message[] = [];
   const received: Message[] = [];
-  const messages: Recorded[] = [];
-  const note = (from: Recorded["from"], message: Message | readonly Message[]): void => {
+  const messages: RecordedMessage[] = [];
+  const record = (from: RecordedMessage["from"], message: Message | readonly Message[]): void => {
     for (const one of isBatch(message) ? message : [message]) {
-      (from === "caller" ? sent : received).push(one);
+      (from === "client" ? sent : received).push(one);
       messages.push({ from, message: one });
     }
   };
@@ -48,18 +49,18 @@ export function recorded(transport: Transport): Recording {
     messages,
     start: (receive) =>
       transport.start((inbound: Inbound) => {
-        if (inbound.message !== undefined) note("end", inbound.message);
-        for (const item of inbound.batch ?? []) if ("message" in item) note("end", item.message);
+        if (inbound.message !== undefined) record("server", inbound.message);
+        for (const item of inbound.batch ?? []) if ("message" in item) record("server", item.message);
         receive({
           ...inbound,
           reply: (message, options) => {
-            note("caller", message);
+            record("client", message);
             return inbound.reply(message, options);
           },
         });
       }),
     send: (message, options) => {
-      note("caller", message);
+      record("client", message);
       return transport.send(message, options);
     },
     close: (budgetMs) => transport.close(budgetMs),
@@ -70,35 +71,39 @@ function isBatch(message: Message | readonly Message[]): message is readonly Mes
   return Array.isArray(message);
 }
 
-export interface ConnectAtOptions extends ConnectOptions {
+export interface ConnectInMemoryOptions extends ConnectOptions {
   /** How the server is served; by default in all revisions, concurrently. */
   readonly serving?: ConnectionOptions;
 }
 
-export interface Connected extends Pick<Recording, "sent" | "received" | "messages"> {
+export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "received" | "messages"> {
   readonly client: Client;
-  /** Closes both sides; the server itself stays as it is. */
+  /** Closes the connection, but not the server. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A client joined to a server by a wire that speaks `revision` (the newest where it is left out). */
-export async function connectAt(server: Handler, options: ConnectAtOptions = {}): Promise<Connected> {
-  const { serving, ...rest } = options;
-  const [ours, theirs] = memoryPair();
-  const recording = recorded(ours);
-  const served = await serveTransport(server, theirs, serving);
+/** Connects a client to a server in memory, in `revision` (the newest by default). */
+export async function connectInMemory(
+  server: Handler,
+  options: ConnectInMemoryOptions = {},
+): Promise<InMemoryConnection> {
+  const { serving = {}, ...rest } = options;
+  checkOptions("connectInMemory()", serving, { ...CONNECTION_OPTIONS, mayShutDown: true }, "serving.");
+  const [clientSide, serverSide] = memoryPair();
+  const recorded = recordTransport(clientSide);
+  const served = await serveTransport(server, serverSide, serving);
   const close = async (client?: Client): Promise<void> => {
     await client?.close();
     await served.close();
   };
   let client: Client;
   try {
-    client = await connect(recording, { revision: NEWEST.name, ...rest });
+    client = await connect(recorded, { revision: NEWEST.name, ...rest });
   } catch (error) {
     await close();
     throw error;
   }
-  const { sent, received, messages } = recording;
+  const { sent, received, messages } = recorded;
   return { client, sent, received, messages, close: () => close(client), [Symbol.asyncDispose]: () => close(client) };
 }

@@ -20,7 +20,7 @@ export const server = createServer({ name: "board", version: "1.0.0" })
     },
     ({ text, author = "somebody" }) => {
       notes.push({ author, text });
-      server.updated("board://notes");
+      server.resourceUpdated("board://notes");
       return notes.length === 1 ? "Pinned; it is the only note." : `Pinned; there are ${notes.length} notes.`;
     },
   )
@@ -31,7 +31,7 @@ export const server = createServer({ name: "board", version: "1.0.0" })
       notes.pop();
       context.progress(taken, total, `${taken} of ${total}`);
     }
-    server.updated("board://notes");
+    server.resourceUpdated("board://notes");
     return total === 1 ? "Took the only note down." : `Took ${total} notes down.`;
   })
   .resource(

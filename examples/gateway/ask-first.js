@@ -1,4 +1,4 @@
-// A link that asks the person before certain tools run. It knows nothing of revisions: the question reaches a caller
+// Middleware that asks the person before certain tools run. It knows nothing of revisions: the question reaches a caller
 // of session style in mid-call, and one of exchange style as `input_required`; a caller that cannot be asked is told so.
 
 import { on } from "catenary/chain";
@@ -10,7 +10,7 @@ const asOneCall = on(["elicitation/create", "sampling/createMessage", "roots/lis
 );
 
 /** @param {{ tools: readonly string[] }} options */
-export function link({ tools }) {
+export function middleware({ tools }) {
   return on("tools/call", async (request, context, next) => {
     const { name } = request.params;
     if (!tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : name === one))) {

@@ -111,7 +111,7 @@ export const server = createWeather()
       if (answer.action !== "accept") return `Nothing was reported for ${location}.`;
       const sky = String(answer.content?.sky);
       sightings.push({ location, sky });
-      server.updated("file:///project/data.json");
+      server.resourceUpdated("file:///project/data.json");
       return `Thank you. ${location} is ${sky}.`;
     },
   )

@@ -1,9 +1,9 @@
-// Chains: what may be put together, and what is refused in words.
+// chain(): middleware and upstreams of every kind, and the errors for wrong ones.
 
 import { expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
 import { connect } from "../client/connect.ts";
-import type { Handler, Link, Request } from "../core/handler.ts";
+import type { Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
@@ -12,66 +12,62 @@ import { filter } from "./middleware/index.ts";
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
 
-const marking = (name: string): Link => ({
-  name,
-  run: async (request, context, next) => ({ ...(await next(request, context)), by: name }),
-});
+/** Middleware that marks results with its name. */
+const marking = (name: string): Middleware => {
+  const middleware: Middleware = async (request, context, next) => ({ ...(await next(request, context)), by: name });
+  return Object.defineProperty(middleware, "name", { value: name });
+};
 
 const server = (name = "notes") =>
   createServer({ name, version: "1" }).tool(`${name}-echo`, { description: "Says it again" }, () => "hi");
 
-it("answers through its links, first outermost, and more by use", async () => {
+it("runs its middleware, the first outermost, and what use() adds", async () => {
   const { context } = loneCaller();
   const base = chain(marking("a"));
   const gateway = base.use(marking("b")).to(echo);
-  expect(gateway.links.map(({ name }) => name)).toEqual(["a", "b"]);
+  expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
   expect(await gateway(call("x"), context)).toEqual({ ...text("x"), by: "a" });
-  expect(base.to(echo).links).toHaveLength(1);
+  expect(base.to(echo).middleware).toHaveLength(1);
 });
 
-it("gives each link a name of its own", () => {
+it("names each middleware by its function, and numbers equal names", () => {
   const bare = (): never => {
     throw new Error("not called");
   };
   const named = chain(marking("log"), marking("log"), bare, marking("log"), ...[(): never => bare()]).to(echo);
-  expect(named.links.map(({ name }) => name)).toEqual(["log", "log-2", "bare", "log-3", "link"]);
+  expect(named.middleware.map(({ name }) => name)).toEqual(["log", "log-2", "bare", "log-3", "middleware"]);
 });
 
-it("calls a link of a class by its own object", async () => {
-  class Counting implements Link {
-    readonly name = "counting";
-    count = 0;
-    run: Link["run"] = (request, context, next) => next(request, context);
-    async close(): Promise<void> {
-      this.count = -1;
-    }
-  }
-  const counting = new Counting();
-  const through = vi.spyOn(counting, "run").mockImplementation(function (this: Counting, request, context, next) {
-    this.count += 1;
+it("calls close as a method of the middleware", async () => {
+  let count = 0;
+  const counting: Middleware & { closed?: boolean } = (request, context, next) => {
+    count += 1;
     return next(request, context);
-  });
+  };
+  counting.close = async function (this: typeof counting): Promise<void> {
+    this.closed = true;
+  };
   const gateway = chain(counting).to(echo);
   await gateway(call("x"), loneCaller().context);
-  expect(through).toHaveBeenCalledTimes(1);
-  expect(counting.count).toBe(1);
+  expect(count).toBe(1);
+  expect(counting.closed).toBeUndefined();
   await gateway.close();
-  expect(counting.count).toBe(-1);
+  expect(counting.closed).toBe(true);
 });
 
-it("takes one end of a record as it is, and adds nothing to a call without links", async () => {
-  const end = vi.fn(echo);
+it("passes a call to a single upstream unchanged if there is no middleware", async () => {
+  const upstream = vi.fn(echo);
   const { context } = loneCaller();
   const request = call("x");
-  for (const ends of [end, { notes: end }]) await chain().to(ends)(request, context);
-  expect(end.mock.calls).toEqual([
+  for (const targets of [upstream, { notes: upstream }]) await chain().to(targets)(request, context);
+  expect(upstream.mock.calls).toEqual([
     [request, context],
     [request, context],
   ]);
-  expect(end.mock.calls[0]?.[1]).toBe(context);
+  expect(upstream.mock.calls[0]?.[1]).toBe(context);
 });
 
-it("makes one of several", async () => {
+it("presents several upstreams as one server", async () => {
   const within = chain(filter({ tools: { not: ["secret"] } })).to(server("notes").tool("secret", {}, () => "none"));
   const client = await connect(chain(marking("a")).to({ notes: within, board: server("board") }));
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["notes-echo", "board-echo"]);
@@ -79,7 +75,7 @@ it("makes one of several", async () => {
   await client.close();
 });
 
-it("says what it was told to say of itself", async () => {
+it("uses the given info and instructions", async () => {
   const info = { name: "gate", version: "9" };
   const { context } = loneCaller();
   const discover: Request = { method: "server/discover", params: {} };
@@ -90,15 +86,17 @@ it("says what it was told to say of itself", async () => {
   });
 });
 
-it("refuses what is no link, no end and no option, in words", () => {
-  const to = (ends: unknown, options?: unknown) => () => chain().to(ends as never, options as never);
-  expect(() => chain({} as never)).toThrow(/chain\(\) takes links .* not an object/);
-  expect(() => chain("log" as never)).toThrow('not "log"');
-  expect(() => chain({ name: "", run: echo })).toThrow("must have a `name`");
-  expect(() => chain({ name: "a", run: echo, close: 1 } as never)).toThrow("`close` of the link a");
-  expect(to({})).toThrow("the record that it was given is empty");
+it("refuses wrong middleware, upstreams and options, and says why", () => {
+  const to = (targets: unknown, options?: unknown) => () => chain().to(targets as never, options as never);
+  expect(() => chain({} as never)).toThrow(
+    "chain() takes middleware, (request, context, next) => result, not an object",
+  );
+  expect(() => chain("log" as never)).toThrow("not a string");
+  expect(() => chain({ name: "a", run: echo } as never)).toThrow("not an object");
+  expect(() => chain(Object.assign(marking("a"), { close: 1 }) as never)).toThrow("`close` of the middleware a");
+  expect(to({})).toThrow("the object it was given is empty");
   expect(to({ " ": echo })).toThrow("must not be empty");
-  expect(to({ notes: 3 })).toThrow('to(): the end "notes" must be a URL, a command');
+  expect(to({ notes: 3 })).toThrow('to(): the upstream "notes" must be a URL, a command');
   expect(to({ notes: { deep: echo } })).toThrow("not an object");
   for (const nothing of [undefined, null, 1, "", []]) expect(to(nothing)).toThrow("to() must be a URL");
   expect(to({ command: 5 })).toThrow("to() must be");
@@ -110,14 +108,14 @@ it("refuses what is no link, no end and no option, in words", () => {
   expect(() => reach({ command: "x" }, { unheard: 1 } as never)).toThrow("`unheard`; there are name, share, env");
   expect(() => reach({ command: "x" }, { revision: "2025" })).toThrow("YYYY-MM-DD");
   expect(to(echo, { names: "never" })).toThrow('`names` must be "when-needed" or "always", not "never"');
-  expect(to(echo, { names: "always" })).toThrow("needs an end with a name");
+  expect(to(echo, { names: "always" })).toThrow("needs an upstream with a name");
   expect(to(echo, { info: {} })).toThrow("`info` must have");
-  expect(to(echo, { instructions: 1 })).toThrow("`instructions` must be a text");
+  expect(to(echo, { instructions: 1 })).toThrow("`instructions` must be a string");
 });
 
-it("tells a command, an address and a transport from a record of ends", () => {
-  const target = (ends: Parameters<ReturnType<typeof chain>["to"]>[0]): string[] =>
-    Object.values(chain().to(ends).status()).map((status) => status.target);
+it("tells a command, an address and a transport from an object of upstreams", () => {
+  const target = (targets: Parameters<ReturnType<typeof chain>["to"]>[0]): string[] =>
+    Object.values(chain().to(targets).status()).map((status) => status.target);
   expect(target({ command: "notes-mcp", args: ["secret"] })).toEqual(["notes-mcp"]);
   expect(target("http://127.0.0.1:1/mcp?token=1")).toEqual(["http://127.0.0.1:1/mcp"]);
   expect(target(new URL("http://127.0.0.1:1/mcp"))).toEqual(["http://127.0.0.1:1/mcp"]);

@@ -1,80 +1,82 @@
-// `chain`: links, and the ends that they stand in front of. Here it is found out what people have given: one end or
-// many by name, each a handler, an address, a command or a transport. A handler is taken as it is; anything else is
-// reached by `end`; many become one by `merge`, which is loaded by the chains that need it.
+// `chain`: middleware, and the upstreams behind it. Tells apart what `to` may be given: one upstream or several by
+// name, each a handler, an address, a command or a transport. A handler is used as it is, anything else goes through
+// `upstream`, and several become one through the router, which is loaded only then.
 
-import type { Handler, Link, Middleware } from "../core/handler.ts";
+import type { Handler, Middleware } from "../core/handler.ts";
+import { checkOptions, kindOf } from "../core/options.ts";
 import type { Implementation } from "../protocol/model/index.ts";
-import { checkOptions } from "../core/options.ts";
-import { META } from "../protocol/model/meta.ts";
-import { upstream, type UpstreamTarget } from "./upstream/upstream.ts";
-import { gatewayOf, type Gateway, type Held } from "./gateway.ts";
-import { checkMiddleware, kind, placesOf } from "./link-places.ts";
+import { META } from "../protocol/model/base.ts";
+import { checkMiddleware, entriesFor } from "./entries.ts";
+import { createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
+
+import { upstream } from "./upstream/upstream.ts";
+import { type UpstreamTarget } from "./upstream/options.ts";
 
 export interface GatewayOptions {
-  /** Whether things are called `end.name` only where two ends have the same name for one, or always. */
+  /** When names get the prefix of their upstream: only if two upstreams have the same name, or always. */
   readonly names?: "when-needed" | "always";
-  /** What the gateway says it is; of one end alone: what that says. */
+  /** Name and version of the gateway; those of the upstream if there is only one. */
   readonly info?: Implementation;
   readonly instructions?: string;
 }
 
 export interface Chain {
-  /** The same chain with more links, nearer to the ends. */
-  use(...links: readonly (Link | Middleware)[]): Chain;
+  /** A chain with more middleware, nearer to the upstreams. */
+  use(...middleware: readonly Middleware[]): Chain;
   /**
-   * Puts the chain in front of an end, or of several by their names.
+   * Puts the chain in front of one upstream, or of several by name.
    *
    * @example
    * const gateway = chain(log()).to({ notes: { command: "npx", args: ["-y", "notes-mcp"] }, mine: server });
    * await serve(gateway);
    */
-  to(ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>, options?: GatewayOptions): Gateway;
+  to(upstreams: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>, options?: GatewayOptions): Gateway;
 }
 
-/** Of links of the same name the second is called `log-2`: names are what `replace` and errors go by. */
-export function chain(...links: readonly (Link | Middleware)[]): Chain {
-  for (const link of links) checkMiddleware(link, "chain()");
+/** Middleware is named by its function; of two with the same name the second is called `log-2`. */
+export function chain(...middleware: readonly Middleware[]): Chain {
+  for (const one of middleware) checkMiddleware(one, "chain()");
   return {
-    use: (...more) => chain(...links, ...more),
-    to: (ends, options = {}) => {
+    use: (...more) => chain(...middleware, ...more),
+    to: (targets, options = {}) => {
       checkGatewayOptions(options);
-      const isMany = isRecord(ends);
-      const held = isMany ? heldBy(ends) : new Map([[ONLY, heldOf(ends, "to()")]]);
+      const isMany = isRecord(targets);
+      const upstreams = isMany ? upstreamsFrom(targets) : new Map([[ONLY, upstreamFrom(targets, "to()")]]);
       if (!isMany && options.names === "always") {
-        throw new TypeError('to(): `names: "always"` needs an end with a name: to({ notes: ... })');
+        throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
-      return gatewayOf({
-        places: placesOf(links),
-        ends: held,
+      return createGateway({
+        entries: entriesFor(middleware),
+        upstreams,
         isNameless: !isMany,
-        handler: handlerOf(held, options),
+        handler: handlerFor(upstreams, options),
       });
     },
   };
 }
 
-/** What an end is called that has no name. */
-const ONLY = "end";
+/** The name of an upstream that was given without one. */
+const ONLY = "upstream";
 
-function handlerOf(ends: ReadonlyMap<string, Held>, options: GatewayOptions): Handler {
-  const [only] = ends.values();
-  if (only === undefined || ends.size > 1 || options.names === "always") return merged(ends, options);
-  return options.info === undefined && options.instructions === undefined ? only : introduced(only, options);
+function handlerFor(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
+  const [only] = upstreams.values();
+  if (only === undefined || upstreams.size > 1 || options.names === "always") return lazyRouter(upstreams, options);
+  return options.info === undefined && options.instructions === undefined ? only : withInfo(only, options);
 }
 
-/** Loaded with the first request: who has one end needs no merging. */
-function merged(ends: ReadonlyMap<string, Held>, options: GatewayOptions): Handler {
+/** Loaded with the first request, since a single upstream needs no router. */
+function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
   let handler: Handler | undefined;
   const load = async (): Promise<Handler> => {
-    const { merge } = await import("./router/merge.ts");
-    return (handler ??= merge(Object.fromEntries(ends), options));
+    const { createRouter } = await import("./router/router.ts");
+    return (handler ??= createRouter(Object.fromEntries(upstreams), options));
   };
   return (request, context) =>
     handler === undefined ? load().then((loaded) => loaded(request, context)) : handler(request, context);
 }
 
-/** One end that goes by another name. */
-function introduced(only: Handler, { info, instructions }: GatewayOptions): Handler {
+/** One upstream with another name or other instructions. */
+function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handler {
   return async (request, context) => {
     const result = await only(request, context);
     if (request.method !== "server/discover") return result;
@@ -86,31 +88,31 @@ function introduced(only: Handler, { info, instructions }: GatewayOptions): Hand
   };
 }
 
-function heldBy(ends: Readonly<Record<string, UpstreamTarget>>): Map<string, Held> {
-  const entries = Object.entries(ends);
-  if (entries.length === 0) throw new TypeError("to() takes at least one end; the record that it was given is empty");
+function upstreamsFrom(targets: Readonly<Record<string, UpstreamTarget>>): Map<string, GatewayUpstream> {
+  const entries = Object.entries(targets);
+  if (entries.length === 0) throw new TypeError("to() takes at least one upstream; the object it was given is empty");
   return new Map(
     entries.map(([name, target]) => {
-      if (name.trim() === "") throw new TypeError("to(): the name of an end must not be empty");
-      const held = heldOf(target, `to(): the end ${JSON.stringify(name)}`);
-      held.called?.(name);
-      return [name, held];
+      if (name.trim() === "") throw new TypeError("to(): the name of an upstream must not be empty");
+      const found = upstreamFrom(target, `to(): the upstream ${JSON.stringify(name)}`);
+      found.called?.(name);
+      return [name, found];
     }),
   );
 }
 
-function heldOf(target: unknown, where: string): Held {
-  if (typeof target === "function") return target as Held;
-  if (!isTarget(target)) throw new TypeError(`${where} must be ${TARGETS}, not ${kind(target)}`);
+function upstreamFrom(target: unknown, where: string): GatewayUpstream {
+  if (typeof target === "function") return target as GatewayUpstream;
+  if (!isTarget(target)) throw new TypeError(`${where} must be ${TARGETS}, not ${kindOf(target)}`);
   return upstream(target);
 }
 
 function isRecord(
-  ends: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
-): ends is Readonly<Record<string, UpstreamTarget>> {
-  if (typeof ends !== "object" || ends === null || Array.isArray(ends) || isTarget(ends)) return false;
-  // A command that is no text is a mistake, unless it is an end that is called so.
-  return !("command" in ends) || typeof ends.command === "function" || isTarget(ends.command);
+  targets: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
+): targets is Readonly<Record<string, UpstreamTarget>> {
+  if (typeof targets !== "object" || targets === null || Array.isArray(targets) || isTarget(targets)) return false;
+  // `command` must be a string, unless it is the name of an upstream.
+  return !("command" in targets) || typeof targets.command === "function" || isTarget(targets.command);
 }
 
 function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
@@ -125,19 +127,19 @@ function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
 
 const TARGETS = "a URL, a command ({ command, args }), a handler or a transport";
 
-// By the types, so that an option which is added there must be added here.
+// Typed against the options, so that a new option must be added here too.
 const OPTIONS = { names: true, info: true, instructions: true } as const satisfies Record<keyof GatewayOptions, true>;
 
 function checkGatewayOptions(options: GatewayOptions): void {
   checkOptions("to()", options, OPTIONS);
   const { names, info, instructions } = options;
   if (names !== undefined && names !== "when-needed" && names !== "always") {
-    throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${kind(names)}`);
+    throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${JSON.stringify(names)}`);
   }
   if (info !== undefined && (typeof info.name !== "string" || typeof info.version !== "string")) {
     throw new TypeError("to(): `info` must have a `name` and a `version`");
   }
   if (instructions !== undefined && typeof instructions !== "string") {
-    throw new TypeError(`to(): \`instructions\` must be a text, not ${kind(instructions)}`);
+    throw new TypeError(`to(): \`instructions\` must be a string, not ${kindOf(instructions)}`);
   }
 }

@@ -1,34 +1,35 @@
-// Links on a handler: their order, what they may do, and what becomes of one that does what it should not. The others,
-// and the requests of others, never notice.
+// Middleware on a handler: its order, what it may do, and that its mistakes affect neither other middleware nor other
+// requests.
 
 import { expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { Handler, Link, Middleware, Notification } from "../core/handler.ts";
+import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { compose } from "./compose.ts";
+import type { ChainEntry } from "./entries.ts";
 
-const link = (name: string, run: Middleware): Link => ({ name, run });
+const entry = (name: string, middleware: Middleware): ChainEntry => ({ name, middleware });
 const echo: Handler = async (request) => text(String(request.params["name"]));
-const through: Link = link("through", (request, context, next) => next(request, context));
+const through = entry("through", (request, context, next) => next(request, context));
 
-/** What a request gets that is answered with an error. */
-async function failureOf(links: readonly Link[], end: Handler = echo): Promise<unknown> {
-  const outcome = await compose(links, end)(call("a"), loneCaller().context).then(
+/** The error of a call through the middleware. */
+async function failureOf(entries: readonly ChainEntry[], upstream: Handler = echo): Promise<unknown> {
+  const outcome = await compose(entries, upstream)(call("a"), loneCaller().context).then(
     () => "no failure",
     (error: unknown) => error,
   );
   return outcome;
 }
 
-it("is the handler itself where there are no links", () => {
+it("returns the handler itself without middleware", () => {
   expect(compose([], echo)).toBe(echo);
 });
 
-it("passes through the links in order, and back in the other", async () => {
+it("runs the middleware in order, and returns in reverse order", async () => {
   const seen: string[] = [];
-  const noting = (name: string): Link =>
-    link(name, async (request, context, next) => {
+  const noting = (name: string): ChainEntry =>
+    entry(name, async (request, context, next) => {
       seen.push(`${name} in`);
       const result = await next(
         { ...request, params: { ...request.params, name: `${String(request.params["name"])}${name}` } },
@@ -42,29 +43,29 @@ it("passes through the links in order, and back in the other", async () => {
   expect(result).toEqual({ ...text("xab"), a: true, b: true });
 });
 
-it("lets a link answer by itself, call next again, and call it late", async () => {
+it("lets middleware answer by itself, and call next twice", async () => {
   const { context } = loneCaller();
-  const end = vi.fn(echo);
-  expect(await compose([link("mute", async () => text("mine"))], end)(call("a"), context)).toEqual(text("mine"));
-  expect(end).not.toHaveBeenCalled();
-  const twice = link("twice", async (request, own, next) => {
+  const upstream = vi.fn(echo);
+  expect(await compose([entry("mute", async () => text("mine"))], upstream)(call("a"), context)).toEqual(text("mine"));
+  expect(upstream).not.toHaveBeenCalled();
+  const twice = entry("twice", async (request, own, next) => {
     await next(request, own);
     return next(request, own);
   });
-  expect(await compose([twice, through], end)(call("a"), context)).toEqual(text("a"));
-  expect(end).toHaveBeenCalledTimes(2);
+  expect(await compose([twice, through], upstream)(call("a"), context)).toEqual(text("a"));
+  expect(upstream).toHaveBeenCalledTimes(2);
 });
 
-it("hears of a forgotten failure, so that it ends no process", async () => {
+it("handles the rejection of a forgotten promise", async () => {
   const unhandled = vi.fn();
   process.on("unhandledRejection", unhandled);
   try {
-    const forgetful = link("forgetful", async (request, context, next) => {
+    const forgetful = entry("forgetful", async (request, context, next) => {
       void next(request, context);
       void next(undefined as never, context);
       return text("mine");
     });
-    const failing: Handler = async () => Promise.reject(new Error("nobody listens"));
+    const failing: Handler = async () => Promise.reject(new Error("not awaited"));
     expect(await compose([forgetful, through], failing)(call("a"), loneCaller().context)).toEqual(text("mine"));
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(unhandled).not.toHaveBeenCalled();
@@ -73,14 +74,14 @@ it("hears of a forgotten failure, so that it ends no process", async () => {
   }
 });
 
-it("names a link that failed by accident, at once or later, once", async () => {
-  const early = link("early", () => {
+it("names the middleware that threw, once, also if it threw asynchronously", async () => {
+  const early = entry("early", () => {
     throw new TypeError("x is undefined");
   });
-  const late = link("late", async () => Promise.reject(new Error("later")));
+  const late = entry("late", async () => Promise.reject(new Error("later")));
   for (const [broken, words] of [
-    [early, "The link early failed: x is undefined"],
-    [late, "The link late failed: later"],
+    [early, "The middleware early failed: x is undefined"],
+    [late, "The middleware late failed: later"],
   ] as const) {
     const error = (await failureOf([through, through, broken, through])) as McpError;
     expect(error).toBeInstanceOf(McpError);
@@ -89,38 +90,38 @@ it("names a link that failed by accident, at once or later, once", async () => {
   }
 });
 
-it("survives what bites when it is looked at", async () => {
+it("survives a thrown Proxy whose traps throw", async () => {
   const hostile = new Proxy(new Error("no"), {
     getPrototypeOf: () => {
-      throw new Error("bitten");
+      throw new Error("trapped");
     },
     get: () => {
-      throw new Error("bitten");
+      throw new Error("trapped");
     },
   });
-  const error = await failureOf([link("biter", () => Promise.reject(hostile))]);
-  expect(error).toMatchObject({ data: { middlewareName: "biter" } });
+  const error = await failureOf([entry("hostile", () => Promise.reject(hostile))]);
+  expect(error).toMatchObject({ data: { middlewareName: "hostile" } });
 });
 
-it("leaves alone what a link passes on, and what it chose to answer", async () => {
-  const accident = new Error("of the end");
+it("leaves errors from next and chosen McpErrors as they are", async () => {
+  const accident = new Error("of the upstream");
   expect(await failureOf([through, through], () => Promise.reject(accident))).toBe(accident);
-  const lost = new ConnectionError("closed", "The end is gone");
+  const lost = new ConnectionError("closed", "The upstream is gone");
   expect(await failureOf([through], () => Promise.reject(lost))).toBe(lost);
   const chosen = McpError.of("access_denied", "Not today");
-  expect(await failureOf([through, link("guard", () => Promise.reject(chosen))])).toBe(chosen);
+  expect(await failureOf([through, entry("guard", () => Promise.reject(chosen))])).toBe(chosen);
 });
 
-it("says at which link a local error was made, and keeps what it says", async () => {
+it("names the middleware in a ConnectionError and keeps its fields", async () => {
   const made = new ConnectionError("refused", "no room", { mayHaveRun: false, status: 503 });
-  const error = (await failureOf([through, link("full", () => Promise.reject(made))])) as ConnectionError;
-  expect(error.message).toBe("At the link full: no room");
+  const error = (await failureOf([through, entry("full", () => Promise.reject(made))])) as ConnectionError;
+  expect(error.message).toBe("In the middleware full: no room");
   expect(error).toMatchObject({ kind: "refused", mayHaveRun: false, status: 503, cause: made });
 });
 
-it("takes the end of the call for no fault of the link", async () => {
+it("passes on the reason of the abort as it is", async () => {
   const caller = loneCaller();
-  const waiting = link(
+  const waiting = entry(
     "waiting",
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
@@ -130,76 +131,83 @@ it("takes the end of the call for no fault of the link", async () => {
   await expect(outcome).rejects.toBe("enough");
 });
 
-it("names a link that answers with no result, or passes on no request", async () => {
-  const silent = await failureOf([link("silent", (async () => undefined) as never)]);
-  expect(silent).toMatchObject({ message: expect.stringContaining("The link silent answered tools/call") as string });
-  const maker = await failureOf([link("log", (() => through) as never)]);
-  expect(maker).toMatchObject({ message: expect.stringContaining("call it") as string });
+it("names middleware that returns no result or calls next without a request", async () => {
+  const silent = await failureOf([entry("silent", (async () => undefined) as never)]);
+  expect(silent).toMatchObject({
+    message: expect.stringContaining("The middleware silent answered tools/call") as string,
+  });
+  const maker = await failureOf([entry("log", (() => through.middleware) as never)]);
+  expect(maker).toMatchObject({ message: expect.stringContaining("call the factory") as string });
   for (const wrong of [undefined, {}, { method: "x" }, { method: 1, params: {} }]) {
-    const empty = await failureOf([link("empty", (_request, context, next) => next(wrong as never, context)), through]);
-    expect(empty).toMatchObject({ message: expect.stringContaining("The link empty called next without") as string });
+    const empty = await failureOf([
+      entry("empty", (_request, context, next) => next(wrong as never, context)),
+      through,
+    ]);
+    expect(empty).toMatchObject({
+      message: expect.stringContaining("The middleware empty called next without") as string,
+    });
   }
-  const bare = await failureOf([link("bare", (request, _context, next) => next(request, {} as never)), through]);
-  expect(bare).toMatchObject({ message: expect.stringContaining("The link bare called next without") as string });
+  const bare = await failureOf([entry("bare", (request, _context, next) => next(request, {} as never)), through]);
+  expect(bare).toMatchObject({ message: expect.stringContaining("The middleware bare called next without") as string });
 });
 
-it("lets no link trip over an end that answers with no result", async () => {
-  const reading = link("reading", async (request, context, next) => ({
+it("reports an upstream that answers without a result", async () => {
+  const reading = entry("reading", async (request, context, next) => ({
     seen: Object.keys(await next(request, context)),
   }));
   expect(await failureOf([reading], (async () => undefined) as never)).toMatchObject({
     kind: "protocol",
-    message: "The end answered tools/call with something that is no result",
+    message: "The upstream answered tools/call without a result",
   });
 });
 
-it("ends the request of a link that fails over a notification, and spares the end", async () => {
-  const failing = (fail: () => unknown): Link =>
-    link("hearing", (request, context, next) => next(request, { ...context, notify: fail }));
+it("fails the request, not the upstream, if notify throws", async () => {
+  const failing = (fail: () => unknown): ChainEntry =>
+    entry("hearing", (request, context, next) => next(request, { ...context, notify: fail }));
   const fails = [
     () => {
-      throw new Error("deaf");
+      throw new Error("broken");
     },
-    () => Promise.reject(new Error("deaf")),
+    () => Promise.reject(new Error("broken")),
   ];
   const listen = { method: "subscriptions/listen", params: { notifications: {} } };
   for (const fail of fails) {
     for (const request of [call("a"), listen]) {
       const caller = loneCaller();
       let inner: AbortSignal | undefined;
-      const end: Handler = (_request, context) => {
+      const upstream: Handler = (_request, context) => {
         inner = context.signal;
         expect(() => context.notify({ method: "notifications/progress" })).not.toThrow();
         return new Promise(() => undefined);
       };
-      const outcome = compose([through, failing(fail)], end)(request, caller.context);
+      const outcome = compose([through, failing(fail)], upstream)(request, caller.context);
       const error = await outcome.catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject({ message: "The link hearing failed at notifications/progress: deaf" });
-      // What would stand for ever is ended; a call comes to its end by itself.
+      expect(error).toMatchObject({ message: "The middleware hearing failed at notifications/progress: broken" });
+      // A subscription is aborted; a call ends by itself.
       expect(inner?.aborted).toBe(request === listen);
       expect(caller.said).toEqual([]);
     }
   }
 });
 
-it("passes a changed context on, each call of next with its own signal", async () => {
+it("passes a changed context on, with a signal for each call of next", async () => {
   const caller = loneCaller();
   const stop = new AbortController();
   const heard: Notification[] = [];
   const signals: AbortSignal[] = [];
-  const listening = link("listening", async (request, context, next) => {
+  const listening = entry("listening", async (request, context, next) => {
     const own = { ...context, signal: stop.signal, notify: (said: Notification) => void heard.push(said) };
     const first = next(request, own).catch(() => text("first"));
     stop.abort();
     await first;
     return next(request, { ...context, notify: own.notify });
   });
-  const end: Handler = async (_request, context) => {
+  const upstream: Handler = async (_request, context) => {
     signals.push(context.signal);
     context.notify({ method: "notifications/message" });
     return text("done");
   };
-  expect(await compose([listening], end)(call("a"), caller.context)).toEqual(text("done"));
+  expect(await compose([listening], upstream)(call("a"), caller.context)).toEqual(text("done"));
   expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
   expect(heard).toHaveLength(2);
 });

@@ -1,87 +1,88 @@
-// Links put onto a handler, the first outermost. Links are other people's code, so each is held to its part: what it
-// throws by accident is an error of its one request and names the link, what it passes on stays as it was, a promise
-// that it forgets ends nobody's process, and nothing that it throws while a notification goes by reaches the end that
-// said it. Calling `next` not at all, twice or late is a link's right. Which links there are is not decided here.
+// Puts middleware onto a handler, the first outermost. Middleware is foreign code, so its mistakes stay within its
+// request: an unexpected exception becomes an error that names the middleware, a promise it forgets does not end the
+// process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` zero, one or many
+// times, at any moment.
 
-import type { Context } from "../core/handler.ts";
+import { attempt, forwardAbort } from "../core/async.ts";
+
 import { ConnectionError } from "../core/errors.ts";
-import type { Handler, Link, Notification, Request, Result } from "../core/handler.ts";
-import { attempt } from "../core/async.ts";
-import { errorMessage } from "../core/text.ts";
+import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
+import { errorMessage } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
-import { following } from "./upstream/following.ts";
+import type { ChainEntry } from "./entries.ts";
 
-export function compose(links: readonly Link[], handler: Handler): Handler {
-  if (links.length === 0) return handler;
-  return links.reduceRight<Handler>(
-    (next, link) => (request, context) => new Passage(link, next, context).run(request),
-    answering(handler),
+export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
+  if (entries.length === 0) return handler;
+  return entries.reduceRight<Handler>(
+    (next, entry) => (request, context) => new MiddlewareCall(entry, next, context).run(request),
+    withResultCheck(handler),
   );
 }
 
-/** Links may rely on a result where one comes: what an end does wrong is no fault of the link that trips over it. */
-function answering(handler: Handler): Handler {
+/** Middleware may rely on a result, so what the upstream does wrong is not reported as a fault of the middleware. */
+function withResultCheck(handler: Handler): Handler {
   return async (request, context) => {
     const result: unknown = await handler(request, context);
     if (isObject(result)) return result;
-    throw new ConnectionError("protocol", `The end answered ${request.method} with something that is no result`);
+    throw new ConnectionError("protocol", `The upstream answered ${request.method} without a result`);
   };
 }
 
-/** One request on its way through one link. */
-class Passage {
-  readonly #link: Link;
-  readonly #behind: Handler;
+/** One request in one middleware. */
+class MiddlewareCall {
+  readonly #entry: ChainEntry;
+  readonly #next: Handler;
   readonly #context: Context;
-  /** Failures from behind the link: they are not its own. */
+  /** Errors that came from `next`, which are not the middleware's own. */
   readonly #passed: unknown[] = [];
   #reject: (error: unknown) => void = () => undefined;
 
-  constructor(link: Link, behind: Handler, context: Context) {
-    this.#link = link;
-    this.#behind = behind;
+  constructor(entry: ChainEntry, next: Handler, context: Context) {
+    this.#entry = entry;
+    this.#next = next;
     this.#context = context;
   }
 
   run(request: Request): Promise<Result> {
+    const { middleware } = this.#entry;
     return new Promise<Result>((resolve, reject) => {
       this.#reject = reject;
-      attempt(() => this.#link.run(request, this.#context, (passed, context) => this.#next(passed, context))).then(
+      attempt(() => middleware(request, this.#context, (passed, context) => this.#callNext(passed, context))).then(
         (result: unknown) => {
-          if (isResult(result)) resolve(result);
+          if (isObject(result)) resolve(result);
           else reject(this.#noResult(request, result));
         },
-        (error: unknown) => reject(this.#named(error)),
+        (error: unknown) => reject(this.#ownError(error)),
       );
     });
   }
 
-  #next(request: Request, context: Context): Promise<Result> {
+  #callNext(request: Request, context: Context): Promise<Result> {
     if (!isRequest(request) || !isContext(context)) {
-      const message = `The link ${this.#link.name} called next without a request and a context: next(request, context)`;
-      return forgotten(Promise.reject(this.#error(message)), () => undefined);
+      const message = `The middleware ${this.#entry.name} called next without a request and a context: next(request, context)`;
+      return handled(Promise.reject(this.#error(message)), () => undefined);
     }
-    const outcome = attempt(() => this.#behind(request, this.#guarded(request, context)));
-    // Heard here first, so that it is known before the link throws it again.
-    return forgotten(outcome, (error) => this.#passed.push(error));
+    const outcome = attempt(() => this.#next(request, this.#guarded(request, context)));
+    // Recorded before the middleware can rethrow it.
+    return handled(outcome, (error) => this.#passed.push(error));
   }
 
-  /** What the link hears is its own affair: an end that says something must not fail because a link did. */
+  /** Keeps exceptions in the middleware's `notify` away from the upstream. */
   #guarded(request: Request, given: Context): Context {
     if (given.notify === this.#context.notify) return given;
-    // A call comes to its end in any case; a listen that nobody hears any more would stand for ever.
-    const stop = request.method === "subscriptions/listen" ? following(given.signal) : undefined;
+    // A call ends by itself; a subscription that nothing reads any more would stay open.
+    const stop = request.method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
     const fail = (error: unknown, { method }: Notification): void => {
-      const failure = this.#named(error, method);
+      const failure = this.#ownError(error, method);
       this.#reject(failure);
       stop?.abort(failure);
     };
     const notify = (notification: Notification): void => {
       try {
-        // An async function is as good as any where nothing is wanted back.
-        const said: unknown = given.notify(notification);
-        if (said instanceof Promise) said.catch((error: unknown) => fail(error, notification));
+        // `notify` may be an async function, though its type returns nothing.
+        const returned: unknown = given.notify(notification);
+        if (returned instanceof Promise) returned.catch((error: unknown) => fail(error, notification));
       } catch (error) {
         fail(error, notification);
       }
@@ -89,43 +90,40 @@ class Passage {
     return { ...given, notify, ...(stop === undefined ? undefined : { signal: stop.signal }) };
   }
 
-  #named(error: unknown, what?: string): unknown {
-    const { name } = this.#link;
+  /** An error of the middleware itself, with its name. Errors from `next` and chosen errors stay as they are. */
+  #ownError(error: unknown, notification?: string): unknown {
+    const { name } = this.#entry;
     try {
       if (this.#passed.includes(error) || error instanceof McpError) return error;
       const { signal } = this.#context;
       if (signal.aborted && signal.reason === error) return error;
       if (error instanceof ConnectionError) {
-        const { kind, message, mayHaveRun, status } = error;
-        return new ConnectionError(kind, `At the link ${name}: ${message}`, {
-          cause: error,
-          mayHaveRun,
-          ...(status === undefined ? undefined : { status }),
-        });
+        return error.with({ message: `In the middleware ${name}: ${error.message}` });
       }
     } catch {
-      // What was thrown is a user's own, and may bite.
+      // The thrown value may be a Proxy whose traps throw.
     }
-    const during = what === undefined ? "" : ` at ${what}`;
-    return this.#error(`The link ${name} failed${during}: ${errorMessage(error)}`, error);
+    const during = notification === undefined ? "" : ` at ${notification}`;
+    return this.#error(`The middleware ${name} failed${during}: ${errorMessage(error)}`, error);
   }
 
   #noResult({ method }: Request, result: unknown): McpError {
-    const { name } = this.#link;
-    const hint = isObject(result)
-      ? "it is a function that makes a link: call it, and put what it returns into the chain"
-      : "return what next gives, or a result of its own";
-    return this.#error(`The link ${name} answered ${method} with something that is no result; ${hint}`);
+    const { name } = this.#entry;
+    const hint =
+      typeof result === "function"
+        ? "it returned a function: call the factory and put the middleware it returns into the chain"
+        : "return the result of next, or one of its own";
+    return this.#error(`The middleware ${name} answered ${method} without a result; ${hint}`);
   }
 
   #error(message: string, cause?: unknown): McpError {
-    return McpError.of("internal_error", message, { middlewareName: this.#link.name }, { cause });
+    return McpError.of("internal_error", message, { middlewareName: this.#entry.name }, { cause });
   }
 }
 
-/** The same promise; its failure is heard, and no unhandled one where the link forgets it. */
-function forgotten(promise: Promise<Result>, hear: (error: unknown) => unknown): Promise<Result> {
-  promise.catch(hear);
+/** Returns the same promise with a rejection handler, so that it cannot become an unhandled rejection. */
+function handled(promise: Promise<Result>, onError: (error: unknown) => unknown): Promise<Result> {
+  promise.catch(onError);
   return promise;
 }
 
@@ -135,9 +133,4 @@ function isRequest(request: unknown): boolean {
 
 function isContext(context: unknown): boolean {
   return isObject(context) && typeof context["notify"] === "function" && typeof context["ask"] === "function";
-}
-
-function isResult(result: unknown): result is Result {
-  // No result has a function in it: `run` is that of a link, from a maker of links that nobody has called.
-  return isObject(result) && typeof result["run"] !== "function";
 }

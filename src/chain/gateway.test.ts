@@ -1,51 +1,52 @@
-// The life of a gateway: how its ends stand, links that are replaced while requests run through them, and its end.
+// A gateway: the status of its upstreams, replacing middleware while requests run, and closing.
 
 import { describe, expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { Handler, Link } from "../core/handler.ts";
+import type { Handler, Middleware } from "../core/handler.ts";
 import { chain } from "./chain.ts";
-import type { UpstreamStatus } from "./upstream/status.ts";
-import { provide } from "./gateway.ts";
-import { Replaceable } from "./replaceable.ts";
+import type { UpstreamStatus } from "./upstream/options.ts";
+import { useLoadedStack } from "./gateway.ts";
+import { MiddlewareStack } from "./middleware-stack.ts";
 
-// Loaded before the clocks of these tests are stopped.
-provide(Replaceable);
+// Loaded before the fake timers are installed.
+useLoadedStack(MiddlewareStack);
 
 const echo: Handler = async (request) => text(String(request.params["name"]));
 
-const marking = (name: string, close?: () => Promise<void>): Link => ({
-  name,
-  run: async (request, context, next) => ({ ...(await next(request, context)), by: name }),
-  ...(close === undefined ? undefined : { close }),
-});
+/** Middleware that marks results with its name. */
+const marking = (name: string, close?: () => Promise<void>): Middleware => {
+  const middleware: Middleware = async (request, context, next) => ({ ...(await next(request, context)), by: name });
+  if (close !== undefined) middleware.close = close;
+  return Object.defineProperty(middleware, "name", { value: name });
+};
 
-/** An end whose answers wait for a word. */
-function slow(): { end: Handler; answer: () => void } {
+/** An upstream that answers when the test says so. */
+function slow(): { upstream: Handler; answer: () => void } {
   let answer = (): void => undefined;
-  const word = new Promise<void>((resolve) => {
+  const answered = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  return { end: async (request, context) => word.then(() => echo(request, context)), answer };
+  return { upstream: async (request, context) => answered.then(() => echo(request, context)), answer };
 }
 
 describe("status and close", () => {
-  const asleep: UpstreamStatus = { state: "asleep", target: "far", sessions: 0, pids: [], restarts: 0 };
+  const idle: UpstreamStatus = { state: "idle", target: "far", sessions: 0, pids: [], restarts: 0 };
   const far = (more: object = {}): Handler =>
     Object.defineProperties(async () => text(""), {
-      status: { value: () => asleep },
+      status: { value: () => idle },
       ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, { value: value as unknown }])),
     });
 
-  it("tells how each end stands, also those of chains within", () => {
+  it("returns the status of each upstream, also of nested chains", () => {
     const running = { state: "running", target: "in this process" };
-    expect(chain().to(echo).status()).toMatchObject({ end: running });
+    expect(chain().to(echo).status()).toMatchObject({ upstream: running });
     const inner = chain(marking("a")).to({ one: far(), two: echo }, { names: "always" });
     const outer = chain().to({ alone: chain().to(far()), many: inner, mine: echo });
-    expect(outer.status()).toMatchObject({ alone: asleep, "many.one": asleep, "many.two": running, mine: running });
+    expect(outer.status()).toMatchObject({ alone: idle, "many.one": idle, "many.two": running, mine: running });
   });
 
-  it("tells an end what it is called, also through a chain of its own", () => {
+  it("passes the name on to the upstream, also through a nested chain", () => {
     const called = vi.fn();
     chain().to({ notes: far({ called }) });
     chain().to({ board: chain().to(far({ called })) });
@@ -53,7 +54,7 @@ describe("status and close", () => {
     expect(called.mock.calls).toEqual([["notes"], ["board"], ["inner"]]);
   });
 
-  it("closes ends and links once, and answers nothing any more", async () => {
+  it("closes upstreams and middleware once, and refuses requests afterwards", async () => {
     const closeUpstream = vi.fn(async () => undefined);
     const closeMiddleware = vi.fn(async () => undefined);
     const gateway = chain(marking("a", closeMiddleware)).to({ notes: far({ close: closeUpstream }), mine: echo });
@@ -65,22 +66,22 @@ describe("status and close", () => {
     expect(gateway.status()["mine"]?.state).toBe("closed");
   });
 
-  it("waits no longer than the budget for what never closes, and tells what could not be closed", async () => {
+  it("waits at most the budget, and throws what could not be closed", async () => {
     const never = chain().to(far({ close: () => new Promise(() => undefined) }));
     await never.close(5);
-    const broken = chain(marking("a", () => Promise.reject(new Error("link")))).to(echo);
-    await expect(broken.close()).rejects.toThrow("link");
-    const both = chain(marking("a", () => Promise.reject(new Error("link")))).to(
+    const broken = chain(marking("a", () => Promise.reject(new Error("middleware")))).to(echo);
+    await expect(broken.close()).rejects.toThrow("middleware");
+    const both = chain(marking("a", () => Promise.reject(new Error("middleware")))).to(
       far({
         close: () => {
-          throw new Error("end");
+          throw new Error("upstream");
         },
       }),
     );
     await expect(both.close()).rejects.toBeInstanceOf(AggregateError);
   });
 
-  it("closes a link that stands in two gateways when both have let go of it", async () => {
+  it("closes middleware of two gateways when both are closed", async () => {
     const close = vi.fn(async () => undefined);
     const shared = chain(marking("a", close));
     const [one, two] = [shared.to(echo), shared.to(echo)];
@@ -92,25 +93,25 @@ describe("status and close", () => {
 });
 
 describe("replace", () => {
-  it("puts another link into the place, which keeps its name", async () => {
+  it("swaps the middleware and keeps its name", async () => {
     const gateway = chain(marking("a"), marking("b")).to(echo);
     gateway.replace("a", marking("c"));
-    expect(gateway.links.map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
     expect(await gateway(call("x"), loneCaller().context)).toMatchObject({ by: "c" });
     gateway.replace("a", (request, context, next) => next(request, context));
     expect(await gateway(call("x"), loneCaller().context)).toMatchObject({ by: "b" });
-    expect(() => gateway.replace("d", marking("d"))).toThrow('There is no link "d" in the chain; there are a, b');
-    expect(() => gateway.replace("a", 1 as never)).toThrow("replace() takes links");
+    expect(() => gateway.replace("d", marking("d"))).toThrow('The chain has no middleware "d"; it has a, b');
+    expect(() => gateway.replace("a", 1 as never)).toThrow("replace() takes middleware");
     expect(() => chain().to(echo).replace("a", marking("a"))).toThrow("the chain has none");
   });
 
-  it("lets a call go on with the links with which it began, and closes the old one after it", async () => {
-    const { end, answer } = slow();
+  it("lets a call finish with the middleware it began with, and closes that afterwards", async () => {
+    const { upstream, answer } = slow();
     const close = vi.fn(async () => undefined);
-    const gateway = chain(marking("a", close), marking("b")).to(end);
+    const gateway = chain(marking("a", close), marking("b")).to(upstream);
     const before = gateway(call("x"), loneCaller().context);
     gateway.replace("a", marking("c"));
-    // A second change: the first call holds its own links, whatever has changed since.
+    // After a second change, the first call still uses its own middleware.
     gateway.replace("b", marking("d"));
     const after = gateway(call("x"), loneCaller().context);
     await Promise.resolve();
@@ -122,18 +123,19 @@ describe("replace", () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  it("closes an old link at once where nothing runs through it", async () => {
-    const close = vi.fn(() => Promise.reject(new Error("nobody hears of it")));
+  it("closes replaced middleware at once if no request uses it", async () => {
+    const close = vi.fn(() => Promise.reject(new Error("not reported")));
     const gateway = chain(marking("a", close)).to(echo);
     await gateway(call("x"), loneCaller().context);
     gateway.replace("a", marking("c"));
     await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
-  it("does not wait for a link that never answers once its caller has left", async () => {
+  it("does not wait for middleware that never answers once its caller has left", async () => {
     const caller = loneCaller();
     const close = vi.fn(async () => undefined);
-    const hanging: Link = { name: "hanging", run: () => new Promise(() => undefined), close };
+    const hanging: Middleware = () => new Promise(() => undefined);
+    hanging.close = close;
     const gateway = chain(hanging).to(echo);
     void gateway(call("x"), caller.context);
     gateway.replace("hanging", marking("a"));
@@ -143,10 +145,10 @@ describe("replace", () => {
     await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
-  it("closes what waits to be closed when the gateway is", async () => {
-    const { end } = slow();
+  it("closes replaced middleware that is still in use when the gateway closes", async () => {
+    const { upstream } = slow();
     const close = vi.fn(async () => undefined);
-    const gateway = chain(marking("a", close)).to(end);
+    const gateway = chain(marking("a", close)).to(upstream);
     void gateway(call("x"), loneCaller().context);
     gateway.replace("a", marking("c"));
     await gateway.close();

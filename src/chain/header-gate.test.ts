@@ -1,24 +1,23 @@
-// Headers that repeat arguments, at the front of a gateway: which calls are refused, what is read to know it, and that
-// nobody behind holds the arguments against them again.
+// Headers that repeat arguments: which calls a gateway refuses, which lists it reads for that, and that nothing behind it
+// checks the headers again.
 
 import { describe, expect, it } from "vitest";
-import type { Context } from "../core/handler.ts";
-import type { Handler, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { META } from "../protocol/model/meta.ts";
+import { META } from "../protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
 
 const property = (header: string) => ({ type: "string", "x-mcp-header": header });
 
-/** An end with these tools, a page for each; `asked` is what came to it. */
+/** An upstream with these pages of tools; `received` are the requests that reached it. */
 function tools(...pages: readonly Readonly<Record<string, object>>[]) {
-  const asked: string[] = [];
+  const received: string[] = [];
   const state = { pages };
   const handler: Handler = async ({ method, params }) => {
     const at = Number(params["cursor"] ?? 0);
-    asked.push(method === "tools/call" ? `call ${String(params["name"])}` : `list ${at}`);
+    received.push(method === "tools/call" ? `call ${String(params["name"])}` : `list ${at}`);
     if (method === "tools/call") return { content: [], isError: false };
     const listed = Object.entries(state.pages[at] ?? {}).map(([name, properties]) => ({
       name,
@@ -26,7 +25,7 @@ function tools(...pages: readonly Readonly<Record<string, object>>[]) {
     }));
     return { tools: listed, ...(at + 1 < state.pages.length ? { nextCursor: String(at + 1) } : undefined) };
   };
-  return { handler, asked, state };
+  return { handler, received, state };
 }
 
 function context(headers?: Record<string, string>, more: Partial<Context> = {}): Context {
@@ -35,7 +34,7 @@ function context(headers?: Record<string, string>, more: Partial<Context> = {}):
     caller: { capabilities: {}, ...(headers && { headers }) },
     signal: new AbortController().signal,
     notify: () => undefined,
-    ask: () => Promise.reject(new Error("Nobody is asked here")),
+    ask: () => Promise.reject(new Error("Unexpected request to the client")),
     ...more,
   };
 }
@@ -52,46 +51,46 @@ const refused = (outcome: Promise<Result>): Promise<unknown> =>
   );
 
 describe("a call over HTTP", () => {
-  it("is refused where a header and its argument differ, wherever the tool stands in the list", async () => {
-    const end = tools({ plain: {} }, { look: { region: property("Region") } });
-    const gateway = chain().to(end.handler);
+  it("is refused if a header differs from its argument, on whichever page the tool is", async () => {
+    const upstream = tools({ plain: {} }, { look: { region: property("Region") } });
+    const gateway = chain().to(upstream.handler);
     expect(await refused(gateway(call("look", { region: "north" }), context({})))).toBe(
-      "Header mismatch: mcp-param-region is missing beside the argument region",
+      "Header mismatch: mcp-param-region is missing for the argument region",
     );
-    expect(end.asked).not.toContain("call look");
+    expect(upstream.received).not.toContain("call look");
     await gateway(call("look", { region: "north" }), context({ "mcp-param-region": "north" }));
     await gateway(call("look"), context({}));
-    expect(end.asked.filter((one) => one === "call look")).toHaveLength(2);
+    expect(upstream.received.filter((one) => one === "call look")).toHaveLength(2);
   });
 
-  it("costs a list only where its tool is in none that went by, and not again for one that there is not", async () => {
-    const end = tools({ plain: {} });
-    const gateway = chain().to(end.handler);
+  it("reads the list only for a tool it has not seen, and once for tools that do not exist", async () => {
+    const upstream = tools({ plain: {} });
+    const gateway = chain().to(upstream.handler);
     await gateway({ method: "tools/list", params: {} }, context({}));
     await gateway(call("plain"), context({}));
-    expect(end.asked).toEqual(["list 0", "call plain"]);
+    expect(upstream.received).toEqual(["list 0", "call plain"]);
     await Promise.all(["none", "none", "nothing"].map((name) => gateway(call(name), context({}))));
     await gateway(call("none"), context({}));
-    expect(end.asked.slice(2)).toEqual(["list 0", "call none", "call none", "call nothing", "call none"]);
+    expect(upstream.received.slice(2)).toEqual(["list 0", "call none", "call none", "call nothing", "call none"]);
   });
 
-  it("is not refused by what a tool no longer asks for", async () => {
-    const end = tools({ look: { region: property("Region") } });
-    const gateway = chain().to(end.handler);
+  it("is not refused by an outdated schema", async () => {
+    const upstream = tools({ look: { region: property("Region") } });
+    const gateway = chain().to(upstream.handler);
     await gateway({ method: "tools/list", params: {} }, context({}));
-    end.state.pages = [{ look: { region: { type: "string" } } }];
+    upstream.state.pages = [{ look: { region: { type: "string" } } }];
     expect(await gateway(call("look", { region: "north" }), context({}))).toMatchObject({ isError: false });
   });
 
-  it("is left to the end where there is no list", async () => {
-    const end: Handler = async ({ method }) => {
+  it("is passed on if there is no list", async () => {
+    const upstream: Handler = async ({ method }) => {
       if (method === "tools/list") throw McpError.of("method_not_found", "No lists here");
       return { content: [], isError: false };
     };
-    expect(await chain().to(end)(call("look"), context({}))).toMatchObject({ isError: false });
+    expect(await chain().to(upstream)(call("look"), context({}))).toMatchObject({ isError: false });
   });
 
-  it("waits for a list no longer than its caller does, and others may wait on", async () => {
+  it("stops waiting for the list when its caller leaves, while others wait on", async () => {
     let answer: (listed: Result) => void = () => undefined;
     const listed = new Promise<Result>((resolve) => {
       answer = resolve;
@@ -109,15 +108,15 @@ describe("a call over HTTP", () => {
   });
 });
 
-it("asks nothing of callers in sessions, or without headers", async () => {
-  const end = tools({ look: { region: property("Region") } });
-  const gateway = chain().to(end.handler);
+it("ignores callers with a session, and callers without headers", async () => {
+  const upstream = tools({ look: { region: property("Region") } });
+  const gateway = chain().to(upstream.handler);
   await gateway(call("look", { region: "north" }), context());
   await gateway(call("look", { region: "north" }), context({}, { revision: NEWEST_SESSION.name }));
-  expect(end.asked).toEqual(["call look", "call look"]);
+  expect(upstream.received).toEqual(["call look", "call look"]);
 });
 
-it("lets links change arguments: nobody behind holds them against the headers again", async () => {
+it("lets middleware change arguments without a second check", async () => {
   const server = createServer({ name: "maps", version: "1" }).tool(
     "look",
     { input: { type: "object", properties: { region: property("Region") } } },

@@ -1,26 +1,23 @@
-// The headers of a call held against its arguments, before any link can change those: some tools' schemas say that an
-// argument stands in a header too, and whoever reads bodies must see that both say the same (specification,
-// basic/transports/streamable-http, server behavior for custom headers). A server does this for its own tools; a
-// gateway, whose ends may never see a header, does it for theirs. What the schemas say is read from the lists that
-// callers get, and from a list of our own for a tool that nobody has listed.
+// Checks the headers of a tool call against its arguments before middleware can change them: a tool's schema may require
+// that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for custom
+// headers). A server does this for its own tools; a gateway does it for its upstreams, which may never see a header.
+// The schemas come from the lists that pass, and from a list of its own for a tool that is in none of them.
 
 import type { Context } from "../core/handler.ts";
 import type { Handler, Request, Result } from "../core/handler.ts";
 import { abortable } from "../core/async.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
-import { checkHeaderParams, setHeld, wereHeld } from "../protocol/header-match.ts";
+import { checkHeaderParams, markHeadersChecked, wereHeadersChecked } from "../protocol/header-values.ts";
 import { headerParams, type HeaderParam } from "../protocol/header-params.ts";
-import { styleOf } from "./upstream/caller-key.ts";
+import { styleOf } from "./upstream/sharing.ts";
 
-/** Tools that are remembered; those named first go first. */
-const MOST_TOOLS = 10_000;
-/** Pages of a list that are walked. */
-const MOST_PAGES = 100;
-/** A tool that was not in the list is not looked for again so soon: anybody may call what there is not. */
-const LOOK_AGAIN_MS = 10_000;
+const MAX_TOOLS = 10_000;
+const MAX_PAGES = 100;
+/** The list is not read again sooner for a tool that it lacked, since a caller may call any name. */
+const REREAD_MS = 10_000;
 
-/** Only callers of exchange style over HTTP repeat arguments in headers. */
+/** Only stateless callers over HTTP repeat arguments in headers. */
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {
@@ -34,10 +31,10 @@ type Headers = NonNullable<Context["caller"]["headers"]>;
 
 class HeaderGate {
   readonly #handler: Handler;
-  /** By tool, the arguments that stand in headers too. */
+  /** By tool, the arguments that headers repeat. */
   readonly #tools = new Map<string, readonly HeaderParam[]>();
   #reading: Promise<void> | undefined;
-  /** When the whole list was read the last time. */
+  /** When the whole list was last read. */
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(handler: Handler) {
@@ -46,26 +43,26 @@ class HeaderGate {
 
   async list(request: Request, context: Context): Promise<Result> {
     const result = await this.#handler(request, context);
-    this.#note(result);
+    this.#learn(result);
     return result;
   }
 
   call(request: Request, context: Context): Promise<Result> {
     const known = this.#tools.get(String(request.params["name"]));
-    // The path of every call, and nearly always this one.
-    return known?.length === 0 ? this.#handler(request, context) : this.#held(request, context, known);
+    // The usual case.
+    return known?.length === 0 ? this.#handler(request, context) : this.#check(request, context, known);
   }
 
-  async #held(request: Request, context: Context, known: readonly HeaderParam[] | undefined): Promise<Result> {
+  async #check(request: Request, context: Context, known: readonly HeaderParam[] | undefined): Promise<Result> {
     const headers = context.caller.headers as Headers;
-    if (wereHeld(headers)) return this.#handler(request, context);
+    if (wereHeadersChecked(headers)) return this.#handler(request, context);
     if (known === undefined) {
-      if (performance.now() - this.#readAt > LOOK_AGAIN_MS) await this.#read(context);
-      // What was known may be old: that is no reason to refuse.
+      if (performance.now() - this.#readAt > REREAD_MS) await this.#read(context);
+      // The schema may be outdated, so it is read again before the call is refused.
     } else if (this.#mismatch(request, headers) !== undefined) await this.#read(context);
     const mismatch = this.#mismatch(request, headers);
     if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
-    if (this.#tools.has(String(request.params["name"]))) setHeld(headers);
+    if (this.#tools.has(String(request.params["name"]))) markHeadersChecked(headers);
     return this.#handler(request, context);
   }
 
@@ -74,7 +71,7 @@ class HeaderGate {
     return checkHeaderParams(known, params["arguments"], headers);
   }
 
-  /** For all who wait for it. A call whose tool cannot be listed goes on: the end has the last word. */
+  /** One read for all calls that wait. If it fails the calls go on, and the upstream decides. */
   #read(context: Context): Promise<void> {
     this.#reading ??= this.#readAll({ ...context, signal: new AbortController().signal, notify: () => undefined })
       .then(
@@ -87,16 +84,16 @@ class HeaderGate {
 
   async #readAll(context: Context): Promise<void> {
     let cursor: unknown;
-    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
       const params = cursor === undefined ? {} : { cursor };
       const page = await this.#handler({ method: "tools/list", params }, context);
-      this.#note(page);
+      this.#learn(page);
       cursor = page["nextCursor"];
       if (cursor === undefined) return;
     }
   }
 
-  #note({ tools }: Result): void {
+  #learn({ tools }: Result): void {
     if (!Array.isArray(tools)) return;
     for (const tool of tools as unknown[]) {
       if (!isObject(tool) || typeof tool["name"] !== "string") continue;
@@ -105,7 +102,7 @@ class HeaderGate {
       this.#tools.set(name, isObject(inputSchema) ? headerParams(inputSchema).params : []);
     }
     for (const oldest of this.#tools.keys()) {
-      if (this.#tools.size <= MOST_TOOLS) return;
+      if (this.#tools.size <= MAX_TOOLS) return;
       this.#tools.delete(oldest);
     }
   }

@@ -1,12 +1,11 @@
-// The names of all methods, as values: what a person writes in code or in a config file is looked up here, so that a
-// slip of the pen is told when it is made and not silently never met. By the types of protocol/methods, so that a
-// method which is added there must be added here.
+// The names of all methods as values, so that a misspelt method name in code or in a config fails at registration instead
+// of never matching. Typed against protocol/methods, so that a new method must be added here too.
 
 import { nearest, type OptionReader } from "../core/options.ts";
-import type { Asks, MethodName, Notifications } from "../protocol/methods.ts";
+import type { ClientMethods, MethodName, Notifications } from "../protocol/methods.ts";
 
-export type AskName = keyof Asks;
-/** A cancellation is no notification here: it is the context's `signal`. */
+export type ClientMethodName = keyof ClientMethods;
+/** Without the cancellation, which is the context's `signal`. */
 export type NotificationName = Exclude<keyof Notifications, "notifications/cancelled">;
 
 const REQUESTS = {
@@ -25,11 +24,11 @@ const REQUESTS = {
   "tasks/cancel": true,
 } as const satisfies Record<MethodName, true>;
 
-const ASKS = {
+const CLIENT_METHODS = {
   "elicitation/create": true,
   "sampling/createMessage": true,
   "roots/list": true,
-} as const satisfies Record<AskName, true>;
+} as const satisfies Record<ClientMethodName, true>;
 
 const NOTIFICATIONS = {
   "notifications/progress": true,
@@ -43,14 +42,14 @@ const NOTIFICATIONS = {
 } as const satisfies Record<NotificationName, true>;
 
 export const REQUEST_NAMES: ReadonlySet<string> = new Set(Object.keys(REQUESTS));
-export const ASK_NAMES: ReadonlySet<string> = new Set(Object.keys(ASKS));
+export const CLIENT_METHOD_NAMES: ReadonlySet<string> = new Set(Object.keys(CLIENT_METHODS));
 export const NOTIFICATION_NAMES: ReadonlySet<string> = new Set(Object.keys(NOTIFICATIONS));
 
-/** What is wrong with a name that is none of these. */
+/** The error message for an unknown name. */
 export function noSuchMethod(method: unknown, names: Iterable<string>): string {
   if (typeof method !== "string") return "must be the name of a method";
   const [near] = nearest(method, names);
-  return `${JSON.stringify(method)} is no method${near === undefined ? "" : `; did you mean ${JSON.stringify(near)}?`}`;
+  return `${JSON.stringify(method)} is not a method${near === undefined ? "" : `; did you mean ${JSON.stringify(near)}?`}`;
 }
 
 /** Reads an option that lists request methods; each must exist. */

@@ -1,9 +1,8 @@
-// `on`: each function meets the messages of its method, in both directions and both styles, and no others.
+// on(): each function gets the messages of its methods, in both directions and both styles, and no others.
 
 import { describe, expect, expectTypeOf, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
-import type { Context } from "../core/handler.ts";
-import type { Handler, Middleware, Result } from "../core/handler.ts";
+import type { Context, Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type {
   CallToolResult,
@@ -16,7 +15,7 @@ import type {
 } from "../protocol/model/index.ts";
 import { inputRequired } from "../server/index.ts";
 import { createServer } from "../server/server.ts";
-import { connectAt, REVISION_NAMES } from "../testing.ts";
+import { connectInMemory, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";
 import { on } from "./on.ts";
 
@@ -59,13 +58,13 @@ it("narrows the types by the method", () => {
     expectTypeOf(notification.params?._meta).toEqualTypeOf<{ readonly [key: string]: unknown } | undefined>();
     next(notification, context);
   });
-  // @ts-expect-error a method that there is not
-  expect(() => on("tools/cal", () => text(""))).toThrow('"tools/cal" is no method; did you mean "tools/call"?');
-  // @ts-expect-error a result that is none of this method
+  // @ts-expect-error unknown method
+  expect(() => on("tools/cal", () => text(""))).toThrow('"tools/cal" is not a method; did you mean "tools/call"?');
+  // @ts-expect-error result of another method
   on("tools/list", async () => ({ resultType: "complete", contents: [] }));
 });
 
-it("refuses what it cannot be put on", () => {
+it("refuses wrong methods and functions", () => {
   const put =
     (method: unknown, run: unknown = () => undefined) =>
     () =>
@@ -78,7 +77,7 @@ it("refuses what it cannot be put on", () => {
   expect(put(["tools/call", "tools/lists"])).toThrow('did you mean "tools/list"?');
 });
 
-it("sees requests of its methods only, and has a name that says which", async () => {
+it("gets requests of its methods only, and is named after them", async () => {
   const { context } = loneCaller();
   const seen: string[] = [];
   const noting = on(["tools/call", "prompts/get"], (request, own, next) => {
@@ -86,7 +85,7 @@ it("sees requests of its methods only, and has a name that says which", async ()
     return next(request, own);
   });
   const gateway = chain(noting).to(echo);
-  expect(gateway.links[0]?.name).toBe("on tools/call prompts/get");
+  expect(gateway.middleware[0]?.name).toBe("on tools/call prompts/get");
   for (const method of ["tools/call", "tools/list", "prompts/get"]) {
     await gateway({ method, params: { name: "x" } }, context);
   }
@@ -113,30 +112,30 @@ describe("notifications", () => {
     expect(caller.said.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
   });
 
-  it("may be heard by an async function, whose failure is that of the request", async () => {
+  it("may be handled by an async function, whose rejection fails the request", async () => {
     const caller = loneCaller();
     const gateway = chain(
       on("notifications/message", async () => {
         await Promise.resolve();
-        throw new Error("deaf");
+        throw new Error("broken");
       }),
     ).to((_request, context) => {
       context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
       return new Promise(() => undefined);
     });
     await expect(gateway(call("a"), caller.context)).rejects.toThrow(
-      "The link on notifications/message failed at notifications/message: deaf",
+      "The middleware on notifications/message failed at notifications/message: broken",
     );
   });
 });
 
-describe("questions", () => {
+describe("requests to the client", () => {
   const form = { message: "Who?", requestedSchema: { type: "object" as const, properties: {} } };
   const accept = (content: Record<string, string>): Result => ({ action: "accept", content });
 
-  /** Asks in mid-call, and by a result. */
+  /** Asks during a call, and by an `input_required` result. */
   const asking = createServer({ name: "asking", version: "1" })
-    .tool("ask", { description: "Asks in mid-call" }, async (_args, context) => {
+    .tool("ask", { description: "Asks during the call" }, async (_args, context) => {
       const answer = await context.ask.elicit({ ...form, mode: "form" });
       return JSON.stringify(answer);
     })
@@ -149,7 +148,7 @@ describe("questions", () => {
         : JSON.stringify([answer, context.answers["where"]]);
     });
 
-  it.each(REVISION_NAMES.slice(-3))("are seen in either form, by callers of %s", async (revision) => {
+  it.each(REVISION_NAMES.slice(-3))("are seen in both forms, by callers of %s", async (revision) => {
     const seen: string[] = [];
     const gateway = chain(
       on("elicitation/create", async (question, context, next) => {
@@ -159,7 +158,7 @@ describe("questions", () => {
       }),
     ).to(asking);
     const asked: string[] = [];
-    const { client, close } = await connectAt(gateway, {
+    const { client, close } = await connectInMemory(gateway, {
       revision,
       elicit: ({ message }) => {
         asked.push(message);
@@ -178,15 +177,15 @@ describe("questions", () => {
 
   it("may be answered without the caller", async () => {
     const caller = loneCaller();
-    const gateway = chain(on("elicitation/create", () => ({ action: "accept", content: { name: "the link" } }))).to(
-      asking,
-    );
+    const gateway = chain(
+      on("elicitation/create", () => ({ action: "accept", content: { name: "the middleware" } })),
+    ).to(asking);
     const result = await gateway(call("ask"), caller.context);
-    expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the link") as string }]);
+    expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the middleware") as string }]);
     expect(caller.asked).toEqual([]);
   });
 
-  it("of other methods pass, and so does a result that asks only such", async () => {
+  it("of other methods pass, also in an input_required result", async () => {
     const caller = loneCaller({ answer: () => accept({ name: "ada" }) });
     const run = vi.fn();
     const gateway = chain(on("sampling/createMessage", run)).to(asking);
@@ -196,21 +195,21 @@ describe("questions", () => {
     expect(caller.asked.map(({ method }) => method)).toEqual(["elicitation/create"]);
   });
 
-  it("that a function fails over are the link's failure, and no answer of the caller", async () => {
+  it("fail the call if the function throws", async () => {
     const failing = chain(
       on("elicitation/create", () => {
-        throw new Error("lost my pen");
+        throw new Error("broken");
       }),
     ).to(asking);
     for (const tool of ["ask", "result"]) {
       const caller = loneCaller({ answer: () => ({ roots: [] }) });
       await expect(failing(call(tool), caller.context)).rejects.toMatchObject({
-        message: "The link on elicitation/create failed: lost my pen",
+        message: "The middleware on elicitation/create failed: broken",
       });
     }
   });
 
-  it("may be refused, which whoever asked is told; and what the caller fails over is no fault of the link", async () => {
+  it("may be refused with an McpError, and pass on the errors of the caller", async () => {
     const refusing = chain(
       on("elicitation/create", () => {
         throw McpError.of("user_rejected", "Not now");

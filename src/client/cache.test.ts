@@ -1,9 +1,9 @@
-// What is used again, for how long, and what drops it: the cache by itself, and a client's.
+// The cache by itself and in a client: what is cached, for how long, and what invalidates it.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { stage } from "../../test/support/stage.ts";
 import type { Params, Result } from "../core/handler.ts";
-import { connectAt } from "../testing.ts";
+import { connectInMemory } from "../testing.ts";
 import { Cache } from "./cache.ts";
 import { connect } from "./connect.ts";
 
@@ -16,35 +16,35 @@ const fresh = (ttlMs: unknown, more: Result = {}): Result => ({
   ...more,
 });
 
-describe("the cache", () => {
+describe("Cache", () => {
   it("keeps a result until it is stale", () => {
     let now = 0;
     const cache = new Cache({ now: () => now });
     const result = fresh(100);
-    cache.slot(list())?.keep(result);
+    cache.slot(list())?.store(result);
     now = 99;
-    expect(cache.slot(list())?.kept).toBe(result);
-    expect(cache.slot(list({ cursor: "" }))?.kept).toBeUndefined();
+    expect(cache.slot(list())?.result).toBe(result);
+    expect(cache.slot(list({ cursor: "" }))?.result).toBeUndefined();
     now = 100;
-    expect(cache.slot(list())?.kept).toBeUndefined();
+    expect(cache.slot(list())?.result).toBeUndefined();
     expect(cache.size).toBe(0);
   });
 
-  it("keeps only what may be kept", () => {
+  it("stores only results that allow it", () => {
     const cache = new Cache();
-    for (const ttlMs of [0, -1, Number.NaN, undefined, "100"]) cache.slot(list())?.keep(fresh(ttlMs));
-    cache.slot(list())?.keep(fresh(100, { resultType: "input_required" }));
+    for (const ttlMs of [0, -1, Number.NaN, undefined, "100"]) cache.slot(list())?.store(fresh(ttlMs));
+    cache.slot(list())?.store(fresh(100, { resultType: "input_required" }));
     expect(cache.size).toBe(0);
     expect(cache.slot({ method: "tools/call", params: {} })).toBeUndefined();
     expect(cache.slot({ method: "resources/read", params: { uri: "a:b", inputResponses: {} } })).toBeUndefined();
     expect(cache.slot({ method: "resources/read", params: { uri: "a:b", requestState: "s" } })).toBeUndefined();
   });
 
-  it("drops what a change touches, and no more", () => {
+  it("drops only what a change concerns", () => {
     const cache = new Cache();
-    const kept = (): string[] =>
+    const cached = (): string[] =>
       [list(), read("x://a"), read("x://a/b"), read("x://c"), { method: "resources/list", params: {} }]
-        .filter((request) => cache.slot(request)?.kept !== undefined)
+        .filter((request) => cache.slot(request)?.result !== undefined)
         .map(({ method, params }) => (params["uri"] as string | undefined) ?? method);
     for (const request of [
       list(),
@@ -53,32 +53,32 @@ describe("the cache", () => {
       read("x://c"),
       { method: "resources/list", params: {} },
     ]) {
-      cache.slot(request)?.keep(fresh(1_000));
+      cache.slot(request)?.store(fresh(1_000));
     }
-    cache.changed({ method: "notifications/message", params: { level: "info" } });
-    expect(kept()).toEqual(["tools/list", "x://a", "x://a/b", "x://c", "resources/list"]);
-    cache.changed({ method: "notifications/tools/list_changed" });
-    expect(kept()).toEqual(["x://a", "x://a/b", "x://c", "resources/list"]);
-    cache.changed({ method: "notifications/resources/updated", params: { uri: "x://a" } });
-    expect(kept()).toEqual(["x://c", "resources/list"]);
-    cache.changed({ method: "notifications/resources/list_changed" });
-    expect(kept()).toEqual(["x://c"]);
+    cache.invalidate({ method: "notifications/message", params: { level: "info" } });
+    expect(cached()).toEqual(["tools/list", "x://a", "x://a/b", "x://c", "resources/list"]);
+    cache.invalidate({ method: "notifications/tools/list_changed" });
+    expect(cached()).toEqual(["x://a", "x://a/b", "x://c", "resources/list"]);
+    cache.invalidate({ method: "notifications/resources/updated", params: { uri: "x://a" } });
+    expect(cached()).toEqual(["x://c", "resources/list"]);
+    cache.invalidate({ method: "notifications/resources/list_changed" });
+    expect(cached()).toEqual(["x://c"]);
   });
 
-  it("does not keep what was on its way when the change came", () => {
+  it("does not store a result that was requested before a change", () => {
     const cache = new Cache();
     const slot = cache.slot(list());
-    cache.changed({ method: "notifications/tools/list_changed" });
-    slot?.keep(fresh(1_000));
+    cache.invalidate({ method: "notifications/tools/list_changed" });
+    slot?.store(fresh(1_000));
     expect(cache.size).toBe(0);
   });
 
-  it("lets the least recently used go", () => {
+  it("drops the least recently used result", () => {
     const cache = new Cache({ maxEntries: 2 });
-    for (const uri of ["x://a", "x://b"]) cache.slot(read(uri))?.keep(fresh(1_000));
-    expect(cache.slot(read("x://a"))?.kept).toBeDefined();
-    cache.slot(read("x://c"))?.keep(fresh(1_000));
-    expect(["x://a", "x://b", "x://c"].filter((uri) => cache.slot(read(uri))?.kept !== undefined)).toEqual([
+    for (const uri of ["x://a", "x://b"]) cache.slot(read(uri))?.store(fresh(1_000));
+    expect(cache.slot(read("x://a"))?.result).toBeDefined();
+    cache.slot(read("x://c"))?.store(fresh(1_000));
+    expect(["x://a", "x://b", "x://c"].filter((uri) => cache.slot(read(uri))?.result !== undefined)).toEqual([
       "x://a",
       "x://c",
     ]);
@@ -90,36 +90,36 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
-describe("a client's cache", () => {
-  it("spares the end what it allowed to be kept, until it tells of a change", async () => {
+describe("the cache of a client", () => {
+  it("saves requests until the server reports a change", async () => {
     const there = stage();
     there.ttlMs = 60_000;
-    const { client, close } = await connectAt(there.handler);
+    const { client, close } = await connectInMemory(there.handler);
     closers.push(close);
-    const asked = (): string[] => there.requests.splice(0).map(({ method }) => method);
-    asked();
+    const requested = (): string[] => there.requests.splice(0).map(({ method }) => method);
+    requested();
     const first = await client.readResource("test://a");
     expect(await client.readResource("test://a")).toBe(first);
     await client.request("server/discover");
-    expect(asked()).toEqual(["resources/read"]);
+    expect(requested()).toEqual(["resources/read"]);
     await client.listTools();
     await client.listTools();
-    expect(asked()).toEqual(["tools/list", "tools/list", "tools/list"]);
+    expect(requested()).toEqual(["tools/list", "tools/list", "tools/list"]);
 
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["test://a"] });
-    asked();
+    requested();
     there.change({ method: "notifications/resources/updated", params: { uri: "test://a" } });
     await client.ping();
     await client.listTools();
     await client.readResource("test://a");
-    expect(asked()).toEqual(["server/discover", "resources/read"]);
+    expect(requested()).toEqual(["server/discover", "resources/read"]);
     there.change({ method: "notifications/tools/list_changed" });
     await client.ping();
     await client.listTools();
-    expect(asked()).toEqual(["server/discover", "tools/list", "tools/list", "tools/list"]);
+    expect(requested()).toEqual(["server/discover", "tools/list", "tools/list", "tools/list"]);
   });
 
-  it("is off where it is switched off, and keeps nothing that a `meta` of its own could have changed", async () => {
+  it("can be switched off, and distinguishes requests by their `meta`", async () => {
     const there = stage();
     there.ttlMs = 60_000;
     const off = await connect(there.handler, { cache: false });
@@ -141,7 +141,7 @@ describe("a client's cache", () => {
     await expect(on.readResource("test://a")).rejects.toMatchObject({ kind: "closed" });
   });
 
-  it("does not keep what came of answers", async () => {
+  it("does not store results that depend on answers", async () => {
     let reads = 0;
     const { handler } = stage();
     const asking: typeof handler = async (request, context) => {
@@ -160,13 +160,13 @@ describe("a client's cache", () => {
   });
 });
 
-describe("whose it is", () => {
-  it("keeps what was made for one identity from another", () => {
+describe("the identity of a request", () => {
+  it("separates the results of different identities", () => {
     const cache = new Cache();
     const request = { method: "resources/read", params: { uri: "a://b" } };
     const result = { resultType: "complete", contents: [], ttlMs: 60_000, cacheScope: "private" };
-    cache.slot(request, "one")?.keep(result);
-    expect(cache.slot(request, "one")?.kept).toBe(result);
-    expect(cache.slot(request, "other")?.kept).toBeUndefined();
+    cache.slot(request, "one")?.store(result);
+    expect(cache.slot(request, "one")?.result).toBe(result);
+    expect(cache.slot(request, "other")?.result).toBeUndefined();
   });
 });

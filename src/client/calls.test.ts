@@ -1,11 +1,11 @@
-// How a call ends: by its result, an abort, a limit on silence or on the whole, without a wire and over a wire
-// of either style. Time is the test's own.
+// How a call ends: by its result, an abort or a timeout, in process and over a connection of either style. With fake
+// timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { stage, text, type Stage } from "../../test/support/stage.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
-import { connectAt } from "../testing.ts";
+import { connectInMemory } from "../testing.ts";
 import type { Client } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 
@@ -18,13 +18,13 @@ afterEach(async () => {
   expect(left).toBe(0);
 });
 
-const WAYS = [
+const TARGETS = [
   ["a handler", undefined],
   ["a session", NEWEST_SESSION.name],
-  ["an exchange", NEWEST.name],
+  ["a stateless connection", NEWEST.name],
 ] as const;
 
-/** Resolves when the work of the held call is aborted. */
+/** `aborted` resolves when the handler of the held call is aborted. */
 async function abortOf(there: Stage): Promise<{ aborted: Promise<void> }> {
   const { signal } = await there.holding("k");
   return { aborted: new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })) };
@@ -32,10 +32,10 @@ async function abortOf(there: Stage): Promise<{ aborted: Promise<void> }> {
 
 const form = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
 
-describe.each(WAYS)("toward %s", (_, revision) => {
+describe.each(TARGETS)("a call of %s", (_, revision) => {
   const join = async (handler: Handler, options: ConnectOptions = {}): Promise<Client> => {
     if (revision !== undefined) {
-      const { client, close } = await connectAt(handler, { ...options, revision });
+      const { client, close } = await connectInMemory(handler, { ...options, revision });
       closers.push(close);
       return client;
     }
@@ -44,7 +44,7 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     return client;
   };
 
-  it("cancels: the caller hears it at once, and the end too", async () => {
+  it("is cancelled at once on both sides", async () => {
     const there = stage();
     const client = await join(there.handler);
     const stop = new AbortController();
@@ -60,9 +60,9 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     expect(there.requests).toHaveLength(before);
   });
 
-  it("gives up a call after its silence, and tells the end", async () => {
+  it("times out after silence, and the server is notified", async () => {
     const there = stage();
-    const client = await join(there.handler, { timeout: 5_000 });
+    const client = await join(there.handler, { timeoutMs: 5_000 });
     const call = client.callTool("hold", { key: "k" });
     const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "timeout" });
     const { aborted } = await abortOf(there);
@@ -73,14 +73,14 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     await aborted;
   });
 
-  it("lets a call say its own limit on silence, which progress starts anew", async () => {
+  it("may have its own timeout, which progress restarts", async () => {
     const there = stage();
-    const client = await join(there.handler, { timeout: 1_000 });
-    const heard: number[] = [];
+    const client = await join(there.handler, { timeoutMs: 1_000 });
+    const received: number[] = [];
     const call = client.callTool(
       "hold",
       { key: "k" },
-      { timeout: 3_000, onProgress: ({ progress }) => heard.push(progress) },
+      { timeoutMs: 3_000, onProgress: ({ progress }) => received.push(progress) },
     );
     const { notify } = await there.holding("k");
     for (const progress of [1, 2, 3]) {
@@ -90,16 +90,16 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     await vi.advanceTimersByTimeAsync(2_000);
     there.release("k");
     expect(await call).toMatchObject({ content: [{ text: "k" }] });
-    expect(heard).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
   });
 
-  it("holds the whole call to its longest time, whatever progress it reports", async () => {
+  it("is limited by its max timeout, whatever progress it reports", async () => {
     const there = stage();
     const client = await join(there.handler);
     const call = client.callTool(
       "hold",
       { key: "k" },
-      { timeout: 3_000, maxTimeout: 7_000, onProgress: () => undefined },
+      { timeoutMs: 3_000, maxTimeoutMs: 7_000, onProgress: () => undefined },
     );
     const failed = expect(call).rejects.toMatchObject({ kind: "timeout", message: expect.stringContaining("7000 ms") });
     const { notify } = await there.holding("k");
@@ -112,12 +112,12 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     await aborted;
   });
 
-  it("does not count silence while we ourselves are being asked, but the whole time", async () => {
+  it("does not count our own answers as silence, but towards the max timeout", async () => {
     let answer: (() => void) | undefined;
     const elicit = (): Promise<{ action: "decline" }> =>
       new Promise((resolve) => (answer = () => resolve({ action: "decline" })));
-    const asking = (client: Client, maxTimeout: number): Promise<unknown> =>
-      client.callTool("ask", { method: "elicitation/create", params: form }, { timeout: 1_000, maxTimeout });
+    const asking = (client: Client, maxTimeoutMs: number): Promise<unknown> =>
+      client.callTool("ask", { method: "elicitation/create", params: form }, { timeoutMs: 1_000, maxTimeoutMs });
     const client = await join(stage().handler, { elicit });
     const answered = asking(client, 60_000);
     await vi.advanceTimersByTimeAsync(30_000);
@@ -128,7 +128,7 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     const failed = expect(asking(client, 5_000)).rejects.toMatchObject({ kind: "timeout" });
     await vi.advanceTimersByTimeAsync(6_000);
     await failed;
-    // What is parked for an exchange-style caller is swept by the server's own clock.
+    // The server drops a parked call of a stateless client by its own timer.
     answer?.();
   });
 
@@ -136,11 +136,11 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     const { handler } = stage();
     const asking: Handler = async (request, context) => {
       if (request.method !== "tools/call") return handler(request, context);
-      const asked = [
+      const requests = [
         { method: "roots/list", params: {} },
         { method: "elicitation/create", params: form },
       ];
-      const answers = await Promise.all(asked.map((question) => context.ask(question)));
+      const answers = await Promise.all(requests.map((one) => context.ask(one)));
       return text(JSON.stringify(answers));
     };
     let answer: (() => void) | undefined;
@@ -148,14 +148,14 @@ describe.each(WAYS)("toward %s", (_, revision) => {
       roots: [],
       elicit: () => new Promise((resolve) => (answer = () => resolve({ action: "cancel" }))),
     });
-    const call = client.callTool("both", {}, { timeout: 1_000 });
+    const call = client.callTool("both", {}, { timeoutMs: 1_000 });
     await vi.advanceTimersByTimeAsync(10_000);
     answer?.();
     await vi.advanceTimersByTimeAsync(100);
     expect(await call).toMatchObject({ content: [{ text: '[{"roots":[]},{"action":"cancel"}]' }] });
   });
 
-  it("ends a call that waits for our own answer, though the handler never looks up", async () => {
+  it("ends while it waits for our own answer, even if the handler ignores its signal", async () => {
     const signals: AbortSignal[] = [];
     const client = await join(stage().handler, {
       elicit: (_, { signal }) => {
@@ -173,12 +173,12 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     expect(signals[0]?.aborted).toBe(true);
   });
 
-  it("keeps the dialogue alive when a listener of the program's throws", async () => {
-    const faults: unknown[] = [];
+  it("survives a listener that throws", async () => {
+    const errors: unknown[] = [];
     const late = vi.spyOn(globalThis, "queueMicrotask").mockImplementation((task) => {
       void Promise.resolve()
         .then(task)
-        .catch((error: unknown) => faults.push(error));
+        .catch((error: unknown) => errors.push(error));
     });
     const client = await join(stage().handler);
     const options = {
@@ -189,10 +189,10 @@ describe.each(WAYS)("toward %s", (_, revision) => {
     expect(await client.callTool("notes", {}, options)).toMatchObject({ content: [{ text: "noted" }] });
     expect(await client.callTool("echo", { text: "alive" })).toMatchObject({ content: [{ text: "alive" }] });
     late.mockRestore();
-    expect(faults).toEqual([new Error("listener")]);
+    expect(errors).toEqual([new Error("listener")]);
   });
 
-  it("sends what a caller puts into `meta`, and no token where no progress is wanted", async () => {
+  it("sends `meta`, and a progress token only if progress is wanted", async () => {
     const there = stage();
     const client = await join(there.handler);
     await client.callTool("echo", { text: "a" }, { meta: { "example.com/trace": "t1" } });
@@ -203,8 +203,8 @@ describe.each(WAYS)("toward %s", (_, revision) => {
   });
 });
 
-describe("a handler without a wire", () => {
-  it("must return a result", async () => {
+describe("a handler in this process", () => {
+  it("must return an object", async () => {
     const { handler } = stage();
     const client = await connect((request, context) =>
       request.method === "tools/call" ? Promise.resolve("no" as never) : handler(request, context),
@@ -213,16 +213,16 @@ describe("a handler without a wire", () => {
     await expect(client.callTool("echo")).rejects.toMatchObject({ name: "ConnectionError", kind: "protocol" });
   });
 
-  it("hears nothing after its call is over", async () => {
+  it("cannot notify after its call is over", async () => {
     const there = stage();
     const client = await connect(there.handler);
     closers.push(() => client.close());
-    const heard: unknown[] = [];
-    const call = client.callTool("hold", { key: "k" }, { onProgress: (progress) => heard.push(progress) });
+    const received: unknown[] = [];
+    const call = client.callTool("hold", { key: "k" }, { onProgress: (progress) => received.push(progress) });
     const { notify } = await there.holding("k");
     there.release("k");
     await call;
     notify({ method: "notifications/progress", params: { progress: 1 } });
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 });

@@ -1,148 +1,172 @@
-// One call from its beginning to its only outcome: the cache is looked into, the request goes to the end, what
-// the end asks in between is answered round by round, and whatever ends the call first (its result, an abort,
-// a time limit, the end of the connection) frees all that it held. The limit on the whole call counts all of
-// its rounds; the limit on silence belongs to whoever carries the request.
+// Runs the calls of a client. A call may be answered from the cache; requests from the server are answered on the way.
+// Whatever ends a call first (its result, an abort, a timeout, the end of the connection) releases what it held. The
+// max timeout counts the whole call; the timeout on silence is measured by the connection.
 
-import type { Context, LogLevel } from "../core/handler.ts";
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "../core/handler.ts";
+import { checkOptions } from "../core/options.ts";
 import { errorMessage } from "../core/text.ts";
-import type { Handler, Meta, Params, Request, Result } from "../core/handler.ts";
-import { drive } from "../dialogue/calls/input-required.ts";
+import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
-import type { LogMessageParams } from "../protocol/model/index.ts";
 import { McpError } from "../protocol/errors.ts";
-import { declaringTasks, saysTasksUndeclared } from "../protocol/tasks.ts";
+import type { LogMessageParams } from "../protocol/model/index.ts";
+import { isTasksNotDeclared, withTasksExtension } from "../protocol/tasks.ts";
 import type { Contexts, Progress } from "./contexts.ts";
 
+/** Options of a single call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Milliseconds of silence after which the call is given up; progress starts them anew. 0: never. */
-  readonly timeout?: number;
-  /** Milliseconds that the whole call may take, whatever progress it reports. 0: no limit. */
-  readonly maxTimeout?: number;
-  /** Asks the end to report progress. */
+  /** Longest silence in milliseconds; progress restarts it. 0 means no limit. */
+  readonly timeoutMs?: number;
+  /** Longest duration of the whole call in milliseconds, whatever progress it reports. 0 means no limit. */
+  readonly maxTimeoutMs?: number;
+  /** Asks the server to report progress. */
   readonly onProgress?: (progress: Progress) => void;
-  /** The least urgent log message that is wanted with this call. */
+  /** The least urgent log messages to receive with this call. */
   readonly logLevel?: LogLevel;
   readonly onLog?: (message: LogMessageParams) => void;
-  /** Travels in the request's `_meta`. */
+  /** Sent as `_meta` of the request. */
   readonly meta?: Meta;
 }
 
-/** Any token will do: whoever carries the request makes its own. */
-const TOKEN = { progressToken: "progress" };
+/** Typed against the options, so that a new option must be added here too. */
+const OPTION_NAMES: Readonly<Record<keyof CallOptions, true>> = {
+  signal: true,
+  timeoutMs: true,
+  maxTimeoutMs: true,
+  onProgress: true,
+  logLevel: true,
+  onLog: true,
+  meta: true,
+};
+
+/** Any token will do, since the connection replaces it. */
+const PROGRESS_TOKEN = { progressToken: "progress" };
 /** setTimeout fires at once for longer delays. */
-export const LONGEST_MS: number = 0x7fffffff;
+export const MAX_DELAY_MS: number = 0x7fffffff;
 
 export class Calls {
   readonly #handler: Handler;
   readonly #contexts: Contexts;
-  readonly #maxTimeout: number | undefined;
-  readonly #live = new Set<AbortController>();
+  readonly #maxTimeoutMs: number | undefined;
+  readonly #active = new Set<AbortController>();
 
-  constructor(handler: Handler, contexts: Contexts, maxTimeout: number | undefined) {
+  constructor(handler: Handler, contexts: Contexts, maxTimeoutMs: number | undefined) {
     this.#handler = handler;
     this.#contexts = contexts;
-    this.#maxTimeout = maxTimeout;
+    this.#maxTimeoutMs = maxTimeoutMs;
   }
 
-  /** A request that may be answered from the cache. */
+  /** Sends a request unless the cache has its result. */
   async cached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
+    checkOptions(method, options, OPTION_NAMES);
     const request: Request = { method, params: withMeta(params, options.meta) };
     const { cache, identity } = this.#contexts;
     const who = cache?.slot(request) === undefined ? undefined : await identity?.();
     const slot = cache?.slot(request, who);
-    if (slot === undefined) return this.#run(request, options).then(({ result }) => result);
+    if (slot === undefined) return this.#send(request, options).then(({ result }) => result);
     if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason, false);
-    if (slot.kept !== undefined) return slot.kept;
-    const { result, rounds } = await this.#run(request, options).catch((error: unknown) => {
-      // A cursor that the end no longer knows came from a page that we kept too long.
+    if (slot.result !== undefined) return slot.result;
+    const { result, rounds } = await this.#send(request, options).catch((error: unknown) => {
+      // A cursor that the server no longer knows came from a page that was cached too long.
       if (params["cursor"] !== undefined && error instanceof McpError) this.#contexts.cache?.forget(method);
       throw error;
     });
-    // What came of answers is for whoever gave them; and who asks may have become another meanwhile.
-    if (rounds === 1 && (await identity?.()) === who) slot.keep(result);
+    // A result that depends on the user's answers is not cached, nor one after which the identity has changed.
+    if (rounds === 1 && (await identity?.()) === who) slot.store(result);
     return result;
   }
 
-  /** A request that goes to the end in any case. */
-  async fresh(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
-    return (await this.#run({ method, params: withMeta(params, options.meta) }, options)).result;
+  /** Sends a request in any case. */
+  async uncached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
+    checkOptions(method, options, OPTION_NAMES);
+    return (await this.#send({ method, params: withMeta(params, options.meta) }, options)).result;
   }
 
-  /** Ends all calls, also those that wait for an answer of ours. */
+  /** Ends all calls, including those that wait for an answer of ours. */
   endAll(reason: ConnectionError): void {
-    for (const stop of this.#live) stop.abort(reason);
+    for (const abort of this.#active) abort.abort(reason);
   }
 
   /**
-   * A call of a tool. Where the end makes a task of it, it is driven to its end, and cancelled with the call. A task
-   * tells neither progress nor logs: who wants them gets a call without one, where the end can give that.
+   * Calls a tool. If the server answers with a task, waits for it, and cancels it with the call. Tasks report neither
+   * progress nor logs, so a call that wants them is made without tasks if the server allows it.
    */
-  async tool(params: Params, options: CallOptions = {}): Promise<Result> {
-    const request = this.asking("tools/call", params, options);
-    return this.work(request.method, options, async (context, stop) => {
-      const declared = declaringTasks(context);
-      const isPlain = this.#wantsProgress(options) || context.logLevel !== undefined;
-      const first = await drive(this.#handler, request, isPlain ? context : declared).catch((error: unknown) => {
-        // The end has surely not begun with it.
-        if (isPlain && saysTasksUndeclared(error)) return drive(this.#handler, request, declared);
-        throw error;
-      });
+  async callTool(params: Params, options: CallOptions = {}): Promise<Result> {
+    const request = this.createRequest("tools/call", params, options);
+    return this.run(request.method, options, async (context, abort) => {
+      const declared = withTasksExtension(context);
+      const withoutTasks = this.#wantsProgress(options) || context.logLevel !== undefined;
+      const first = await callWithInput(this.#handler, request, withoutTasks ? context : declared).catch(
+        (error: unknown) => {
+          // With this error the server cannot have started the tool.
+          if (withoutTasks && isTasksNotDeclared(error)) return callWithInput(this.#handler, request, declared);
+          throw error;
+        },
+      );
       if (first.resultType !== "task") return first;
-      const { toEnd } = await import("./tasks.ts");
-      // No single request takes that long any more, but the call as a whole still may not.
-      const limit = (options.maxTimeout ?? this.#maxTimeout) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
-      const timer = limit > 0 ? setTimeout(() => stop.abort(tooLong(request.method, limit)), limit) : undefined;
-      return toEnd(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
+      const { waitForResult } = await import("./task-outcome.ts");
+      // No single request takes that long any more, so the default limit is applied to the whole call here.
+      const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
+      const timer = limit > 0 ? setTimeout(() => abort.abort(timedOut(request.method, limit)), limit) : undefined;
+      return waitForResult(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
     });
   }
 
-  /** A request with all that its options put into it. */
-  asking(method: string, params: Params, options: CallOptions): Request {
+  /** A request with the `_meta` and the progress token that its options ask for. */
+  createRequest(method: string, params: Params, options: CallOptions): Request {
     return this.#withToken({ method, params: withMeta(params, options.meta) }, options);
   }
 
-  async #run({ method, params }: Request, options: CallOptions): Promise<{ result: Result; rounds: number }> {
+  /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
+  run<T>(
+    what: string,
+    options: CallOptions,
+    work: (context: Context, abort: AbortController) => Promise<T>,
+  ): Promise<T> {
+    checkOptions(what, options, OPTION_NAMES);
+    return this.#run(what, options, work);
+  }
+
+  async #send({ method, params }: Request, options: CallOptions): Promise<{ result: Result; rounds: number }> {
     let rounds = 0;
     const counted: Handler = (request, context) => {
       rounds += 1;
       return this.#handler(request, context);
     };
-    return this.work(method, options, async (context) => {
-      const asked = method.startsWith("tasks/") ? declaringTasks(context) : context;
-      const result = await drive(counted, this.#withToken({ method, params }, options), asked);
+    return this.#run(method, options, async (context) => {
+      const declared = method.startsWith("tasks/") ? withTasksExtension(context) : context;
+      const result = await callWithInput(counted, this.#withToken({ method, params }, options), declared);
       return { result, rounds };
     });
   }
 
-  /** What belongs to one call: it is over as soon as its caller, its time or the connection says so. */
-  async work<T>(
+  async #run<T>(
     what: string,
     options: CallOptions,
-    run: (context: Context, stop: AbortController) => Promise<T>,
+    work: (context: Context, abort: AbortController) => Promise<T>,
   ): Promise<T> {
     const { signal } = options;
     if (signal?.aborted === true) throw cancelled(what, signal.reason, false);
-    const stop = new AbortController();
-    const forget = onAbort(signal, () => stop.abort(signal?.reason));
-    const cap = options.maxTimeout ?? this.#maxTimeout;
+    const abort = new AbortController();
+    const forget = onAbort(signal, () => abort.abort(signal?.reason));
+    const maxMs = options.maxTimeoutMs ?? this.#maxTimeoutMs;
     const timer =
-      cap === undefined || cap === 0
+      maxMs === undefined || maxMs === 0
         ? undefined
-        : setTimeout(() => stop.abort(tooLong(what, cap)), Math.min(cap, LONGEST_MS));
-    this.#live.add(stop);
+        : setTimeout(() => abort.abort(timedOut(what, maxMs)), Math.min(maxMs, MAX_DELAY_MS));
+    this.#active.add(abort);
     try {
-      return await run(this.#contexts.call(stop.signal, options, timeoutsOf(options.timeout, cap)), stop);
+      return await work(this.#contexts.forCall(abort.signal, options, timeoutsOf(options.timeoutMs, maxMs)), abort);
     } catch (error) {
-      if (!stop.signal.aborted) throw error;
-      const reason: unknown = stop.signal.reason;
+      if (!abort.signal.aborted) throw error;
+      const reason: unknown = abort.signal.reason;
       throw reason instanceof ConnectionError ? reason : cancelled(what, reason);
     } finally {
       clearTimeout(timer);
       forget();
-      this.#live.delete(stop);
+      this.#active.delete(abort);
     }
   }
 
@@ -151,7 +175,7 @@ export class Calls {
   }
 
   #withToken(request: Request, options: CallOptions): Request {
-    return this.#wantsProgress(options) ? { ...request, params: withMeta(request.params, TOKEN) } : request;
+    return this.#wantsProgress(options) ? { ...request, params: withMeta(request.params, PROGRESS_TOKEN) } : request;
   }
 }
 
@@ -159,10 +183,10 @@ export function withMeta(params: Params, meta: Meta | undefined): Params {
   return meta === undefined ? params : { ...params, _meta: { ...params._meta, ...meta } };
 }
 
-/** With a limit of the whole call, no round needs one of its own. */
-function timeoutsOf(idleMs: number | undefined, cap: number | undefined): Context["timeouts"] {
-  if (idleMs === undefined && cap === undefined) return undefined;
-  return { ...(idleMs === undefined ? undefined : { idleMs }), ...(cap === undefined ? undefined : { totalMs: 0 }) };
+/** With a limit on the whole call, its single requests need none. */
+function timeoutsOf(idleMs: number | undefined, maxMs: number | undefined): Context["timeouts"] {
+  if (idleMs === undefined && maxMs === undefined) return undefined;
+  return { ...(idleMs === undefined ? undefined : { idleMs }), ...(maxMs === undefined ? undefined : { totalMs: 0 }) };
 }
 
 export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): ConnectionError {
@@ -172,9 +196,9 @@ export function cancelled(method: string, reason: unknown, mayHaveRun: boolean =
   });
 }
 
-function tooLong(method: string, cap: number): ConnectionError {
+function timedOut(method: string, maxMs: number): ConnectionError {
   return new ConnectionError(
     "timeout",
-    `${method} was not finished within ${cap} ms; a longer \`maxTimeout\` would let it go on`,
+    `${method} was not finished within ${maxMs} ms; increase \`maxTimeoutMs\` to allow more`,
   );
 }

@@ -1,18 +1,18 @@
-// Questions of an end: what we declare, who answers, and what an end gets where the answer fails.
+// Requests from the server: declared capabilities, answers, and errors.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { stage } from "../../test/support/stage.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import { connectAt } from "../testing.ts";
-import { Asks, rejected, type AskHandlers } from "./client-requests.ts";
+import { connectInMemory } from "../testing.ts";
+import { ClientRequests, userRejected, type ClientRequestHandlers } from "./client-requests.ts";
 import { connect } from "./connect.ts";
 
 const { signal } = new AbortController();
 
-const answer = (handlers: AskHandlers, method: string, params: Params = {}): Promise<Result> =>
-  new Asks(handlers).answer({ method, params }, signal);
+const answer = (handlers: ClientRequestHandlers, method: string, params: Params = {}): Promise<Result> =>
+  new ClientRequests(handlers).answer({ method, params }, signal);
 
 const properties = {
   name: { type: "string", default: "John Doe" },
@@ -28,32 +28,32 @@ const FILLED = { name: "John Doe", age: 30, score: 95.5, status: "on", verified:
 
 const SAMPLING = { messages: [], maxTokens: 5 };
 
-describe("capabilities", () => {
-  it("are what has a handler", () => {
+describe("the declared capabilities", () => {
+  it("follow from the handlers", () => {
     const sample = (): never => {
-      throw rejected();
+      throw userRejected();
     };
     const cancel = () => ({ action: "cancel" }) as const;
-    expect(new Asks({}).capabilities).toEqual({});
-    expect(new Asks({ elicit: {} }).capabilities).toEqual({});
-    expect(new Asks({ sample, roots: [], elicit: cancel }).capabilities).toEqual({
+    expect(new ClientRequests({}).capabilities).toEqual({});
+    expect(new ClientRequests({ elicit: {} }).capabilities).toEqual({});
+    expect(new ClientRequests({ sample, roots: [], elicit: cancel }).capabilities).toEqual({
       sampling: {},
       roots: {},
       elicitation: { form: {} },
     });
-    expect(new Asks({ elicit: { url: cancel } }).capabilities).toEqual({ elicitation: { url: {} } });
-    expect(new Asks({ elicit: { form: cancel, url: cancel } }).capabilities).toEqual({
+    expect(new ClientRequests({ elicit: { url: cancel } }).capabilities).toEqual({ elicitation: { url: {} } });
+    expect(new ClientRequests({ elicit: { form: cancel, url: cancel } }).capabilities).toEqual({
       elicitation: { form: {}, url: {} },
     });
     expect(
-      new Asks({ sample, capabilities: { sampling: { tools: {} }, extensions: { "x/y": {} } } }).capabilities,
+      new ClientRequests({ sample, capabilities: { sampling: { tools: {} }, extensions: { "x/y": {} } } }).capabilities,
     ).toEqual({
       sampling: { tools: {} },
       extensions: { "x/y": {} },
     });
   });
 
-  it("bound what may be asked", async () => {
+  it("limit what the server may request", async () => {
     const missing = { name: "McpError", kind: "missing_capability" };
     for (const method of ["roots/list", "sampling/createMessage", "elicitation/create"]) {
       await expect(answer({}, method, form)).rejects.toMatchObject(missing);
@@ -66,13 +66,13 @@ describe("capabilities", () => {
     const sample = () => ({ role: "assistant", content: { type: "text", text: "" }, model: "m" }) as const;
     await expect(answer({ sample }, "sampling/createMessage", { tools: [] })).rejects.toMatchObject(missing);
     await expect(answer({ sample }, "tools/call")).rejects.toMatchObject({ kind: "method_not_found" });
-    // Declared by hand, with nobody behind it.
+    // Declared without a handler.
     await expect(answer({ capabilities: { roots: {} } }, "roots/list")).rejects.toMatchObject(missing);
   });
 });
 
 describe("a form", () => {
-  it("is completed with its defaults where it was accepted", async () => {
+  it("is completed with its defaults if it is accepted", async () => {
     expect(await answer({ elicit: () => ({ action: "accept" }) }, "elicitation/create", form)).toEqual({
       action: "accept",
       content: FILLED,
@@ -89,7 +89,7 @@ describe("a form", () => {
     }
   });
 
-  it("is looked over before it goes out", async () => {
+  it("is checked before it is sent", async () => {
     const accept = (content: unknown): Promise<Result> =>
       answer({ elicit: () => ({ action: "accept", content }) as never }, "elicitation/create", form);
     await expect(accept({ age: 1.5 })).rejects.toThrow("`age` must be of type integer");
@@ -115,7 +115,7 @@ describe("a form", () => {
     }
   });
 
-  it("may be any nonsense: its names are data", async () => {
+  it("may contain any names, even those of inherited properties", async () => {
     const hostile = JSON.parse(
       '{"__proto__": {"type": "string", "default": "x"}, "a": null, "b": {"type": "toString"}}',
     ) as object;
@@ -136,29 +136,29 @@ describe("a form", () => {
   });
 });
 
-describe("an address", () => {
-  it("is visited, and only on the web", async () => {
+describe("a URL", () => {
+  it("is opened only if it is http or https", async () => {
     const elicit = { url: () => ({ action: "accept", content: { a: "b" } }) as const };
-    const visit = (url: unknown): Promise<Result> =>
+    const open = (url: unknown): Promise<Result> =>
       answer({ elicit }, "elicitation/create", { mode: "url", message: "", url });
-    expect(await visit("https://a.example/x")).toEqual({ action: "accept" });
-    expect(await visit("HTTP://127.0.0.1/x")).toEqual({ action: "accept" });
+    expect(await open("https://a.example/x")).toEqual({ action: "accept" });
+    expect(await open("HTTP://127.0.0.1/x")).toEqual({ action: "accept" });
     for (const url of ["vbscript:x", "file:///etc/passwd", "data:,x", " https://a.example", "", undefined]) {
-      await expect(visit(url)).rejects.toMatchObject({ kind: "invalid_params" });
+      await expect(open(url)).rejects.toMatchObject({ kind: "invalid_params" });
     }
   });
 });
 
 describe("sampling and roots", () => {
-  it("answer, and fail in words that an end can tell apart", async () => {
+  it("answer, or fail with an error that the server can distinguish", async () => {
     const message = { role: "assistant", content: { type: "text", text: "hm" }, model: "m" } as const;
     expect(await answer({ sample: async () => message }, "sampling/createMessage", SAMPLING)).toEqual(message);
-    const failing = (error: unknown): AskHandlers => ({
+    const failing = (error: unknown): ClientRequestHandlers => ({
       sample: () => {
         throw error;
       },
     });
-    await expect(answer(failing(rejected()), "sampling/createMessage", SAMPLING)).rejects.toMatchObject({
+    await expect(answer(failing(userRejected()), "sampling/createMessage", SAMPLING)).rejects.toMatchObject({
       code: -1,
       kind: "user_rejected",
     });
@@ -185,20 +185,20 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
-describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("asked in mid-call, in %s", (name) => {
+describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a request during a call, in %s", (name) => {
   const revision = REVISIONS.find((known) => known.name === name);
-  const handlers: AskHandlers = {
+  const handlers: ClientRequestHandlers = {
     roots: [{ uri: "file:///a" }],
     sample: ({ maxTokens }) => ({ role: "assistant", content: { type: "text", text: `${maxTokens}` }, model: "m" }),
     elicit: ({ message }) => ({ action: "accept", content: { free: message } }),
   };
 
-  it("answers what its revision can be asked", async () => {
+  it("is answered if the revision has it", async () => {
     const there = stage();
     const joined =
       name === undefined
         ? await connect(there.handler, handlers).then((client) => ({ client, close: () => client.close() }))
-        : await connectAt(there.handler, { ...handlers, revision: name });
+        : await connectInMemory(there.handler, { ...handlers, revision: name });
     closers.push(() => joined.close());
     const ask = async (method: string, params: Params): Promise<unknown> => {
       const { content } = await joined.client.callTool("ask", { method, params });
@@ -212,7 +212,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("asked in mid-c
     });
     expect(await ask("roots/list", {})).toEqual({ roots: [{ uri: "file:///a" }] });
     const elicited = ask("elicitation/create", { message: "hey", requestedSchema: { type: "object", properties: {} } });
-    if (revision === undefined || revision.asks.has("elicitation/create")) {
+    if (revision === undefined || revision.clientRequests.has("elicitation/create")) {
       expect(await elicited).toEqual({ action: "accept", content: { free: "hey" } });
     } else {
       await expect(elicited).rejects.toMatchObject({ name: "McpError", kind: "missing_capability" });

@@ -1,12 +1,10 @@
-// What an end asks of us in mid-call (a form, an address to visit, a message of a model, our roots), given
-// to the handlers that the program brought. The capabilities that we declare are what has a handler, no
-// more. An accepted form is completed with its defaults and looked over, so that no end gets what it did
-// not ask for. Which call a question belongs to is not known here.
+// Answers requests from the server (a form, a URL to open, sampling, roots) with the handlers passed to `connect`. Only
+// what has a handler is declared as a capability. An accepted form is completed with its defaults and checked.
 
 import type { Request, Result } from "../core/handler.ts";
 import { errorMessage } from "../core/text.ts";
-import { checkAsk } from "../protocol/asks.ts";
-import { checkParams } from "../protocol/check.ts";
+import { checkClientRequest } from "../protocol/client-requests.ts";
+import { checkParams } from "../protocol/params.ts";
 import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type {
@@ -18,50 +16,53 @@ import type {
   ElicitUrlParams,
   Root,
 } from "../protocol/model/index.ts";
-import { nameOf } from "../protocol/visits.ts";
+import { elicitationIdOf } from "../protocol/session-features.ts";
 
-export interface Asked {
-  /** Aborted when nobody waits for the answer any more. */
+/** The second argument of every handler. */
+export interface ClientRequestContext {
+  /** Aborted when the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-type Answer<P, R> = (params: P, asked: Asked) => R | Promise<R>;
+/** Answers one kind of request from the server. */
+export type ClientRequestHandler<P, R> = (params: P, context: ClientRequestContext) => R | Promise<R>;
 
-export type FormHandler = Answer<ElicitFormParams, ElicitResult>;
-export type UrlHandler = Answer<ElicitUrlParams, ElicitResult>;
-export type SampleHandler = Answer<CreateMessageParams, CreateMessageResult>;
+export type FormHandler = ClientRequestHandler<ElicitFormParams, ElicitResult>;
+export type UrlHandler = ClientRequestHandler<ElicitUrlParams, ElicitResult>;
+export type SampleHandler = ClientRequestHandler<CreateMessageParams, CreateMessageResult>;
 
-export interface AskHandlers {
-  /** Asks our model. A person's refusal is said by throwing `rejected()`. */
+/** Handlers of requests from the server. */
+export interface ClientRequestHandlers {
+  /** Asks our model. Throw `userRejected()` if the user refuses. */
   readonly sample?: SampleHandler;
-  /** Asks the person: a function for forms, or one for each mode. */
+  /** Asks the user: one handler for forms, or one for each mode. */
   readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler };
-  readonly roots?: readonly Root[] | ((asked: Asked) => readonly Root[] | Promise<readonly Root[]>);
-  /** Declared beside what the handlers amount to; of a capability that both name, both parts count. */
+  readonly roots?: readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>);
+  /** Declared in addition to the capabilities that follow from the handlers. Both parts are merged. */
   readonly capabilities?: ClientCapabilities;
 }
 
-/** The one refusal that an end can tell from a failure: a person said no. */
-export function rejected(message = "The user rejected the request"): McpError {
+/** The error for a user's refusal, which the server can tell from a failure. */
+export function userRejected(message = "The user rejected the request"): McpError {
   return McpError.of("user_rejected", message);
 }
 
-export class Asks {
+export class ClientRequests {
   /** In the shape of the newest revision. */
   readonly capabilities: ClientCapabilities;
-  readonly #handlers: AskHandlers;
+  readonly #handlers: ClientRequestHandlers;
   readonly #form: FormHandler | undefined;
   readonly #url: UrlHandler | undefined;
 
-  constructor(handlers: AskHandlers) {
+  constructor(handlers: ClientRequestHandlers) {
     const { elicit } = handlers;
     this.#handlers = handlers;
     this.#form = typeof elicit === "function" ? elicit : elicit?.form;
     this.#url = typeof elicit === "function" ? undefined : elicit?.url;
-    this.capabilities = merge(this.#derived(), handlers.capabilities ?? {});
+    this.capabilities = mergeCapabilities(this.#derivedCapabilities(), handlers.capabilities ?? {});
   }
 
-  #derived(): ClientCapabilities {
+  #derivedCapabilities(): ClientCapabilities {
     const form = this.#form && { form: {} };
     const url = this.#url && { url: {} };
     return {
@@ -71,72 +72,72 @@ export class Asks {
     };
   }
 
-  /** The answer to a question. Throws McpError: there is nobody to answer it, or whoever there is failed. */
-  async answer(question: Request, signal: AbortSignal): Promise<Result> {
-    checkAsk(question, this.capabilities);
-    checkParams(question.method, question.params);
-    const { method, params } = question;
-    const asked: Asked = { signal };
+  /** Throws an McpError if there is no handler or if it failed. */
+  async answer(request: Request, signal: AbortSignal): Promise<Result> {
+    checkClientRequest(request, this.capabilities);
+    checkParams(request.method, request.params);
+    const { method, params } = request;
+    const context: ClientRequestContext = { signal };
     try {
-      if (method === "roots/list") return await this.#roots(asked);
+      if (method === "roots/list") return await this.#roots(context);
       if (method === "sampling/createMessage")
-        return await this.#sample(params as unknown as CreateMessageParams, asked);
-      if (params["mode"] === "url") return await this.#visit(params as unknown as ElicitUrlParams, asked);
-      return await this.#fill(params as unknown as ElicitFormParams, asked);
+        return await this.#sample(params as unknown as CreateMessageParams, context);
+      if (params["mode"] === "url") return await this.#openUrl(params as unknown as ElicitUrlParams, context);
+      return await this.#fillForm(params as unknown as ElicitFormParams, context);
     } catch (error) {
       if (error instanceof McpError) throw error;
       throw McpError.of(
         "internal_error",
-        `The client's handler of ${method} failed: ${errorMessage(error)}`,
+        `The client's handler for ${method} failed: ${errorMessage(error)}`,
         { method },
         { cause: error },
       );
     }
   }
 
-  async #roots(asked: Asked): Promise<Result> {
+  async #roots(context: ClientRequestContext): Promise<Result> {
     const { roots } = this.#handlers;
-    if (roots === undefined) throw nobody("roots/list", "roots");
-    const found = typeof roots === "function" ? await roots(asked) : roots;
-    if (!Array.isArray(found)) throw bad("roots/list", "an array of roots");
+    if (roots === undefined) throw missingHandler("roots/list", "roots");
+    const found = typeof roots === "function" ? await roots(context) : roots;
+    if (!Array.isArray(found)) throw badAnswer("roots/list", "an array of roots");
     return { roots: found };
   }
 
-  async #sample(params: CreateMessageParams, asked: Asked): Promise<Result> {
+  async #sample(params: CreateMessageParams, context: ClientRequestContext): Promise<Result> {
     const { sample } = this.#handlers;
-    if (sample === undefined) throw nobody("sampling/createMessage", "sample");
-    const result: unknown = await sample(params, asked);
+    if (sample === undefined) throw missingHandler("sampling/createMessage", "sample");
+    const result: unknown = await sample(params, context);
     if (!isObject(result) || (!isObject(result["content"]) && !Array.isArray(result["content"]))) {
-      throw bad("sampling/createMessage", "an object with `role`, `content` and `model`");
+      throw badAnswer("sampling/createMessage", "an object with `role`, `content` and `model`");
     }
     return result;
   }
 
-  async #visit(params: ElicitUrlParams, asked: Asked): Promise<Result> {
-    if (this.#url === undefined) throw nobody("elicitation/create", "elicit.url");
-    // A handler is likely to open it: nothing but the web may come through.
+  async #openUrl(params: ElicitUrlParams, context: ClientRequestContext): Promise<Result> {
+    if (this.#url === undefined) throw missingHandler("elicitation/create", "elicit.url");
+    // The handler will probably open it, so other schemes are refused.
     if (!/^https?:\/\//i.test(params.url))
-      throw invalidParams("Only http and https addresses can be visited", { url: params.url });
-    // An end of a session says by this name, later, that the visit is over.
-    const elicitationId = nameOf(params);
-    const named = elicitationId === undefined ? params : { ...params, elicitationId };
-    return { action: actionOf(await this.#url(named, asked)) };
+      throw invalidParams("Only http and https URLs can be opened", { url: params.url });
+    // A session-style server uses this id to say that the elicitation is complete.
+    const elicitationId = elicitationIdOf(params);
+    const identified = elicitationId === undefined ? params : { ...params, elicitationId };
+    return { action: actionOf(await this.#url(identified, context)) };
   }
 
-  async #fill(params: ElicitFormParams, asked: Asked): Promise<Result> {
-    if (this.#form === undefined) throw nobody("elicitation/create", "elicit");
-    const given = await this.#form(params, asked);
-    const action = actionOf(given);
+  async #fillForm(params: ElicitFormParams, context: ClientRequestContext): Promise<Result> {
+    if (this.#form === undefined) throw missingHandler("elicitation/create", "elicit");
+    const answer = await this.#form(params, context);
+    const action = actionOf(answer);
     if (action !== "accept") return { action };
     const content =
-      isObject(given.content) || given.content === undefined ? withDefaults(params, given.content ?? {}) : undefined;
+      isObject(answer.content) || answer.content === undefined ? withDefaults(params, answer.content ?? {}) : undefined;
     const problem = content === undefined ? "it must be an object" : formProblem(params, content);
-    if (problem !== undefined) throw bad("elicitation/create", `content that fits the form: ${problem}`);
+    if (problem !== undefined) throw badAnswer("elicitation/create", `content that fits the form: ${problem}`);
     return { action, content };
   }
 }
 
-function merge(ours: ClientCapabilities, extra: ClientCapabilities): ClientCapabilities {
+function mergeCapabilities(ours: ClientCapabilities, extra: ClientCapabilities): ClientCapabilities {
   const merged = Object.entries(extra).map(([name, more]): [string, unknown] => {
     const own = ours[name];
     return [name, isObject(own) && isObject(more) ? { ...own, ...more } : more];
@@ -144,29 +145,29 @@ function merge(ours: ClientCapabilities, extra: ClientCapabilities): ClientCapab
   return { ...ours, ...Object.fromEntries(merged) };
 }
 
-function nobody(method: string, option: string): McpError {
-  const message = `The client has nobody to answer ${method}: connect with \`${option}\``;
+function missingHandler(method: string, option: string): McpError {
+  const message = `The client has no handler for ${method}: pass \`${option}\` to connect()`;
   return McpError.of("missing_capability", message, { method, requiredCapabilities: {} });
 }
 
-function bad(method: string, wanted: string): McpError {
-  return McpError.of("internal_error", `The client's handler of ${method} must return ${wanted}`, { method });
+function badAnswer(method: string, expected: string): McpError {
+  return McpError.of("internal_error", `The client's handler for ${method} must return ${expected}`, { method });
 }
 
 function actionOf(result: unknown): ElicitResult["action"] {
   const action = isObject(result) ? result["action"] : undefined;
   if (action === "accept" || action === "decline" || action === "cancel") return action;
-  throw bad("elicitation/create", "an `action` of accept, decline or cancel");
+  throw badAnswer("elicitation/create", "an `action` of accept, decline or cancel");
 }
 
 type Content = { readonly [name: string]: unknown };
 
-/** Names are chosen by the end, and may be those of an object's own machinery. */
-function has(content: Content, name: string): boolean {
+/** The server chooses the names, which may be those of inherited properties. */
+function hasField(content: Content, name: string): boolean {
   return Object.hasOwn(content, name) && content[name] !== undefined;
 }
 
-/** The form's fields; an end may write anything where they should be. */
+/** The fields of the form. The server may send anything in their place. */
 function fieldsOf({ requestedSchema }: ElicitFormParams): readonly (readonly [string, Content])[] {
   const properties: unknown = isObject(requestedSchema) ? requestedSchema.properties : undefined;
   if (!isObject(properties)) return [];
@@ -175,12 +176,12 @@ function fieldsOf({ requestedSchema }: ElicitFormParams): readonly (readonly [st
 
 function withDefaults(params: ElicitFormParams, content: Content): Content {
   const missing = fieldsOf(params).flatMap(([name, field]): [string, unknown][] =>
-    field["default"] === undefined || has(content, name) ? [] : [[name, field["default"]]],
+    field["default"] === undefined || hasField(content, name) ? [] : [[name, field["default"]]],
   );
   return missing.length === 0 ? content : { ...content, ...Object.fromEntries(missing) };
 }
 
-const FITS: Readonly<Record<string, (value: unknown) => boolean>> = {
+const TYPE_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === "string",
   number: (value) => typeof value === "number" && Number.isFinite(value),
   integer: (value) => Number.isInteger(value),
@@ -188,15 +189,15 @@ const FITS: Readonly<Record<string, (value: unknown) => boolean>> = {
   array: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
 };
 
-/** The kinds of the fields and what must be there; whether a text is an email address is for the end to say. */
+/** Checks types and required fields. Formats, such as an email address, are left to the server. */
 function formProblem(params: ElicitFormParams, content: Content): string | undefined {
   const required: unknown = isObject(params.requestedSchema) ? params.requestedSchema.required : undefined;
-  const absent = Array.isArray(required) ? required.map(String).find((name) => !has(content, name)) : undefined;
-  if (absent !== undefined) return `\`${absent}\` is missing`;
+  const missing = Array.isArray(required) ? required.map(String).find((name) => !hasField(content, name)) : undefined;
+  if (missing !== undefined) return `\`${missing}\` is missing`;
   for (const [name, field] of fieldsOf(params)) {
-    const kind = String(field["type"]);
-    const fits = Object.hasOwn(FITS, kind) ? FITS[kind] : undefined;
-    if (has(content, name) && fits?.(content[name]) === false) return `\`${name}\` must be of type ${kind}`;
+    const type = String(field["type"]);
+    const fits = Object.hasOwn(TYPE_CHECKS, type) ? TYPE_CHECKS[type] : undefined;
+    if (hasField(content, name) && fits?.(content[name]) === false) return `\`${name}\` must be of type ${type}`;
   }
   return undefined;
 }

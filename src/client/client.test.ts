@@ -1,22 +1,24 @@
-// Every verb, toward a handler without a wire and toward the same handler in each revision.
+// Every method of a client, with a handler in this process and with the same handler in each revision; and the pages of
+// lists.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { stage, type Stage } from "../../test/support/stage.ts";
+import type { Result } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import { connectAt } from "../testing.ts";
-import type { Client } from "./client.ts";
+import { connectInMemory } from "../testing.ts";
+import { type Client, walkPages } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 import type { Progress } from "./contexts.ts";
 
 type Join = (stage: Stage, options?: ConnectOptions) => Promise<Client>;
 
-const WAYS: readonly (readonly [string, Join])[] = [
+const TARGETS: readonly (readonly [string, Join])[] = [
   ["a handler", ({ handler }, options) => connect(handler, options)],
   ...REVISIONS.map(({ name }): readonly [string, Join] => [
     name,
     async ({ handler }, options) => {
-      const { client, close } = await connectAt(handler, { ...options, revision: name });
+      const { client, close } = await connectInMemory(handler, { ...options, revision: name });
       closers.push(close);
       return client;
     },
@@ -30,7 +32,7 @@ afterEach(async () => {
 
 const NAMES = ["echo", "hold", "ask", "notes", "boom"];
 
-it("keeps what an end says of a list as a whole, also where it has none of the kind", async () => {
+it("keeps the `_meta` of a list, even of one that the server does not have", async () => {
   const client = await connect(async ({ method, params }) => {
     if (method === "server/discover") return { capabilities: { tools: {} }, _meta: { "x/away": ["b"] } };
     const cursor = params["cursor"];
@@ -40,10 +42,10 @@ it("keeps what an end says of a list as a whole, also where it has none of the k
   expect(await client.listPrompts()).toMatchObject({ prompts: [], _meta: { "x/away": ["b"] } });
 });
 
-describe.each(WAYS)("toward %s", (way, join) => {
-  it("knows what the end says of itself", async () => {
+describe.each(TARGETS)("a client of %s", (target, join) => {
+  it("has the server's description of itself", async () => {
     const client = await join(stage());
-    expect(client.revision).toBe(REVISIONS.find(({ name }) => name === way)?.name ?? REVISIONS.at(-1)?.name);
+    expect(client.revision).toBe(REVISIONS.find(({ name }) => name === target)?.name ?? REVISIONS.at(-1)?.name);
     expect(client.server).toEqual({ name: "stage", version: "1" });
     expect(client.capabilities).toMatchObject({ tools: { listChanged: true }, logging: {} });
     expect(client.instructions).toBe("Ask away.");
@@ -65,7 +67,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
     });
   });
 
-  it("lists all pages, one page, and item by item", async () => {
+  it("lists all pages, one page, and single items", async () => {
     const there = stage();
     const client = await join(there);
     const { requests } = there;
@@ -91,7 +93,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
     }
   });
 
-  it("gets the end's errors as they are", async () => {
+  it("throws the errors of the server unchanged", async () => {
     const client = await join(stage());
     await expect(client.callTool("none")).rejects.toMatchObject({ name: "McpError", kind: "tool_not_found" });
     await expect(client.callTool("boom")).rejects.toMatchObject({
@@ -107,7 +109,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
     await expect(client.request("tools/call", {} as never)).rejects.toMatchObject({ code: -32602 });
   });
 
-  it("hears progress and logs of the level that a call wants, and nothing that it did not ask for", async () => {
+  it("receives the progress and logs that a call asks for, and no others", async () => {
     const progress: Progress[] = [];
     const logs: unknown[] = [];
     const client = await join(stage());
@@ -124,7 +126,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
     expect(logs).toHaveLength(2);
   });
 
-  it("hears logs by default from info up, and from where it was set", async () => {
+  it("receives logs from level info, or from the level that was set", async () => {
     const logs: LogMessageParams[] = [];
     const all: string[] = [];
     const client = await join(stage(), {
@@ -143,7 +145,7 @@ describe.each(WAYS)("toward %s", (way, join) => {
 
   it("is over when it is closed", async () => {
     const there = stage();
-    const client = await join(there, { timeout: { idleMs: 0, totalMs: 0 } });
+    const client = await join(there, { timeoutMs: 0, maxTimeoutMs: 0 });
     const call = client.callTool("hold", { key: "a" });
     const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "closed" });
     const { signal } = await there.holding("a");
@@ -158,8 +160,8 @@ describe.each(WAYS)("toward %s", (way, join) => {
   });
 });
 
-describe("the connected end as a handler", () => {
-  it("is the bare arrow", async () => {
+describe("client.handler", () => {
+  it("is a plain handler", async () => {
     const { handler, requests } = stage();
     const client = await connect(handler);
     const other = await connect(client.handler);
@@ -171,5 +173,43 @@ describe("the connected end as a handler", () => {
       kind: "closed",
     });
     await other.close();
+  });
+});
+
+async function walk(fetch: (cursor: string | undefined) => Result): Promise<unknown[]> {
+  const items: unknown[] = [];
+  for await (const page of walkPages("tools/list", "tools", async (cursor) => fetch(cursor))) items.push(...page);
+  return items;
+}
+
+describe("walkPages", () => {
+  it("passes each cursor unchanged, even an empty one", async () => {
+    const cursors: (string | undefined)[] = [];
+    const next = new Map<string | undefined, string>([
+      [undefined, ""],
+      ["", " a"],
+    ]);
+    const items = await walk((cursor) => {
+      cursors.push(cursor);
+      const nextCursor = next.get(cursor);
+      return { tools: [cursor ?? "first"], ...(nextCursor === undefined ? undefined : { nextCursor }) };
+    });
+    expect(cursors).toEqual([undefined, "", " a"]);
+    expect(items).toEqual(["first", "", " a"]);
+  });
+
+  it("takes null as the last page", async () => {
+    expect(await walk(() => ({ tools: [1], nextCursor: null }))).toEqual([1]);
+  });
+
+  it("stops at a list that never ends", async () => {
+    let count = 0;
+    await expect(walk(() => ({ tools: [], nextCursor: String((count += 1)) }))).rejects.toThrow("more than 1000 pages");
+    expect(count).toBe(1_000);
+  });
+
+  it("stops at an invalid result", async () => {
+    await expect(walk(() => ({}))).rejects.toThrow("no array `tools`");
+    await expect(walk(() => ({ tools: [], nextCursor: 7 }))).rejects.toThrow("a `nextCursor` is not a string");
   });
 });

@@ -1,4 +1,4 @@
-// A program as an end: what it says besides messages, and how far it may go.
+// A server that is a command: its stderr, its stray output, and its limits.
 
 import { afterEach, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
@@ -25,7 +25,7 @@ const script = (extra = ""): string => `
   });`;
 const command = (extra?: string) => ({ command: process.execPath, args: ["-e", script(extra)] });
 
-it("shows the noise and the stderr of a program", async () => {
+it("exposes stray output and stderr", async () => {
   const lines: string[] = [];
   const client = await connect(command(), { onNoise: (line) => lines.push(line) });
   open.push(client);
@@ -35,7 +35,7 @@ it("shows the noise and the stderr of a program", async () => {
   expect(client.program?.pid).toBeGreaterThan(1);
 });
 
-it("holds a program to the limits that were given", async () => {
+it("applies the limits", async () => {
   const client = await connect(command(), { limits: { messageBytes: 10_000 } });
   open.push(client);
   expect(await client.callTool("x", { size: 10 })).toMatchObject({ content: [{ text: "xxxxxxxxxx" }] });
@@ -43,20 +43,20 @@ it("holds a program to the limits that were given", async () => {
   expect(await client.callTool("x", { size: 1 })).toMatchObject({ content: [{ text: "x" }] });
 });
 
-it("quotes what a program did instead of speaking", async () => {
+it("quotes the output of a command that does not answer", async () => {
   const silent = "console.log('Listening on a port'); console.error('not in stdio mode'); setInterval(() => 0, 1000)";
-  const connecting = connect({ command: process.execPath, args: ["-e", silent] }, { startTimeout: 300 });
+  const connecting = connect({ command: process.execPath, args: ["-e", silent] }, { startTimeoutMs: 300 });
   await expect(connecting).rejects.toMatchObject({
     kind: "timeout",
-    message: expect.stringMatching(/startTimeout[^]*Listening on a port[^]*not in stdio mode/) as string,
+    message: expect.stringMatching(/startTimeoutMs[^]*Listening on a port[^]*not in stdio mode/) as string,
   });
 });
 
-it("gives up on a program that only makes noise", async () => {
+it("gives up on a command that only writes stray output", async () => {
   const flood =
     "const line = 'y\\n'.repeat(1000); const go = () => { while (process.stdout.write(line)); process.stdout.once('drain', go); }; go()";
   await expect(connect({ command: process.execPath, args: ["-e", flood] })).rejects.toMatchObject({
     kind: "protocol",
-    message: expect.stringContaining("no message among them") as string,
+    message: expect.stringContaining("none of them a message") as string,
   });
 });

@@ -1,14 +1,14 @@
-// An end that is a program: started here, spoken to over its stdin and stdout, and shown to the client's owner as
-// far as it is more than an end: what it wrote where only messages belong, and the last of its stderr. A program
-// that never came to speak says why in one of these two; an error about it quotes both.
+// A server that is a command: starts the process, speaks to it over stdin and stdout, and exposes its stderr and its
+// stray output. An error while connecting quotes both, since they usually say why.
 
 import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/text.ts";
-import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
+import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
+import type { Limits } from "../jsonrpc/codec.ts";
 import { McpError } from "../protocol/errors.ts";
-import type { ChildTransport, ChildTransportOptions, Noise } from "../transport/child.ts";
+import type { ChildTransport, Noise } from "../transport/child-process.ts";
 import type { Transport } from "../transport/transport.ts";
-import { tell } from "./contexts.ts";
+import { callListener } from "./contexts.ts";
 
 export interface Command {
   readonly command: string;
@@ -18,82 +18,85 @@ export interface Command {
   readonly cwd?: string;
 }
 
+/** Options of `connect()` for commands. */
 export interface CommandOptions {
-  /** What a command writes to its stderr. */
+  /** Gets what the process writes to stderr. */
   readonly onStderr?: (text: string) => void;
-  /** Each line on a command's stdout that is no message. */
+  /** Gets each line on stdout that is not a message. */
   readonly onNoise?: (line: string) => void;
-  /** How long and how deep a message of a command may be. */
-  readonly limits?: NonNullable<ChildTransportOptions["limits"]>;
+  /** Max size and depth of a message from the process. */
+  readonly limits?: Partial<Limits>;
 }
 
-/** The program behind a connection. */
+/** The process behind a connection. */
 export interface Program {
   readonly pid: number | undefined;
-  /** Lines on its stdout that are no messages: how many, and the last few. */
+  /** Lines on stdout that are not messages: their number and the last few. */
   readonly noise: Noise;
-  /** The last 8 KiB that it wrote to its stderr. */
+  /** The last 8 KiB of stderr. */
   stderrTail(): string;
 }
 
-/** How much of a program's stderr an error quotes. */
-const EVIDENCE_LENGTH = 1_000;
-/** How many errors about an end begin; with its name they say which. */
-const THE_END = "The end ";
+/** How much of stderr an error quotes. */
+const MAX_QUOTED_LENGTH = 1_000;
+/** The start of most error messages about the server, to which the command is added. */
+const THE_SERVER = "The server ";
 
 export async function openCommand(
   target: Command,
   { onStderr, onNoise, limits }: CommandOptions,
-  how: OpenOptions,
-): Promise<{ opened: Opened; program: Program }> {
-  // Loaded here: who connects to no command needs no child processes.
-  const { childTransport } = await import("../transport/child.ts");
-  let started: ChildTransport | undefined;
+  options: ServerConnectionOptions,
+): Promise<{ opened: ServerConnection; program: Program }> {
+  // Loaded on first use, since many clients start no process.
+  const { childTransport } = await import("../transport/child-process.ts");
+  let transport: ChildTransport | undefined;
   const start = (): Transport => {
     const decoder = new TextDecoder();
-    started = childTransport({
+    transport = childTransport({
       ...target,
       ...(limits === undefined ? undefined : { limits }),
-      onStderr: (chunk) => tell(onStderr, decoder.decode(chunk, { stream: true })),
-      onNoise: (line) => tell(onNoise, line),
+      onStderr: (chunk) => callListener(onStderr, decoder.decode(chunk, { stream: true })),
+      onNoise: (line) => callListener(onNoise, line),
     });
-    return started;
+    return transport;
   };
   try {
-    const opened = await open(start, how);
+    const opened = await openConnection(start, options);
     const program: Program = {
       get pid() {
-        return started?.child?.pid;
+        return transport?.child?.pid;
       },
       get noise() {
-        return started?.noise ?? { count: 0, last: [] };
+        return transport?.noise ?? { count: 0, last: [] };
       },
-      stderrTail: () => started?.stderrTail() ?? "",
+      stderrTail: () => transport?.stderrTail() ?? "",
     };
     return { opened, program };
   } catch (error) {
-    throw withEvidence(error, target.command, started);
+    throw withOutput(error, target.command, transport);
   }
 }
 
-function withEvidence(error: unknown, command: string, started: ChildTransport | undefined): unknown {
-  // One that has ended says all this itself.
-  if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError)))
+/** Adds the command and its output to an error. */
+function withOutput(error: unknown, command: string, transport: ChildTransport | undefined): unknown {
+  // The error of a process that has exited has its output already.
+  if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) {
     return error;
+  }
   const { message } = error;
-  // A program that stands before another has perhaps quoted it already.
-  const said = lastLines(started?.stderrTail() ?? "", EVIDENCE_LENGTH)
+  // A gateway may have quoted the output of the server behind it.
+  const stderr = lastLines(transport?.stderrTail() ?? "", MAX_QUOTED_LENGTH)
     .split("\n")
     .filter((line) => line.trim() === "" || !message.includes(line.trim()))
     .join("\n")
     .trim();
-  const noise = started?.noise.last.slice(-3).join("\n") ?? "";
-  const named = message.startsWith(THE_END)
-    ? `${THE_END}${command} ${message.slice(THE_END.length)}`
+  const noise = transport?.noise.last.slice(-3).join("\n") ?? "";
+  const named = message.startsWith(THE_SERVER)
+    ? `${THE_SERVER}${command} ${message.slice(THE_SERVER.length)}`
     : `${command}: ${message}`;
-  const evidence = [
-    ...(noise === "" ? [] : [`\non its stdout, where only messages belong:\n${noise}`]),
-    ...(said === "" ? [] : [`\nthe end of its stderr:\n${said}`]),
+  const output = [
+    ...(noise === "" ? [] : [`\nits stdout has lines that are not messages:\n${noise}`]),
+    ...(stderr === "" ? [] : [`\nthe end of its stderr:\n${stderr}`]),
   ];
-  return new ConnectionError(error.kind, named, { cause: error, evidence: evidence.join("") });
+  return new ConnectionError(error.kind, named, { cause: error, diagnostics: output.join("") });
 }

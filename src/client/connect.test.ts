@@ -1,5 +1,5 @@
-// What can be connected to, and how an end's revision is found: by the probe, by its refusal, by its silence,
-// and by its death.
+// connect(): targets, options, and the negotiation of the revision with servers that answer, refuse, stay silent or
+// exit.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
@@ -17,7 +17,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** An end that a test plays by hand. */
+/** A server that the test plays by hand. */
 async function byHand(): Promise<{ ours: Transport; peer: RawPeer }> {
   const [ours, theirs] = memoryPair();
   const peer = await new RawPeer(theirs).start();
@@ -30,7 +30,7 @@ const asks = (method: string) => (message: { readonly [key: string]: unknown }) 
 const HELLO = { capabilities: { tools: {} }, serverInfo: { name: "old", version: "1" } };
 
 describe("targets", () => {
-  it("says what is wrong with an address", async () => {
+  it("reports an invalid URL", async () => {
     const wrong = ["nowhere", "ftp://files.example/", "http://me:secret@end.example/mcp"];
     for (const target of wrong) {
       const error = await connect(target).catch((failure: unknown) => failure as ConnectionError);
@@ -43,14 +43,27 @@ describe("targets", () => {
     }
   });
 
-  it("refuses what is no target, and revisions that it cannot speak", async () => {
+  it.each([
+    ["ftp://user:secret@end.test/mcp?token=secret", "ftp://...@end.test/mcp: neither http nor https"],
+    ["http//user:secret@end.test", "http//...@end.test: not a valid URL"],
+    ["http://some user:secret@[bad/", "http://...@[bad/: not a valid URL"],
+    ["http://end.test:99999/mcp?token=secret", "http://end.test:99999/mcp: not a valid URL"],
+    ["http://user:secret@end.test/mcp", "end.test: the URL must not contain a user name or password"],
+  ])("refuses %s without showing a secret", async (url, words) => {
+    const error = await connect(url).catch((failure: unknown) => failure as Error);
+    expect(error).toMatchObject({ name: "ConnectionError", kind: "refused", mayHaveRun: false });
+    expect((error as Error).message).toContain(`Cannot connect to ${words}`);
+    expect((error as Error).message).not.toContain("secret");
+  });
+
+  it("refuses other values, and unknown revisions", async () => {
     await expect(connect({} as never)).rejects.toThrow(TypeError);
     await expect(connect(stage().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow("catenary/testing");
     const { ours } = await byHand();
     await expect(connect(ours, { revision: "1999-01-01" })).rejects.toThrow("Unknown revision");
   });
 
-  it("declares the extensions that its authorizer is made of, beside those of the program", async () => {
+  it("declares the extensions of the authorizer in addition to its own", async () => {
     const { handler } = stage();
     let declared: unknown;
     const seeing: typeof handler = (request, context) => {
@@ -64,7 +77,7 @@ describe("targets", () => {
     await client.close();
   });
 
-  it("says what it is, and what it can be asked, to a handler too", async () => {
+  it("passes info and capabilities to a handler too", async () => {
     const { handler } = stage();
     const callers: unknown[] = [];
     const seeing: typeof handler = (request, context) => {
@@ -87,8 +100,57 @@ describe("targets", () => {
   });
 });
 
-describe("finding the revision", () => {
-  it.each(REVISIONS.map(({ name }) => name))("speaks %s with an end that speaks nothing else", async (revision) => {
+describe("options", () => {
+  const untyped = connect as (target: unknown, options?: unknown) => Promise<unknown>;
+
+  it.each([
+    [{ timeout: 5 }, "connect() has no option `timeout`; did you mean `timeoutMs`?"],
+    [{ maxTimeOutMs: 5 }, "connect() has no option `maxTimeOutMs`; did you mean `maxTimeoutMs`?"],
+    [{ startTimeout: 5 }, "connect() has no option `startTimeout`; did you mean `startTimeoutMs`?"],
+    [{ elicitation: 5 }, /^connect\(\) has no option `elicitation`; the options are info, revision, timeoutMs, /],
+  ])("that are unknown are refused: %j", async (options, message) => {
+    await expect(untyped(stage().handler, options)).rejects.toThrow(
+      typeof message === "string" ? new TypeError(message) : message,
+    );
+  });
+
+  it("must be an object", async () => {
+    for (const odd of [null, 7, "x", []]) {
+      await expect(untyped(stage().handler, odd)).rejects.toThrow(/^connect\(\): the options must be an object, not /);
+    }
+  });
+
+  it("of a command are checked too", async () => {
+    await expect(untyped({ command: "x", arguments: [] })).rejects.toThrow(
+      new TypeError("connect(): a command has no option `arguments`; the options are command, args, env, cwd"),
+    );
+  });
+
+  it("of a call that are unknown are refused, whatever the method", async () => {
+    const client = await connect(stage().handler);
+    closers.push(() => client.close());
+    const options = { timeout: 5 } as never;
+    const refused = (method: string): TypeError =>
+      new TypeError(`${method} has no option \`timeout\`; did you mean \`timeoutMs\`?`);
+    await expect(client.callTool("echo", {}, options)).rejects.toThrow(refused("tools/call"));
+    await expect(client.callToolAsTask("echo", {}, options)).rejects.toThrow(refused("tools/call"));
+    await expect(client.readResource("test://a", options)).rejects.toThrow(refused("resources/read"));
+    await expect(client.getPrompt("p", {}, options)).rejects.toThrow(refused("prompts/get"));
+    await expect(client.listTools(options)).rejects.toThrow(refused("tools/list"));
+    await expect(client.tools(options).next()).rejects.toThrow(refused("tools/list"));
+    await expect(client.request("tools/list", {}, options)).rejects.toThrow(refused("tools/list"));
+    await expect(client.ping(options)).rejects.toThrow(refused("server/discover"));
+    await expect(client.listen({}, undefined, options)).rejects.toThrow(refused("subscriptions/listen"));
+    const handle = await client.callToolAsTask("echo");
+    await expect(handle.result(options)).rejects.toThrow(refused("result() of task "));
+    await expect(client.readResource("test://a", null as never)).rejects.toThrow(
+      "the options must be an object, not null",
+    );
+  });
+});
+
+describe("the negotiation", () => {
+  it.each(REVISIONS.map(({ name }) => name))("agrees on %s with a server that only has this", async (revision) => {
     const [ours, theirs] = memoryPair();
     const served = await serveTransport(stage().handler, theirs, { revisions: [revision] });
     closers.push(() => served.close());
@@ -98,7 +160,7 @@ describe("finding the revision", () => {
     await client.close();
   });
 
-  it("takes silence for session style, and says so only once", async () => {
+  it("treats silence as session style", async () => {
     vi.useFakeTimers();
     const { ours, peer } = await byHand();
     const connecting = connect(ours);
@@ -113,7 +175,7 @@ describe("finding the revision", () => {
     await client.close();
   });
 
-  it("stays in a session when the probe is answered late", async () => {
+  it("stays in the session if the probe is answered late", async () => {
     vi.useFakeTimers();
     const { ours, peer } = await byHand();
     const connecting = connect(ours, { roots: [{ uri: "file:///here" }] });
@@ -129,7 +191,7 @@ describe("finding the revision", () => {
     await client.close();
   });
 
-  it("does not take an end that asks for a revision which nobody knows", async () => {
+  it("refuses a server with an unknown revision", async () => {
     const { ours, peer } = await byHand();
     const connecting = connect(ours);
     const failed = expect(connecting).rejects.toMatchObject({
@@ -144,7 +206,7 @@ describe("finding the revision", () => {
     await peer.until(() => peer.ended);
   });
 
-  it("says which revisions an end of a later time speaks", async () => {
+  it("reports the revisions of a newer server", async () => {
     const { ours, peer } = await byHand();
     const failed = expect(connect(ours)).rejects.toMatchObject({
       kind: "protocol",
@@ -159,7 +221,7 @@ describe("finding the revision", () => {
     expect(peer.received.filter(asks("initialize"))).toEqual([]);
   });
 
-  it("cannot start a transport again that ends at the probe, and says what would help", async () => {
+  it("cannot restart a transport that ends at the probe, and gives advice", async () => {
     const { ours, peer } = await byHand();
     const connecting = connect(ours);
     const failed = expect(connecting).rejects.toMatchObject({
@@ -172,7 +234,7 @@ describe("finding the revision", () => {
     await failed;
   });
 
-  it("does not probe where the revision is given", async () => {
+  it("is skipped if the revision is given", async () => {
     const { ours, peer } = await byHand();
     const connecting = connect(ours, { revision: NEWEST_SESSION.name });
     const { id, params } = await peer.until(asks("initialize"));
@@ -183,8 +245,8 @@ describe("finding the revision", () => {
   });
 });
 
-describe("giving up", () => {
-  it("before it began, and while the end is silent", async () => {
+describe("ending", () => {
+  it("is possible before connecting, and while the server is silent", async () => {
     await expect(connect(stage().handler, { signal: AbortSignal.abort(new Error("no")) })).rejects.toMatchObject({
       kind: "cancelled",
     });
@@ -198,7 +260,7 @@ describe("giving up", () => {
     expect(peer.received.filter(asks("initialize"))).toEqual([]);
   });
 
-  it("never cancels initialize on the wire", async () => {
+  it("never sends a cancellation of initialize", async () => {
     const { ours, peer } = await byHand();
     const stop = new AbortController();
     const connecting = connect(ours, { revision: NEWEST_SESSION.name, signal: stop.signal });
@@ -210,7 +272,7 @@ describe("giving up", () => {
     expect(peer.received).toHaveLength(1);
   });
 
-  it("closes a client that is connected already", async () => {
+  it("closes a connected client", async () => {
     const stop = new AbortController();
     const client = await connect(stage().handler, { signal: stop.signal });
     stop.abort();
@@ -218,7 +280,7 @@ describe("giving up", () => {
     await expect(client.ping()).rejects.toMatchObject({ kind: "closed" });
   });
 
-  it("tells calls and the client's owner when the end goes away", async () => {
+  it("rejects calls and resolves `closed` when the server disconnects", async () => {
     const { ours, peer } = await byHand();
     const connecting = connect(ours, { revision: NEWEST.name });
     const { id } = await peer.until(asks("server/discover"));
@@ -241,7 +303,7 @@ describe("giving up", () => {
   });
 });
 
-/** A session-style program in a few lines: it dies of what it does not know before `initialize`. */
+/** A session-style server that exits on any unknown request before `initialize`. */
 const PROGRAM = `
 console.log("noise");
 console.error("started in " + process.env.MODE);
@@ -256,7 +318,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 });`;
 
 describe("a command", () => {
-  it("is started once more without a probe when it does not survive one", async () => {
+  it("is restarted without a probe if it exits on the probe", async () => {
     const noise: string[] = [];
     let stderr = "";
     const target = { command: process.execPath, args: ["-e", PROGRAM], env: { MODE: "test" } };
@@ -272,7 +334,7 @@ describe("a command", () => {
     expect(stderr).toBe("started in test\n".repeat(2));
   });
 
-  it("that cannot be started is told by its name", async () => {
+  it("that cannot be started is named in the error", async () => {
     await expect(connect({ command: "no-such-program-anywhere" })).rejects.toMatchObject({
       name: "ConnectionError",
       kind: "spawn",

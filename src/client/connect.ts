@@ -1,146 +1,244 @@
-// `connect`: from whatever names an end (a URL, a command, a handler, a transport) to a client that speaks with it.
-// Here it is decided what carries the messages and what we declare of ourselves; which revision the end
-// speaks is found out by the dialogue.
+// `connect`: opens a client for a URL, a command, a handler or a transport. Chooses the transport and declares our
+// capabilities; the revision is negotiated in dialogue/.
 
 import { readFileSync } from "node:fs";
 import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
-import type { LogLevel } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { Handler, Notification } from "../core/handler.ts";
-import { open, type Opened, type OpenOptions } from "../dialogue/connect.ts";
+import type { Handler, LogLevel, Notification } from "../core/handler.ts";
+import { checkOptions } from "../core/options.ts";
+import { errorMessage } from "../core/text.ts";
+import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
-import { errorMessage } from "../core/text.ts";
-import { Asks, type AskHandlers } from "./client-requests.ts";
 import { Cache } from "./cache.ts";
+import { type ClientRequestHandlers, ClientRequests } from "./client-requests.ts";
 import { Client } from "./client.ts";
-import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
-import { Contexts, type Listeners } from "./contexts.ts";
-import type { HttpOptions } from "./http.ts";
+import { type Command, type CommandOptions, openCommand, type Program } from "./command.ts";
+import { Contexts, type NotificationListeners } from "./contexts.ts";
 import { openHandler } from "./local.ts";
 
-/** An address over HTTP, a program to start, a handler in this process, or a transport that is not started yet. */
+/** A URL, a command to start, a handler in this process, or a transport that is not started yet. */
 export type Target = string | URL | Command | Handler | Transport;
 
-export interface ConnectOptions extends AskHandlers, Listeners, CommandOptions, HttpOptions {
-  /** What we say we are. */
+/** Options of `connect()` for servers over HTTP. */
+export interface HttpClientOptions {
+  /** Authenticates us: `oauth(...)`, `bearerToken(...)`, or your own. */
+  readonly auth?: Authorizer;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sends the requests instead of node:http, for a proxy or another runtime. */
+  readonly fetch?: typeof fetch;
+}
+
+export interface ConnectOptions
+  extends ClientRequestHandlers, NotificationListeners, CommandOptions, HttpClientOptions {
+  /** The name and version that we tell the server. */
   readonly info?: Implementation;
-  /** Speaks this revision and no other, and does not probe for one. */
+  /** Uses this revision and skips the negotiation. */
   readonly revision?: string;
-  /** Milliseconds of silence after which a call is given up, or that and the longest that any call may take. */
-  readonly timeout?: number | { readonly idleMs?: number; readonly totalMs?: number };
-  /** Milliseconds that the end may take to start and to answer for the first time; 10 s. */
-  readonly startTimeout?: number;
-  /** The least urgent log message that calls want, where they do not say it themselves. */
+  /** Longest silence in a call, in milliseconds; 0 means no limit. */
+  readonly timeoutMs?: number;
+  /** Longest duration of a call in all, in milliseconds; 0 means no limit. */
+  readonly maxTimeoutMs?: number;
+  /** How long the server may take to start and to answer for the first time. Default: 10 s. */
+  readonly startTimeoutMs?: number;
+  /** The least urgent log messages to receive, for calls that do not set it. */
   readonly logLevel?: LogLevel;
-  /** Every notification that reaches us, in the newest shape. */
+  /** Gets every notification, in the shape of the newest revision. */
   readonly onNotification?: (notification: Notification) => void;
-  /** Whether results are used again where the end allows it; true. */
+  /** Whether results are cached as the server allows. Default: true. */
   readonly cache?: boolean;
-  /** Gives up connecting; once connected, closes the client. */
+  /** Aborts connecting; after that, closes the client. */
   readonly signal?: AbortSignal;
 }
 
+/** Typed against the options, so that a new option must be added here too. */
+const OPTION_NAMES: Readonly<Record<keyof ConnectOptions, true>> = {
+  info: true,
+  revision: true,
+  timeoutMs: true,
+  maxTimeoutMs: true,
+  startTimeoutMs: true,
+  logLevel: true,
+  onLog: true,
+  onProgress: true,
+  onNotification: true,
+  cache: true,
+  signal: true,
+  sample: true,
+  elicit: true,
+  roots: true,
+  capabilities: true,
+  auth: true,
+  headers: true,
+  fetch: true,
+  onStderr: true,
+  onNoise: true,
+  limits: true,
+};
+const COMMAND_NAMES: Readonly<Record<keyof Command, true>> = { command: true, args: true, env: true, cwd: true };
+
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  checkOptions("connect()", options, OPTION_NAMES);
+  if (isCommand(target)) checkOptions("connect(): a command", target, COMMAND_NAMES);
   const { signal, onLog, onProgress, onNotification, logLevel } = options;
-  if (isGone(signal)) throw givenUp(signal);
-  const info = options.info ?? ourselves();
-  const asks = new Asks({ ...options, capabilities: withExtensions(options) });
+  if (isAborted(signal)) throw aborted(signal);
+  const info = options.info ?? ownInfo();
+  const requests = new ClientRequests({ ...options, capabilities: withAuthExtensions(options) });
   const contexts = new Contexts({
     info,
-    asks,
+    requests,
     cache: options.cache === false ? undefined : new Cache(),
-    identity: identityBy(target, options.auth),
+    identity: identityOf(target, options.auth),
     ...(logLevel === undefined ? undefined : { logLevel }),
     ...(onLog === undefined ? undefined : { onLog }),
     ...(onProgress === undefined ? undefined : { onProgress }),
     ...(onNotification === undefined ? undefined : { onNotification }),
   });
-  const { timeout = {} } = options;
-  const timeouts = typeof timeout === "number" ? { idleMs: timeout } : timeout;
-  const giveUp = (): void => contexts.end(signal?.reason);
-  const forget = onAbort(signal, giveUp);
-  let found: { opened: Opened; program?: Program };
+  const timeouts = timeoutsOf(options);
+  const forget = onAbort(signal, () => contexts.end(signal?.reason));
+  let found: OpenedTarget;
   try {
     found = await openTarget(target, options, {
       info,
-      capabilities: asks.capabilities,
-      home: contexts.home,
+      capabilities: requests.capabilities,
+      defaultContext: contexts.defaultContext,
       timeouts,
-      ...(options.startTimeout === undefined ? undefined : { startMs: options.startTimeout }),
+      ...(options.startTimeoutMs === undefined ? undefined : { startTimeoutMs: options.startTimeoutMs }),
       ...(options.revision === undefined ? undefined : { revision: options.revision }),
     });
   } catch (error) {
-    throw isGone(signal) ? givenUp(signal) : error;
+    throw isAborted(signal) ? aborted(signal) : error;
   } finally {
     forget();
   }
   const who = contexts.cache === undefined ? undefined : await contexts.identity?.();
-  contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.keep(found.opened.discovered);
+  contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.store(found.opened.discovered);
   const client = new Client({ ...found, contexts, timeouts });
-  closeWith(client, signal);
+  closeOnAbort(client, signal);
   return client;
 }
 
-/** An end without a client before it: what is asked of the caller, and told, goes to `how.home` and the calls' contexts. */
+export interface TargetOptions extends CommandOptions, HttpClientOptions {}
+
+export interface OpenedTarget {
+  readonly opened: ServerConnection;
+  readonly program?: Program;
+}
+
+/** Opens a connection without a client: requests and notifications go to `defaultContext` and to the contexts of the calls. */
 export async function openTarget(
   target: Target,
-  options: ConnectOptions,
-  how: OpenOptions,
-): Promise<{ opened: Opened; program?: Program }> {
+  options: TargetOptions,
+  connecting: ServerConnectionOptions,
+): Promise<OpenedTarget> {
   if (typeof target === "string" || target instanceof URL) {
-    // Loaded here: who connects to no address needs no HTTP.
-    const { openAddress } = await import("./http.ts");
-    return { opened: await openAddress(target, options, how) };
+    return { opened: await openUrl(target, options, connecting) };
   }
   if (typeof target === "function") {
-    if (how.revision !== undefined && how.revision !== NEWEST.name) {
-      knownRevision(how.revision);
+    if (connecting.revision !== undefined && connecting.revision !== NEWEST.name) {
+      knownRevision(connecting.revision);
       throw new TypeError(
-        `A handler is called as it is, in ${NEWEST.name}; connectAt of catenary/testing speaks ${how.revision} with it`,
+        `connect() calls a handler directly, in ${NEWEST.name}; use connectInMemory of catenary/testing for ${connecting.revision}`,
       );
     }
-    return { opened: await openHandler(target, how) };
+    return { opened: await openHandler(target, connecting) };
   }
   if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
-  if ("command" in target) return openCommand(target, options, how);
+  if (isCommand(target)) return openCommand(target, options, connecting);
   if (typeof target.start !== "function" || typeof target.send !== "function") {
     throw new TypeError(TARGETS);
   }
-  let used = false;
-  const given = (failure?: ConnectionError): Transport => {
-    if (!used) {
-      used = true;
+  let isUsed = false;
+  const useOnce = (failure?: ConnectionError): Transport => {
+    if (!isUsed) {
+      isUsed = true;
       return target;
     }
-    const advice = "a transport cannot be started again: name its `revision`, or connect to a command";
-    throw new ConnectionError("refused", `The end did not survive being asked what it speaks, and ${advice}`, {
+    const advice = "a transport cannot be restarted: set `revision`, or connect to a command";
+    throw new ConnectionError("refused", `The server ended when it was asked for its revision, and ${advice}`, {
       cause: failure,
     });
   };
-  return { opened: await open(given, how) };
+  return { opened: await openConnection(useOnce, connecting) };
 }
 
 const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler or a transport";
 
-/** What we prove who we are by may be an extension, which an end may want to know of. */
-function withExtensions({ capabilities = {}, auth }: ConnectOptions): ClientCapabilities {
+function isCommand(target: Target): target is Command {
+  return typeof target === "object" && target !== null && "command" in target;
+}
+
+async function openUrl(
+  target: string | URL,
+  { auth, headers, fetch, limits }: TargetOptions,
+  connecting: ServerConnectionOptions,
+): Promise<ServerConnection> {
+  const url = parseUrl(target);
+  // Loaded on first use, since many clients need no HTTP.
+  const [{ openHttp }, { followSameOrigin }, requester] = await Promise.all([
+    import("../http/client/connect.ts"),
+    import("../http/client/requester.ts"),
+    fetch === undefined
+      ? import("../http/client/node-requester.ts").then(({ nodeRequester }) => nodeRequester())
+      : import("../http/client/fetch-requester.ts").then(({ fetchRequester }) => fetchRequester(fetch)),
+  ]);
+  return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits }, connecting);
+}
+
+function parseUrl(target: string | URL): URL {
+  const text = String(target);
+  const advice = "connect to http://..., https://..., or a command: { command, args }";
+  const problem = `Cannot connect to ${withoutSecrets(text)}`;
+  const notSent = { mayHaveRun: false };
+  if (!URL.canParse(text)) {
+    throw new ConnectionError("refused", `${problem}: not a valid URL; ${advice}`, notSent);
+  }
+  const url = new URL(text);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new ConnectionError("refused", `${problem}: neither http nor https; ${advice}`, notSent);
+  }
+  if (url.username !== "" || url.password !== "") {
+    const message = `Cannot connect to ${url.host}: the URL must not contain a user name or password; use \`headers\` or \`auth\``;
+    throw new ConnectionError("refused", message, notSent);
+  }
+  url.hash = "";
+  return url;
+}
+
+/** Removes the parts of a URL that may be secret: credentials and the query. */
+function withoutSecrets(text: string): string {
+  return text.replace(/[?#].*$/s, "").replace(/^([^/]*\/\/)?.*@/s, "$1...@");
+}
+
+function timeoutsOf({ timeoutMs, maxTimeoutMs }: ConnectOptions): {
+  readonly idleMs?: number;
+  readonly totalMs?: number;
+} {
+  return {
+    ...(timeoutMs === undefined ? undefined : { idleMs: timeoutMs }),
+    ...(maxTimeoutMs === undefined ? undefined : { totalMs: maxTimeoutMs }),
+  };
+}
+
+/** Declares the extensions that the authorizer uses. */
+function withAuthExtensions({ capabilities = {}, auth }: ConnectOptions): ClientCapabilities {
   const { extensions = [] } = auth ?? {};
   if (extensions.length === 0) return capabilities;
   const declared = Object.fromEntries(extensions.map((name) => [name, {}]));
   return { ...capabilities, extensions: { ...declared, ...capabilities.extensions } };
 }
 
-/** The proof that goes with a request: whoever shows another may be another. */
-function identityBy(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {
+/** Identifies us by the credentials that we send. */
+function identityOf(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {
   if (auth === undefined || (typeof target !== "string" && !(target instanceof URL))) return undefined;
   const { signal } = new AbortController();
   return async () => (await auth.authorize({ method: "POST", url: new URL(target), signal }))["authorization"];
 }
 
-function closeWith(client: Client, signal: AbortSignal | undefined): void {
+function closeOnAbort(client: Client, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const close = (): void => void client.close().catch(() => undefined);
   if (signal.aborted) close();
@@ -148,19 +246,19 @@ function closeWith(client: Client, signal: AbortSignal | undefined): void {
   void client.closed.then(forget);
 }
 
-function isGone(signal: AbortSignal | undefined): boolean {
+function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
-function givenUp(signal: AbortSignal | undefined): ConnectionError {
+function aborted(signal: AbortSignal | undefined): ConnectionError {
   const reason: unknown = signal?.reason;
-  return new ConnectionError("cancelled", `Connecting was given up by the caller: ${errorMessage(reason)}`, {
+  return new ConnectionError("cancelled", `connect() was cancelled by its caller: ${errorMessage(reason)}`, {
     cause: reason,
   });
 }
 
-/** What we say we are where nobody says otherwise. */
-export function ourselves(): Implementation {
+/** Our default name and version. */
+export function ownInfo(): Implementation {
   let version = "0.0.0";
   try {
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -168,7 +266,7 @@ export function ourselves(): Implementation {
     };
     ({ version } = manifest);
   } catch {
-    // Bundled away from its manifest: what we are called is worth more than how old we are.
+    // Bundled without its package.json: the name alone must do.
   }
   return { name: "catenary", version };
 }

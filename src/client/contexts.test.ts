@@ -1,7 +1,7 @@
-// Which of what an end says reaches the listeners: by the level that holds when it comes, not when its call began.
+// Log messages are filtered by the present level, not by the level at the start of the call.
 
 import { expect, it } from "vitest";
-import { Asks } from "./client-requests.ts";
+import { ClientRequests } from "./client-requests.ts";
 import { Contexts } from "./contexts.ts";
 
 const log = (level: string): { method: string; params: { level: string; data: string } } => ({
@@ -9,22 +9,22 @@ const log = (level: string): { method: string; params: { level: string; data: st
   params: { level, data: level },
 });
 
-it("lets a message through by the level of now, unless the call has named its own", () => {
-  const heard: unknown[] = [];
+it("filters by the present level, unless the call has its own", () => {
+  const received: unknown[] = [];
   const contexts = new Contexts({
     info: { name: "test", version: "1" },
-    asks: new Asks({}),
-    onLog: ({ data }) => heard.push(data),
+    requests: new ClientRequests({}),
+    onLog: ({ data }) => received.push(data),
   });
   const { signal } = new AbortController();
-  const before = contexts.call(signal, {});
-  const own = contexts.call(signal, { logLevel: "error" });
-  contexts.level = "debug";
+  const before = contexts.forCall(signal, {});
+  const own = contexts.forCall(signal, { logLevel: "error" });
+  contexts.logLevel = "debug";
   before.notify(log("debug"));
   own.notify(log("warning"));
   own.notify(log("error"));
-  expect(heard).toEqual(["debug", "error"]);
-  contexts.level = "error";
+  expect(received).toEqual(["debug", "error"]);
+  contexts.logLevel = "error";
   before.notify(log("info"));
-  expect(heard).toEqual(["debug", "error"]);
+  expect(received).toEqual(["debug", "error"]);
 });

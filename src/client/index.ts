@@ -1,27 +1,49 @@
-// The door `catenary/client`: connecting to an end, and the types of what a client is given and gives.
+// catenary/client: connect, and every type that its signatures mention.
 
 export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
-export type { LogLevel } from "../core/handler.ts";
 export { ConnectionError, type ConnectionErrorKind, type ConnectionErrorOptions } from "../core/errors.ts";
-export type { Handler, Notification, Params, Request, Result } from "../core/handler.ts";
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  Handler,
+  LogLevel,
+  Meta,
+  Notification,
+  Params,
+  Request,
+  Result,
+} from "../core/handler.ts";
+export type { Limits } from "../jsonrpc/codec.ts";
+export type {
+  ErrorBody,
+  ErrorMessage,
+  ExactId,
+  Id,
+  Message,
+  NotificationMessage,
+  RequestMessage,
+  ResponseMessage,
+  ResultMessage,
+} from "../jsonrpc/message.ts";
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
-export type { Asks, MethodName, Methods, Notifications } from "../protocol/methods.ts";
+export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 export type * from "../protocol/model/index.ts";
-export type { Inbound, Transport } from "../transport/transport.ts";
+export type { Noise } from "../transport/child-process.ts";
+export type { BatchItem, Inbound, QuietCancel, ReplyOptions, SendOptions, Transport } from "../transport/transport.ts";
+export type { CallOptions } from "./calls.ts";
 export {
-  rejected,
-  type Asked,
-  type AskHandlers,
+  type ClientRequestContext,
+  type ClientRequestHandler,
+  type ClientRequestHandlers,
   type FormHandler,
   type SampleHandler,
   type UrlHandler,
+  userRejected,
 } from "./client-requests.ts";
-export type { CallOptions } from "./calls.ts";
 export type { Client, ListOptions } from "./client.ts";
-export type { Command, Program } from "./command.ts";
-export { connect, type ConnectOptions, type Target } from "./connect.ts";
-export type { Progress } from "./contexts.ts";
-export type { TaskHandle } from "./tasks.ts";
+export type { Command, CommandOptions, Program } from "./command.ts";
+export { connect, type ConnectOptions, type HttpClientOptions, type Target } from "./connect.ts";
+export type { NotificationListeners, Progress } from "./contexts.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";
-export type { HttpOptions } from "./http.ts";
-export * from "../auth/oauth/index.ts";
+export type { TaskHandle } from "./tasks.ts";

@@ -1,11 +1,11 @@
-// Changes, without a wire and in every revision, and ends that are slow, silent or gone.
+// client.listen, in process and in every revision, and with servers that are slow, silent or gone.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
 import { stage, type Stage } from "../../test/support/stage.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
-import { connectAt } from "../testing.ts";
+import { connectInMemory } from "../testing.ts";
 import { memoryPair } from "../transport/memory.ts";
 import type { Client } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
@@ -22,21 +22,21 @@ const PROMPTS = { method: "notifications/prompts/list_changed" } as const;
 const updated = (uri: string): ChangeEvent => ({ method: "notifications/resources/updated", params: { uri } });
 const methodsOf = (events: readonly ChangeEvent[]): string[] => events.map(({ method }) => method);
 
-describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("listening in %s", (revision) => {
+describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription in %s", (revision) => {
   const join = async (there: Stage, options: ConnectOptions = {}): Promise<Client> => {
     if (revision === undefined) {
       const client = await connect(there.handler, options);
       closers.push(() => client.close());
       return client;
     }
-    const { client, close } = await connectAt(there.handler, { ...options, revision });
+    const { client, close } = await connectInMemory(there.handler, { ...options, revision });
     closers.push(close);
-    // A session's own listen is open once the end has heard of `initialized`.
+    // The connection's own subscription is open once the server has received `initialized`.
     await client.ping();
     return client;
   };
 
-  it("tells of what was asked for, and of nothing else", async () => {
+  it("delivers what was requested, and nothing else", async () => {
     const there = stage();
     const client = await join(there);
     const events: ChangeEvent[] = [];
@@ -62,7 +62,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("listening in %
     expect(events.filter(({ method }) => method === TOOLS.method)).toHaveLength(1);
   });
 
-  it("can be walked, and is over when the walker leaves", async () => {
+  it("can be iterated, and ends with the loop", async () => {
     const there = stage();
     const client = await join(there);
     const subscription = await client.listen({ toolsListChanged: true });
@@ -79,7 +79,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("listening in %
     expect(subscription.dropped).toBe(0);
   });
 
-  it("ends with its signal, and with the client", async () => {
+  it("ends with its signal and with the client", async () => {
     const there = stage();
     const client = await join(there);
     const stop = new AbortController();
@@ -97,7 +97,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("listening in %
   });
 });
 
-/** A client of an exchange whose end a test plays by hand. */
+/** A client of a server that the test plays by hand. */
 async function byHand(revision: string): Promise<{ client: Client; peer: RawPeer }> {
   const [ours, theirs] = memoryPair();
   const peer = await new RawPeer(theirs).start();
@@ -116,26 +116,26 @@ async function byHand(revision: string): Promise<{ client: Client; peer: RawPeer
   return { client, peer };
 }
 
-describe("an end that is slow, silent or gone", () => {
-  it("is not waited for longer than the acknowledgement may take", async () => {
+describe("a server that is slow, silent or gone", () => {
+  it("must acknowledge within the timeout", async () => {
     vi.useFakeTimers();
     const { client, peer } = await byHand(NEWEST.name);
-    const failed = expect(client.listen({ toolsListChanged: true }, undefined, { timeout: 500 })).rejects.toMatchObject(
-      { kind: "timeout" },
-    );
+    const failed = expect(
+      client.listen({ toolsListChanged: true }, undefined, { timeoutMs: 500 }),
+    ).rejects.toMatchObject({ kind: "timeout" });
     const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
     await vi.advanceTimersByTimeAsync(500);
     await failed;
     expect(await peer.until(({ method }) => method === "notifications/cancelled")).toMatchObject({
       params: { requestId: id },
     });
-    // The wire keeps one for all its requests.
+    // The connection has one timer for all its requests.
     expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
     await client.close();
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("leaves a session's listen at once when it is aborted before the end has subscribed", async () => {
+  it("does not delay an abort before a session has subscribed", async () => {
     const { client, peer } = await byHand(NEWEST_SESSION.name);
     const stop = new AbortController();
     const listening = client.listen({ resourceSubscriptions: ["test://a"] }, undefined, { signal: stop.signal });
@@ -145,7 +145,7 @@ describe("an end that is slow, silent or gone", () => {
     await failed;
   });
 
-  it("refuses in its own words", async () => {
+  it("may refuse with its own error", async () => {
     const { client, peer } = await byHand(NEWEST.name);
     const failed = expect(client.listen({ toolsListChanged: true })).rejects.toMatchObject({
       name: "McpError",
@@ -156,7 +156,7 @@ describe("an end that is slow, silent or gone", () => {
     await failed;
   });
 
-  it.each(["result", "cancelled"])("ends a listen by %s", async (how) => {
+  it.each(["result", "cancelled"])("may end the subscription with a %s message", async (how) => {
     const { client, peer } = await byHand(NEWEST.name);
     const listening = client.listen({ toolsListChanged: true });
     const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
@@ -171,7 +171,7 @@ describe("an end that is slow, silent or gone", () => {
     await subscription.ended;
   });
 
-  it("breaks a listen when the connection goes", async () => {
+  it("breaks the subscription when it disconnects", async () => {
     const { client, peer } = await byHand(NEWEST.name);
     const listening = client.listen({ toolsListChanged: true });
     const { id } = await peer.until(({ method }) => method === "subscriptions/listen");
@@ -194,45 +194,45 @@ describe("an end that is slow, silent or gone", () => {
   });
 });
 
-describe("events that nobody takes", () => {
-  it("are kept up to a bound, the newest of them", async () => {
+describe("buffered events", () => {
+  it("are limited to the newest ones", async () => {
     const { handler } = stage();
-    let tell: (uri: string) => void = () => undefined;
+    let send: (uri: string) => void = () => undefined;
     const busy: Handler = (request, context) => {
-      if (request.method === "subscriptions/listen") tell = (uri) => context.notify(updated(uri));
+      if (request.method === "subscriptions/listen") send = (uri) => context.notify(updated(uri));
       return handler(request, context);
     };
     const client = await connect(busy);
     closers.push(() => client.close());
     const subscription = await client.listen({ resourceSubscriptions: ["x://"] });
-    for (let count = 1; count <= 1_005; count += 1) tell(`x://${count}`);
+    for (let count = 1; count <= 1_005; count += 1) send(`x://${count}`);
     expect(subscription.dropped).toBe(5);
     const first = await subscription[Symbol.asyncIterator]().next();
     expect(first.value).toMatchObject({ params: { uri: "x://6" } });
   });
 });
 
-describe("a session's log messages that belong to no call", () => {
-  it("are held against the level that is wanted now, however long a listen stands", async () => {
+describe("log messages of a session outside any call", () => {
+  it("are filtered by the present level", async () => {
     const logs: unknown[] = [];
     const there = stage();
-    const { client, close } = await connectAt(there.handler, {
+    const { client, close } = await connectInMemory(there.handler, {
       revision: NEWEST_SESSION.name,
       logLevel: "error",
       onLog: ({ data }) => logs.push(data),
     });
     closers.push(close);
     await client.listen({ toolsListChanged: true });
-    const say = (data: string): void =>
+    const log = (data: string): void =>
       there.change({ method: "notifications/message", params: { level: "debug", data } });
-    say("before");
+    log("before");
     await client.setLogLevel("debug");
-    say("then");
+    log("then");
     await client.ping();
     expect(logs).toEqual(["then"]);
   });
 
-  it("are told once, however many listens there are", async () => {
+  it("are delivered once, however many subscriptions there are", async () => {
     const logs: unknown[] = [];
     const [ours, theirs] = memoryPair();
     const peer = await new RawPeer(theirs).start();
@@ -244,7 +244,7 @@ describe("a session's log messages that belong to no call", () => {
       () => client.close(),
       () => peer.close(),
     );
-    const say = (data: string): void => peer.send({ method: "notifications/message", params: { level: "info", data } });
+    const log = (data: string): void => peer.send({ method: "notifications/message", params: { level: "info", data } });
     const pong = async (): Promise<void> => {
       const pinged = client.ping();
       const { id } = await peer.until(({ method, id }) => method === "ping" && !answered.has(id));
@@ -253,13 +253,13 @@ describe("a session's log messages that belong to no call", () => {
       await pinged;
     };
     const answered = new Set<unknown>();
-    say("before");
+    log("before");
     const one = await client.listen({ toolsListChanged: true });
     await client.listen({ toolsListChanged: true });
-    say("both");
+    log("both");
     await pong();
     await one.close();
-    say("one");
+    log("one");
     await pong();
     expect(logs).toEqual(["before", "both", "one"]);
   });

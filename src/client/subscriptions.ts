@@ -1,10 +1,11 @@
-// Changes of an end, as one long `subscriptions/listen`: open once the end has acknowledged it, over when
-// either side says so. Events go to a callback, or into a bounded store that an iteration empties. The cache
-// hears of every change; what else comes along (a session's log messages) goes where the client's own goes.
+// `client.listen`: one long `subscriptions/listen` request. It is open once the server has acknowledged it and ends when
+// either side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change;
+// other notifications, such as the log messages of a session, go to the client's own listeners.
 
-import { onAbort, attempt } from "../core/async.ts";
+import { attempt, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { checkOptions } from "../core/options.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import type {
   RequestParams,
@@ -12,9 +13,9 @@ import type {
   SubscriptionFilter,
   TaskNotificationParams,
 } from "../protocol/model/index.ts";
-import { declaringTasks } from "../protocol/tasks.ts";
-import { cancelled, LONGEST_MS, withMeta, type CallOptions } from "./calls.ts";
-import { tell, type Contexts } from "./contexts.ts";
+import { withTasksExtension } from "../protocol/tasks.ts";
+import { type CallOptions, cancelled, MAX_DELAY_MS, withMeta } from "./calls.ts";
+import { callListener, type Contexts } from "./contexts.ts";
 
 export type ChangeEvent =
   | { readonly method: "notifications/tools/list_changed"; readonly params?: RequestParams }
@@ -23,21 +24,23 @@ export type ChangeEvent =
   | { readonly method: "notifications/resources/updated"; readonly params: ResourceUpdatedParams }
   | { readonly method: "notifications/tasks"; readonly params: TaskNotificationParams };
 
-/** `timeout` is how long the acknowledgement may take. */
-export type ListenOptions = Pick<CallOptions, "signal" | "timeout" | "meta">;
+/** `timeoutMs` limits the time until the acknowledgement. */
+export type ListenOptions = Pick<CallOptions, "signal" | "timeoutMs" | "meta">;
+
+const OPTION_NAMES: Readonly<Record<keyof ListenOptions, true>> = { signal: true, timeoutMs: true, meta: true };
 
 export interface Subscription extends AsyncIterable<ChangeEvent> {
-  /** What of the filter the end grants. */
+  /** The part of the filter that the server grants. */
   readonly honoured: SubscriptionFilter;
-  /** Events that nobody took in time and that had to make room for newer ones. */
+  /** Events that were dropped because the buffer was full. */
   readonly dropped: number;
-  /** Resolves when either side has ended it; rejects when the connection broke. */
+  /** Resolves when either side has closed the subscription; rejects when the connection broke. */
   readonly ended: Promise<void>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const MOST_KEPT = 1_000;
+const MAX_BUFFERED_EVENTS = 1_000;
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 const CHANGES: ReadonlySet<string> = new Set<ChangeEvent["method"]>([
@@ -48,111 +51,115 @@ const CHANGES: ReadonlySet<string> = new Set<ChangeEvent["method"]>([
   "notifications/tasks",
 ]);
 
-export class Listens {
+export class Subscriptions {
   readonly #handler: Handler;
   readonly #contexts: Contexts;
-  readonly #ackMs: number;
-  readonly #open = new Set<Listening>();
+  readonly #acknowledgeMs: number;
+  readonly #open = new Set<OpenSubscription>();
 
-  constructor(handler: Handler, contexts: Contexts, ackMs: number = DEFAULT_TIMEOUTS.idleMs) {
+  constructor(handler: Handler, contexts: Contexts, acknowledgeMs: number = DEFAULT_TIMEOUTS.idleMs) {
     this.#handler = handler;
     this.#contexts = contexts;
-    this.#ackMs = ackMs;
+    this.#acknowledgeMs = acknowledgeMs;
   }
 
-  /** Resolves when the end has acknowledged it. */
+  /** Resolves when the server has acknowledged the subscription. */
   async listen(
     filter: SubscriptionFilter,
     onEvent?: (event: ChangeEvent) => void,
     options: ListenOptions = {},
   ): Promise<Subscription> {
-    const { signal, timeout = this.#ackMs } = options;
+    checkOptions("subscriptions/listen", options, OPTION_NAMES);
+    const { signal, timeoutMs = this.#acknowledgeMs } = options;
     if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason, false);
-    const listening = new Listening(onEvent);
-    const { stop } = listening;
-    const forget = onAbort(signal, () => stop.abort(signal?.reason));
+    const subscription = new OpenSubscription(onEvent);
+    const { abort } = subscription;
+    const forget = onAbort(signal, () => abort.abort(signal?.reason));
     const timer =
-      timeout > 0 ? setTimeout(() => stop.abort(unacknowledged(timeout)), Math.min(timeout, LONGEST_MS)) : undefined;
-    const plain = this.#contexts.call(stop.signal, {});
-    const context = filter.taskIds === undefined ? plain : declaringTasks(plain);
+      timeoutMs > 0
+        ? setTimeout(() => abort.abort(unacknowledged(timeoutMs)), Math.min(timeoutMs, MAX_DELAY_MS))
+        : undefined;
+    const plain = this.#contexts.forCall(abort.signal, {});
+    const context = filter.taskIds === undefined ? plain : withTasksExtension(plain);
     const notify = (notification: Notification): void => {
       if (notification.method === ACKNOWLEDGED) {
         clearTimeout(timer);
-        listening.acknowledge((notification.params?.["notifications"] as SubscriptionFilter | undefined) ?? {});
+        subscription.acknowledge((notification.params?.["notifications"] as SubscriptionFilter | undefined) ?? {});
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
-        listening.take(notification as ChangeEvent);
-        // Of no call, so that the level counts which is wanted now, not the one of when the listen began.
-      } else if (this.#isFirst(listening)) this.#contexts.hear(notification);
+        subscription.push(notification as ChangeEvent);
+        // Not through the context of the subscription, whose log level may be out of date.
+      } else if (this.#isFirst(subscription)) this.#contexts.notify(notification);
     };
-    this.#open.add(listening);
+    this.#open.add(subscription);
     const params = withMeta({ notifications: filter }, options.meta);
-    listening.follow(
+    subscription.follow(
       attempt(() => this.#handler({ method: "subscriptions/listen", params }, { ...context, notify })).finally(() => {
         clearTimeout(timer);
         forget();
-        this.#open.delete(listening);
+        this.#open.delete(subscription);
       }),
     );
-    await listening.acknowledged;
-    return listening;
+    await subscription.acknowledged;
+    return subscription;
   }
 
-  /** With a failure: what broke them. */
+  /** `failure` is the error that broke the connection, if any. */
   endAll(failure?: ConnectionError): void {
-    for (const listening of this.#open) listening.end(failure);
+    for (const subscription of this.#open) subscription.end(failure);
   }
 
-  /** A session hands what belongs to no call to every listen: one of them is enough. */
-  #isFirst(listening: Listening): boolean {
+  /** A session sends what belongs to no call to every subscription; only one of them passes it on. */
+  #isFirst(subscription: OpenSubscription): boolean {
     const [first] = this.#open;
-    return first === listening;
+    return first === subscription;
   }
 }
 
-class Listening implements Subscription {
-  readonly stop: AbortController = new AbortController();
+class OpenSubscription implements Subscription {
+  readonly abort: AbortController = new AbortController();
   readonly acknowledged: Promise<void>;
   readonly ended: Promise<void>;
   honoured: SubscriptionFilter = {};
   dropped = 0;
   readonly #onEvent: ((event: ChangeEvent) => void) | undefined;
-  readonly #kept: ChangeEvent[] = [];
-  #iterated = false;
-  #over = false;
+  readonly #buffer: ChangeEvent[] = [];
+  #isIterated = false;
+  #isOver = false;
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
-  #acknowledge: () => void = () => undefined;
-  #refuse: (error: unknown) => void = () => undefined;
-  #finish: () => void = () => undefined;
-  #break: (error: unknown) => void = () => undefined;
+  #resolveAcknowledged: () => void = () => undefined;
+  #rejectAcknowledged: (error: unknown) => void = () => undefined;
+  #resolveEnded: () => void = () => undefined;
+  #rejectEnded: (error: unknown) => void = () => undefined;
 
   constructor(onEvent: ((event: ChangeEvent) => void) | undefined) {
     this.#onEvent = onEvent;
     this.acknowledged = new Promise((resolve, reject) => {
-      this.#acknowledge = resolve;
-      this.#refuse = reject;
+      this.#resolveAcknowledged = resolve;
+      this.#rejectAcknowledged = reject;
     });
     this.ended = new Promise((resolve, reject) => {
-      this.#finish = resolve;
-      this.#break = reject;
+      this.#resolveEnded = resolve;
+      this.#rejectEnded = reject;
     });
-    // Nobody has to look at either.
+    // Callers need not handle either.
     this.acknowledged.catch(() => undefined);
     this.ended.catch(() => undefined);
-    const { signal } = this.stop;
+    const { signal } = this.abort;
     signal.addEventListener("abort", () => {
       const reason: unknown = signal.reason;
-      this.#refuse(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
+      this.#rejectAcknowledged(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
       this.#end();
     });
   }
 
   acknowledge(honoured: SubscriptionFilter): void {
     this.honoured = honoured;
-    this.#acknowledge();
+    this.#resolveAcknowledged();
   }
 
+  /** Ends with the answer to the request. */
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),
@@ -160,14 +167,14 @@ class Listening implements Subscription {
     );
   }
 
-  take(event: ChangeEvent): void {
-    if (this.#over) return;
-    tell(this.#onEvent, event);
-    // With a callback and no iteration, nobody would ever empty the store.
-    if (this.#onEvent !== undefined && !this.#iterated) return;
-    this.#kept.push(event);
-    if (this.#kept.length > MOST_KEPT) {
-      this.#kept.shift();
+  push(event: ChangeEvent): void {
+    if (this.#isOver) return;
+    callListener(this.#onEvent, event);
+    // With a callback and no iteration, the buffer would never be emptied.
+    if (this.#onEvent !== undefined && !this.#isIterated) return;
+    this.#buffer.push(event);
+    if (this.#buffer.length > MAX_BUFFERED_EVENTS) {
+      this.#buffer.shift();
       this.dropped += 1;
     }
     this.#wake?.();
@@ -175,7 +182,7 @@ class Listening implements Subscription {
 
   end(failure?: ConnectionError): void {
     if (failure !== undefined) this.#end(failure);
-    this.stop.abort(failure ?? new ConnectionError("closed", "The subscription was closed"));
+    this.abort.abort(failure ?? new ConnectionError("closed", "The subscription was closed"));
   }
 
   async close(): Promise<void> {
@@ -187,14 +194,14 @@ class Listening implements Subscription {
     return this.close();
   }
 
-  /** Leaving the loop closes the subscription: what else could come would have nobody to take it. */
+  /** Leaving the loop closes the subscription, since no one would take further events. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ChangeEvent, void, undefined> {
-    this.#iterated = true;
+    this.#isIterated = true;
     try {
       for (;;) {
-        const event = this.#kept.shift();
+        const event = this.#buffer.shift();
         if (event !== undefined) yield event;
-        else if (this.#over) break;
+        else if (this.#isOver) break;
         else await new Promise<void>((resolve) => (this.#wake = resolve));
       }
     } finally {
@@ -204,21 +211,21 @@ class Listening implements Subscription {
   }
 
   #end(failure?: Error): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#failure = failure;
     if (failure === undefined) {
-      // An end that grants nothing may say so by ending at once.
-      this.#acknowledge();
-      this.#finish();
+      // A server that grants nothing may end at once without an acknowledgement.
+      this.#resolveAcknowledged();
+      this.#resolveEnded();
     } else {
-      this.#refuse(failure);
-      this.#break(failure);
+      this.#rejectAcknowledged(failure);
+      this.#rejectEnded(failure);
     }
     this.#wake?.();
   }
 }
 
 function unacknowledged(ms: number): ConnectionError {
-  return new ConnectionError("timeout", `The end did not acknowledge subscriptions/listen in ${ms} ms`);
+  return new ConnectionError("timeout", `The server did not acknowledge subscriptions/listen in ${ms} ms`);
 }

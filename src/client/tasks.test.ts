@@ -1,5 +1,5 @@
-// Tasks from the caller's side: the same server, without a wire and over one in either form of tasks, and a client that
-// starts, waits, answers, looks on, cancels and comes back.
+// Tasks of a client, in process and over connections of either style: starting, waiting, answering, watching,
+// cancelling and coming back.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import type { CallToolResult, DetailedTask } from "../protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import { createServer, type Server, type ToolContext } from "../server/index.ts";
-import { connectAt } from "../testing.ts";
+import { connectInMemory } from "../testing.ts";
 import { connect, type Client, type ConnectOptions } from "./index.ts";
 
 const NAME = { type: "object", properties: { name: { type: "string" } } } as const;
@@ -61,29 +61,29 @@ function jobs(): Jobs {
 
 const textOf = ({ content }: CallToolResult): string => (content[0] as { text: string }).text;
 
-const WAYS = [
-  ["without a wire", undefined],
-  ["by exchanges", NEWEST.name],
+const TARGETS = [
+  ["in process", undefined],
+  ["stateless", NEWEST.name],
   ["in a session", NEWEST_SESSION.name],
 ] as const;
 
-describe.each(WAYS)("tasks %s", (_, revision) => {
+describe.each(TARGETS)("tasks %s", (_, revision) => {
   async function join(
     server: Server,
     options: ConnectOptions = {},
   ): Promise<{ client: Client; sent: readonly Message[]; methods(): string[] }> {
-    const joined = revision === undefined ? undefined : await connectAt(server, { ...options, revision });
+    const joined = revision === undefined ? undefined : await connectInMemory(server, { ...options, revision });
     const client = joined?.client ?? (await connect(server, options));
     closers.unshift(() => joined?.close() ?? client.close());
     const sent = joined?.sent ?? [];
     return { client, sent, methods: () => sent.flatMap((message) => ("method" in message ? message.method : [])) };
   }
 
-  it("are started, and give their result to whoever waits, as often as asked", async () => {
+  it("return their result as often as it is awaited", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     expect(hasTasks(client.capabilities)).toBe(true);
-    const handle = await client.startTool("hold", {});
+    const handle = await client.callToolAsTask("hold", {});
     expect(handle.id).toMatch(/^[0-9a-f]{32}$/);
     expect([handle.status, handle.isOver]).toEqual(["working", false]);
     expect(handle.state).toMatchObject({ taskId: handle.id, status: "working", pollIntervalMs: 100, ttlMs: 3_600_000 });
@@ -97,9 +97,9 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     expect(handle.state).toMatchObject({ result: { content: [{ text: "held" }] } });
   });
 
-  it("are none where the end answers at once: the handle is over", async () => {
+  it("are over at once if the server answers without one", async () => {
     const { client } = await join(jobs().server);
-    const handle = await client.startTool("plain");
+    const handle = await client.callToolAsTask("plain");
     expect([handle.id, handle.status, handle.isOver]).toEqual(["", "completed", true]);
     expect(textOf(await handle.result())).toBe("at once");
     await handle.cancel();
@@ -107,17 +107,17 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     const states: string[] = [];
     for await (const { status } of handle) states.push(status);
     expect(states).toEqual(["completed"]);
-    await expect(client.startTool("nowhere")).rejects.toMatchObject({ code: -32602 });
+    await expect(client.callToolAsTask("nowhere")).rejects.toMatchObject({ code: -32602 });
   });
 
-  it("are made of tools that may be one where that is asked for", async () => {
+  it("are created for tools with optional tasks on request", async () => {
     const { client } = await join(jobs().server);
-    const handle = await client.startTool("maybe");
+    const handle = await client.callToolAsTask("maybe");
     expect(handle.id).not.toBe("");
     expect(textOf(await handle.result())).toBe("maybe");
   });
 
-  it("ask by the client's own handlers, each question once", async () => {
+  it("send each input request to the handlers of the client once", async () => {
     const asked: string[] = [];
     const { client, methods } = await join(jobs().server, {
       elicit: ({ message }) => {
@@ -126,7 +126,7 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
       },
       roots: [{ uri: "file:///work" }],
     });
-    const handle = await client.startTool("ask");
+    const handle = await client.callToolAsTask("ask");
     const [one, two] = await Promise.all([handle.result(), handle.result()]);
     expect(textOf(one)).toBe("First? Second?");
     expect(two).toEqual(one);
@@ -138,10 +138,10 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     if (revision === NEWEST_SESSION.name) expect(methods()).not.toContain("tasks/update");
   });
 
-  it("that ask what nobody answers come to an end all the same", async () => {
+  it("end even if an input request cannot be answered", async () => {
     const { client } = await join(jobs().server, { elicit: () => ({ action: "decline" }) });
     const refused = await client.callTool("roots").catch((error: unknown) => error);
-    // Who cannot be asked is not asked; how the tool takes that is its own affair.
+    // The tool decides what an undeclared request means.
     if (refused instanceof Error) expect(refused).toMatchObject({ kind: "missing_capability" });
     else expect(refused).toMatchObject({ isError: true });
     const failing = await join(jobs().server, {
@@ -154,11 +154,11 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     expect(text).toContain("no roots today");
   });
 
-  it("that fail say how: a tool's failure is a result, any other an error", async () => {
+  it("fail with a result for an error of the tool, and with an error otherwise", async () => {
     const { client } = await join(jobs().server);
     for (const call of [
       (name: string) => client.callTool(name),
-      async (name: string) => (await client.startTool(name)).result(),
+      async (name: string) => (await client.callToolAsTask(name)).result(),
     ]) {
       expect(await call("fail")).toMatchObject({ isError: true, content: [{ text: "No paper" }] });
       await expect(call("break")).rejects.toMatchObject({
@@ -170,10 +170,10 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     }
   });
 
-  it("are cancelled by their handle, whatever waits for them", async () => {
+  it("are cancelled by their handle, which rejects all waits", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
-    const handle = await client.startTool("hold");
+    const handle = await client.callToolAsTask("hold");
     await holding(1);
     const waiting = handle.result();
     waiting.catch(() => undefined);
@@ -186,7 +186,7 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     await handle.cancel();
   });
 
-  it("are cancelled with the call that was driving them, and with nothing else", async () => {
+  it("are cancelled with the call that waits for them, but not with a wait on the handle", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     const stop = new AbortController();
@@ -196,43 +196,43 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     stop.abort(cause);
     await expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled", cause });
     await vi.waitFor(() => expect(held[0]?.context.signal.aborted).toBe(true));
-    const handle = await client.startTool("hold");
+    const handle = await client.callToolAsTask("hold");
     const waiting = handle.result({ signal: AbortSignal.abort(cause) });
     await expect(waiting).rejects.toMatchObject({ kind: "cancelled", cause });
-    await expect(handle.result({ maxTimeout: 50 })).rejects.toMatchObject({ kind: "timeout" });
+    await expect(handle.result({ maxTimeoutMs: 50 })).rejects.toMatchObject({ kind: "timeout" });
     expect((await handle.refresh()).status).toBe("working");
     expect(held[1]?.context.signal.aborted).toBe(false);
   });
 
-  it("are given up with the call when its time is up, or the client is closed", async () => {
+  it("end with the call after a timeout, and with the client", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
-    await expect(client.callTool("hold", {}, { maxTimeout: 100 })).rejects.toMatchObject({ kind: "timeout" });
+    await expect(client.callTool("hold", {}, { maxTimeoutMs: 100 })).rejects.toMatchObject({ kind: "timeout" });
     await vi.waitFor(() => expect(held[0]?.context.signal.aborted).toBe(true));
     const call = client.callTool("hold");
-    const handle = await client.startTool("hold");
+    const handle = await client.callToolAsTask("hold");
     await holding(3);
     const waiting = handle.result();
     waiting.catch(() => undefined);
-    const looking = (async () => {
+    const watching = (async () => {
       for await (const state of handle) expect(state.status).toBe("working");
     })();
-    looking.catch(() => undefined);
+    watching.catch(() => undefined);
     const closing = client.close();
-    for (const one of [call, waiting, looking]) await expect(one).rejects.toMatchObject({ kind: "closed" });
+    for (const one of [call, waiting, watching]) await expect(one).rejects.toMatchObject({ kind: "closed" });
     await closing;
   });
 
-  it("are looked on at by listeners and loops, from where they are to their end", async () => {
+  it("can be watched by listeners and loops until they are over", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server, { elicit: () => ({ action: "accept", content: { name: "Ada" } }) });
-    const handle = await client.startTool("hold");
+    const handle = await client.callToolAsTask("hold");
     await holding(1);
-    const told: string[] = [];
-    const off = handle.onStatus(() => told.push("no more"));
+    const statuses: string[] = [];
+    const off = handle.onStatus(() => statuses.push("no more"));
     off();
     off();
-    handle.onStatus(({ status }) => told.push(status));
+    handle.onStatus(({ status }) => statuses.push(status));
     const seen: DetailedTask[] = [];
     for await (const state of handle) {
       seen.push(state);
@@ -240,22 +240,22 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     }
     expect(seen.map(({ status }) => status)).toEqual(["working", "completed"]);
     expect(seen[1]).toMatchObject({ result: { content: [{ text: "held" }] } });
-    expect(told).toEqual(["completed"]);
-    const asking = await client.startTool("ask");
+    expect(statuses).toEqual(["completed"]);
+    const asking = await client.callToolAsTask("ask");
     const states: string[] = [];
     for await (const state of asking) {
       if (state.status !== "input_required") continue;
       states.push(...Object.values(state.inputRequests).map(({ method }) => method));
-      // Looking on answers nothing; waiting for the result does.
+      // Only waiting for the result answers.
       if (states.length === 1) void asking.result();
     }
     expect(states).toEqual(["elicitation/create", "elicitation/create"]);
   });
 
-  it("are found again by their ids, by one handle each", async () => {
+  it("are found by their ids, with one handle each", async () => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
-    const handle = await client.startTool("hold");
+    const handle = await client.callToolAsTask("hold");
     expect(await client.task(handle.id)).toBe(handle);
     const { client: other } = await join(server);
     const found = await other.task(handle.id);
@@ -268,32 +268,32 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     expect([over.status, textOf(await over.result())]).toEqual(["completed", "held"]);
   });
 
-  it("that are gone, or never were, are named as such", async () => {
+  it("that are unknown or expired are reported", async () => {
     const { server } = jobs();
     const { client } = await join(server);
     await expect(client.task("none")).rejects.toMatchObject({ code: -32602, data: { taskId: "none" } });
-    await expect(client.task("none")).rejects.toThrow("The end knows no task none");
-    const brief = await client.startTool("brief");
+    await expect(client.task("none")).rejects.toThrow("The server has no task none");
+    const brief = await client.callToolAsTask("brief");
     expect(brief.state.ttlMs).toBe(300);
     await expect(brief.result()).rejects.toThrow(/no longer knows the task|within (the|its) 300 ms/);
-    const later = (await client.startTool("brief")).refresh();
+    const later = (await client.callToolAsTask("brief")).refresh();
     expect((await later).status).toBe("working");
   });
 
-  it("can be asked for by hand", async () => {
+  it("can be used with plain requests", async () => {
     const { client } = await join(jobs().server);
-    const { id } = await client.startTool("hold");
+    const { id } = await client.callToolAsTask("hold");
     expect(await client.request("tasks/get", { taskId: id })).toMatchObject({ resultType: "complete", taskId: id });
     const events: unknown[] = [];
-    const heard = await client.listen({ taskIds: [id, "none"] }, ({ params }) => events.push(params));
-    expect(heard.honoured).toEqual({ taskIds: [id] });
+    const subscription = await client.listen({ taskIds: [id, "none"] }, ({ params }) => events.push(params));
+    expect(subscription.honoured).toEqual({ taskIds: [id] });
     await client.request("tasks/cancel", { taskId: id });
-    await heard.ended;
+    await subscription.ended;
     expect(events.at(-1)).toMatchObject({ taskId: id, status: "cancelled" });
     expect(await client.request("tasks/get", { taskId: id })).toMatchObject({ status: "cancelled" });
   });
 
-  it("give way to a plain call where progress or logs are wanted, if the end can do without", async () => {
+  it("are avoided for calls with progress or logs, if the server allows it", async () => {
     const { server, held, holding } = jobs();
     const steps: unknown[] = [];
     const { client, sent } = await join(server);
@@ -306,7 +306,7 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
     held[0]?.context.progress(1, 2, "in between");
     held[0]?.release("held");
     expect(textOf(await call)).toBe("held");
-    // Only the older form has progress of tasks.
+    // Only the older revision has progress of tasks.
     expect(steps.slice(1)).toEqual(revision === NEWEST_SESSION.name ? ["in between"] : []);
     if (revision === NEWEST.name) {
       const declared = sent.flatMap((message) => {
@@ -314,20 +314,20 @@ describe.each(WAYS)("tasks %s", (_, revision) => {
         const meta = message.params?._meta as Record<string, unknown>;
         return hasTasks(meta["io.modelcontextprotocol/clientCapabilities"]);
       });
-      // The last was refused first, because the end cannot do without.
+      // The last call was refused first, because its tool requires tasks.
       expect(declared).toEqual([false, true, false, true]);
     }
   });
 });
 
 describe.each(REVISIONS.filter(({ requests }) => !requests.has("tasks/get")).map(({ name }) => name))(
-  "an end of %s",
+  "a server of %s",
   (revision) => {
-    it("knows no tasks: calls are waited for, and handles are over", async () => {
+    it("has no tasks: calls wait, and handles are over", async () => {
       const { server, held, holding } = jobs();
-      const { client, close } = await connectAt(server, { revision });
+      const { client, close } = await connectInMemory(server, { revision });
       closers.unshift(close);
-      const starting = client.startTool("hold");
+      const starting = client.callToolAsTask("hold");
       await holding(1);
       held[0]?.release("held");
       const handle = await starting;

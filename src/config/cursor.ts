@@ -1,76 +1,88 @@
-// A place in a config while it is read: its value, the way to it as people write it (`mcpServers.notes.timeout`), and
-// whom to tell of a mistake. What must stand at a place is said by the readers in shape.ts.
+// A position in a config while it is read: the value, its path as people write it (`mcpServers.notes.timeoutMs`), and
+// where to report problems. The readers in readers.ts say what a value must be.
 
-import type { MiddlewareFactories } from "./middleware.ts";
+import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import type { Member, Value } from "./document.ts";
 import type { Position, Problems } from "./problems.ts";
 import type { Variables } from "./variables.ts";
 
-/** What has to be looked at on the disk once all is read. */
+/** Middleware by name; a factory throws a TypeError that says what is wrong with its options. */
+export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
+
+/** A path to check on disk once the whole config is read. */
 export interface FileCheck {
   readonly path: string;
   readonly kind: "file" | "folder";
   readonly severity: "error" | "warning";
-  readonly spot: Spot;
-  /** Whether the path holds what came from a variable. */
-  readonly isHidden: boolean;
+  readonly cursor: Cursor;
+  /** The path contains the value of a variable. */
+  readonly isSecret: boolean;
 }
 
-/** What all who read one config share. */
-export interface Reading {
+/** Shared by all cursors of one config. */
+export interface ReadContext {
   readonly problems: Problems;
   readonly variables: Variables;
-  /** The folder to which paths are relative. */
+  /** Relative paths start here. */
   readonly folder: string;
-  readonly links: MiddlewareFactories;
-  /** Filled as it is read. */
+  readonly middleware: MiddlewareFactories;
+  /** Filled while reading. */
   readonly files: FileCheck[];
 }
 
-export class Spot {
-  readonly reading: Reading;
+export class Cursor {
+  readonly context: ReadContext;
   readonly value: Value;
-  readonly way: string;
-  /** Where the name of it stands; the value itself in a list. */
-  readonly nameOffset: number;
+  readonly path: string;
+  /** The offset of the key; of the value itself in an array. */
+  readonly keyOffset: number;
 
-  constructor(reading: Reading, value: Value, way: string, nameOffset: number = value.offset) {
-    this.reading = reading;
+  constructor(context: ReadContext, value: Value, path: string, keyOffset: number = value.offset) {
+    this.context = context;
     this.value = value;
-    this.way = way;
-    this.nameOffset = nameOffset;
+    this.path = path;
+    this.keyOffset = keyOffset;
   }
 
-  member({ name, offset, value }: Member): Spot {
-    const step = /^[\w$-]+$/.test(name) ? `${this.way === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
-    return new Spot(this.reading, value, `${this.way}${step}`, offset);
+  member({ name, offset, value }: Member): Cursor {
+    const step = /^[\w$-]+$/.test(name) ? `${this.path === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
+    return new Cursor(this.context, value, `${this.path}${step}`, offset);
   }
 
-  /** Empty where it is no object; that has been told by who read it. */
+  /** Empty if the value is not an object; the reader has reported that. */
   members(): readonly Member[] {
     return this.value.kind === "object" ? this.value.members : [];
   }
 
-  named(name: string): Spot | undefined {
+  get(name: string): Cursor | undefined {
     const found = this.members().find((member) => member.name === name);
     return found && this.member(found);
   }
 
-  items(): Spot[] {
-    if (this.value.kind !== "list") return [];
-    return this.value.items.map((item, index) => new Spot(this.reading, item, `${this.way}[${index}]`));
+  items(): Cursor[] {
+    if (this.value.kind !== "array") return [];
+    return this.value.items.map((item, index) => new Cursor(this.context, item, `${this.path}[${index}]`));
   }
 
   get position(): Position {
-    return this.reading.problems.position(this.value.offset);
+    return this.context.problems.position(this.value.offset);
   }
 
-  /** The sentence goes on after the way: `listen.port` + ` must be ...`. */
-  error(rest: string, hint?: string): undefined {
-    this.reading.problems.error(this.value.offset, `${this.way}${rest}`, hint);
+  /** Reports `path: message` at the value. */
+  error(message: string, hint?: string): undefined {
+    this.context.problems.error(this.value.offset, `${this.path}: ${message}`, hint);
   }
 
-  warn(rest: string, hint?: string): void {
-    this.reading.problems.warn(this.value.offset, `${this.way}${rest}`, hint);
+  warn(message: string, hint?: string): void {
+    this.context.problems.warn(this.value.offset, `${this.path}: ${message}`, hint);
+  }
+
+  /** Reports `path: message` at the key. */
+  errorAtKey(message: string, hint?: string): undefined {
+    this.context.problems.error(this.keyOffset, `${this.path}: ${message}`, hint);
+  }
+
+  warnAtKey(message: string, hint?: string): void {
+    this.context.problems.warn(this.keyOffset, `${this.path}: ${message}`, hint);
   }
 }

@@ -1,77 +1,70 @@
-// The text of a config as values that know where they stand. Comments, commas at the end and a byte order mark are
-// allowed; what is no JSON otherwise is told in plain words. What the values mean is not known here.
+// Parses the text of a config into values that know their offset. Comments, trailing commas and a byte order mark are
+// allowed; other syntax errors are reported in plain words. What the values mean is decided by the readers.
 
 import type { Node, ParseError } from "jsonc-parser";
 import type { Problems } from "./problems.ts";
 
-interface Placed {
+interface Located {
   readonly offset: number;
 }
 
-export interface TextValue extends Placed {
-  readonly kind: "text";
+export interface StringValue extends Located {
+  readonly kind: "string";
   readonly text: string;
-  /** Where a place in `text` stands in the source: what is escaped there is longer. */
+  /** Maps an index in `text` to an offset in the source, where escape sequences are longer. */
   offsetOf(index: number): number;
 }
-export interface Member extends Placed {
+export interface Member extends Located {
   readonly name: string;
   readonly value: Value;
 }
-export interface ObjectValue extends Placed {
+export interface ObjectValue extends Located {
   readonly kind: "object";
-  /** Each name once. */
+  /** Without duplicates. */
   readonly members: readonly Member[];
 }
-export interface ListValue extends Placed {
-  readonly kind: "list";
+export interface ArrayValue extends Located {
+  readonly kind: "array";
   readonly items: readonly Value[];
 }
-export interface PlainValue extends Placed {
+export interface ScalarValue extends Located {
   readonly kind: "number" | "boolean" | "null";
-  readonly plain: number | boolean | null;
+  readonly scalar: number | boolean | null;
 }
-export type Value = TextValue | ObjectValue | ListValue | PlainValue;
+export type Value = StringValue | ObjectValue | ArrayValue | ScalarValue;
 
-/** Values inside each other; nobody writes more by hand, and the parser goes down by calling itself. */
-const MOST_DEPTH = 64;
-/** One slip may look like many to a parser; of a line only the first is told, and of a file so many. */
-const MOST_SYNTAX_PROBLEMS = 20;
+/** The parser is recursive, so the depth is limited; no config comes near this. */
+const MAX_DEPTH = 64;
+/** One slip can cause many syntax errors: only the first of each line is reported, up to this many. */
+const MAX_SYNTAX_ERRORS = 20;
 
-/** After one of these the rest of the text is understood as it was meant. */
-const HARMLESS = new Set(["CommaExpected", "InvalidEscapeCharacter", "InvalidUnicode", "InvalidCharacter"]);
+/** After one of these errors the parser still understands the rest of the text. */
+const RECOVERABLE = new Set(["CommaExpected", "InvalidEscapeCharacter", "InvalidUnicode", "InvalidCharacter"]);
 
-const SENTENCES: Readonly<Record<string, readonly [message: string, hint?: string]>> = {
-  InvalidSymbol: [
-    "This is no JSON value",
-    "texts stand in double quotes; the words without quotes are true, false and null",
-  ],
-  InvalidNumberFormat: ["This is no number as JSON writes it", "write 10, 1.5 or 1e3"],
-  PropertyNameExpected: ["A name in double quotes must stand here"],
-  ValueExpected: ["A value is missing here"],
-  ColonExpected: ["A colon is missing between a name and its value"],
-  CommaExpected: ["A comma is missing before this"],
-  CloseBraceExpected: ["A closing brace } is missing"],
-  CloseBracketExpected: ["A closing bracket ] is missing"],
-  EndOfFileExpected: ["There is more after the end of the config", "the file holds one object, { ... }, and comments"],
-  UnexpectedEndOfComment: ["A comment that begins with /* is not closed", "end it with */"],
-  UnexpectedEndOfString: ["A text is not closed", 'end it with " on the same line'],
-  UnexpectedEndOfNumber: ["A number is not complete"],
-  InvalidUnicode: ["\\u is followed by four digits from 0 to f"],
-  InvalidEscapeCharacter: ["A backslash means something special in a text", "write \\\\ for one backslash"],
-  InvalidCharacter: ["This character must be escaped in a text", "write \\n for a new line and \\t for a tab"],
+const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string]>> = {
+  InvalidSymbol: ["Not a JSON value", "put strings in double quotes; only true, false and null go without"],
+  InvalidNumberFormat: ["Not a JSON number", "write 10, 1.5 or 1e3"],
+  PropertyNameExpected: ["Expected a key in double quotes"],
+  ValueExpected: ["Expected a value"],
+  ColonExpected: ["Expected a colon between key and value"],
+  CommaExpected: ["Expected a comma before this"],
+  CloseBraceExpected: ["Expected a closing brace }"],
+  CloseBracketExpected: ["Expected a closing bracket ]"],
+  EndOfFileExpected: ["Unexpected text after the config", "the file holds one object, { ... }, and comments"],
+  UnexpectedEndOfComment: ["The comment is not closed", "end it with */"],
+  UnexpectedEndOfString: ["The string is not closed", 'end it with " on the same line'],
+  UnexpectedEndOfNumber: ["The number is incomplete"],
+  InvalidUnicode: ["\\u must be followed by four hexadecimal digits"],
+  InvalidEscapeCharacter: ["Invalid escape sequence in a string", "write \\\\ for one backslash"],
+  InvalidCharacter: ["Unescaped control character in a string", "write \\n for a newline and \\t for a tab"],
 };
 
-/** Undefined where nothing can be made of it; `problems` says why. */
+/** Returns undefined if the text cannot be parsed; `problems` says why. */
 export async function parseDocument(text: string, problems: Problems): Promise<Value | undefined> {
   const { createScanner, parseTree, printParseErrorCode } = await import("jsonc-parser");
-  const deep = tooDeep(createScanner(text, true));
+  const deep = findTooDeep(createScanner(text, true));
   if (deep !== undefined) {
-    problems.error(
-      deep,
-      `Values stand more than ${MOST_DEPTH} deep inside each other`,
-      "a config needs no more than 8",
-    );
+    problems.error(deep, `More than ${MAX_DEPTH} nested objects and arrays`, "a config needs no more than 8");
     return undefined;
   }
   if (text.trim() === "") {
@@ -84,21 +77,21 @@ export async function parseDocument(text: string, problems: Problems): Promise<V
   }
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
-  const names = errors.map(({ error }) => printParseErrorCode(error));
+  const codes = errors.map(({ error }) => printParseErrorCode(error));
   const lines = new Set<number>();
   for (const [index, { offset }] of errors.entries()) {
     const { line } = problems.position(offset);
-    if (lines.has(line) || lines.size === MOST_SYNTAX_PROBLEMS) continue;
+    if (lines.has(line) || lines.size === MAX_SYNTAX_ERRORS) continue;
     lines.add(line);
-    const [message, hint] = SENTENCES[names[index] ?? ""] ?? ["This is no JSON"];
+    const [message, hint] = MESSAGES[codes[index] ?? ""] ?? ["Not valid JSON"];
     problems.error(Math.min(offset, text.length), message, hint);
   }
-  if (root === undefined || names.some((name) => !HARMLESS.has(name))) return undefined;
-  return valueOf(root, text, problems);
+  if (root === undefined || codes.some((code) => !RECOVERABLE.has(code))) return undefined;
+  return toValue(root, text, problems);
 }
 
-/** Where it becomes too deep. Brackets are counted, whatever they close. */
-function tooDeep(scanner: ReturnType<typeof import("jsonc-parser").createScanner>): number | undefined {
+/** The offset at which the text exceeds MAX_DEPTH. Only counts brackets, whether they match or not. */
+function findTooDeep(scanner: ReturnType<typeof import("jsonc-parser").createScanner>): number | undefined {
   let depth = 0;
   for (;;) {
     const start = scanner.getPosition();
@@ -106,37 +99,41 @@ function tooDeep(scanner: ReturnType<typeof import("jsonc-parser").createScanner
     if (scanner.getPosition() === start) return undefined;
     if (token === OPEN_BRACE || token === OPEN_BRACKET) depth += 1;
     if (token === CLOSE_BRACE || token === CLOSE_BRACKET) depth -= 1;
-    if (depth > MOST_DEPTH) return scanner.getTokenOffset();
+    if (depth > MAX_DEPTH) return scanner.getTokenOffset();
   }
 }
 
-// A `const enum` of the package, which has no value to import.
+// A `const enum` in jsonc-parser, so there is no value to import.
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [1, 2, 3, 4];
 
-function valueOf(node: Node, text: string, problems: Problems): Value {
+function toValue(node: Node, text: string, problems: Problems): Value {
   const { offset, children = [] } = node;
   switch (node.type) {
     case "object":
-      return { kind: "object", offset, members: membersOf(children, text, problems) };
+      return { kind: "object", offset, members: toMembers(children, text, problems) };
     case "array":
-      return { kind: "list", offset, items: children.map((child) => valueOf(child, text, problems)) };
+      return { kind: "array", offset, items: children.map((child) => toValue(child, text, problems)) };
     case "string":
-      return { kind: "text", offset, text: String(node.value), offsetOf: offsetsIn(text, offset) };
+      return { kind: "string", offset, text: String(node.value), offsetOf: offsetsIn(text, offset) };
     case "property":
     case "number":
     case "boolean":
     case "null":
-      return { kind: node.type === "property" ? "null" : node.type, offset, plain: node.value as PlainValue["plain"] };
+      return {
+        kind: node.type === "property" ? "null" : node.type,
+        offset,
+        scalar: node.value as ScalarValue["scalar"],
+      };
   }
 }
 
-function membersOf(properties: readonly Node[], text: string, problems: Problems): Member[] {
+function toMembers(properties: readonly Node[], text: string, problems: Problems): Member[] {
   const members = new Map<string, Member>();
   for (const { children: [key, child] = [] } of properties) {
     if (key === undefined || child === undefined) continue;
     const name = String(key.value);
     const first = members.get(name);
-    const member = { name, offset: key.offset, value: valueOf(child, text, problems) };
+    const member = { name, offset: key.offset, value: toValue(child, text, problems) };
     if (first === undefined) {
       members.set(name, member);
       continue;
@@ -144,15 +141,15 @@ function membersOf(properties: readonly Node[], text: string, problems: Problems
     const { line } = problems.position(first.offset);
     problems.error(
       key.offset,
-      `${JSON.stringify(name)} stands here for the second time`,
-      `it is on line ${line} already: keep one of them`,
+      `Duplicate key ${JSON.stringify(name)}`,
+      `it is already on line ${line}: keep one of them`,
     );
   }
   return [...members.values()];
 }
 
-/** Goes on from where it was asked last, since a text is read from its beginning to its end. */
-function offsetsIn(text: string, offset: number): TextValue["offsetOf"] {
+/** Continues from the last index, since a string is usually read from start to end. */
+function offsetsIn(text: string, offset: number): StringValue["offsetOf"] {
   let [passed, at] = [0, offset + 1];
   return (index) => {
     if (index < passed) [passed, at] = [0, offset + 1];

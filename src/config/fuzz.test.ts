@@ -1,16 +1,17 @@
-// Configs that were changed at random: whatever the text, the checker answers, every problem stands inside the text,
-// and nothing that came from a variable is told. Seeds are printed by fast-check when a property fails.
+// Randomly changed configs: the checker never throws, every problem has a position inside the text, and no message shows
+// the value of a variable. Seeds are printed by fast-check when a property fails.
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ELSEWHERE } from "../../test/support/config-mistakes-elsewhere.ts";
-import { IN_SERVERS, IN_THE_TEXT } from "../../test/support/config-mistakes.ts";
+import { OTHER_MISTAKES } from "../../test/support/config-mistakes-elsewhere.ts";
+import { SERVER_MISTAKES, SYNTAX_MISTAKES } from "../../test/support/config-mistakes.ts";
 import { ENVIRONMENT, GOOD } from "../../test/support/config-samples.ts";
 import { checkConfig } from "./load.ts";
+import { runs } from "../../test/support/depth.ts";
 
 const TEXTS = [
   ...GOOD.map(({ text }) => text),
-  ...[...IN_THE_TEXT, ...IN_SERVERS, ...ELSEWHERE].map(([, text]) => text),
+  ...[...SYNTAX_MISTAKES, ...SERVER_MISTAKES, ...OTHER_MISTAKES].map(([, text]) => text),
 ];
 
 const PIECES = [
@@ -36,7 +37,7 @@ const PIECES = [
   "[[[[[[[[",
 ];
 
-/** A stretch of the text gives way to a piece, to another stretch of it, or to nothing. */
+/** Replaces a part of the text by a piece, by another part of it, or by nothing. */
 const change = fc.record({
   at: fc.double({ min: 0, max: 1, noNaN: true }),
   length: fc.nat(12),
@@ -54,33 +55,34 @@ const changed = fc
     }, text),
   );
 
-async function holds(text: string): Promise<void> {
+async function checkInvariants(text: string): Promise<void> {
   const problems = await checkConfig(text, "/nowhere/at/all/catenary.json", { env: ENVIRONMENT });
   const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/);
   for (const { line, column, message, hint = "" } of problems) {
     const length = lines[line - 1]?.length ?? -1;
     if (!(column >= 1 && column <= length + 1)) expect.fail(`${line}:${column} is outside: ${message}`);
-    if (message === "") expect.fail("A problem says nothing");
-    // Where it stands in the text itself, it came from there.
-    if (!text.includes("s3cret") && `${message}${hint}`.includes("s3cret")) expect.fail(`A secret is told: ${message}`);
+    if (message === "") expect.fail("A problem has no message");
+    // Unless the text itself contains it.
+    if (!text.includes("s3cret") && `${message}${hint}`.includes("s3cret"))
+      expect.fail(`A secret is shown: ${message}`);
   }
-  const places = problems.map(({ line, column }) => line * 1e6 + column);
-  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  const positions = problems.map(({ line, column }) => line * 1e6 + column);
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b));
 }
 
 describe("any text", () => {
-  it("that was a config before it was changed is answered", async () => {
-    await fc.assert(fc.asyncProperty(changed, holds), { numRuns: 2_000 });
+  it("that was a config before it was changed is checked", async () => {
+    await fc.assert(fc.asyncProperty(changed, checkInvariants), { numRuns: runs(2_000) });
   }, 60_000);
 
-  it("at all is answered", async () => {
+  it("at all is checked", async () => {
     const anything = fc.oneof(fc.string({ unit: "binary", maxLength: 60 }), fc.json({ maxDepth: 5 }));
-    await fc.assert(fc.asyncProperty(anything, holds), { numRuns: 500 });
+    await fc.assert(fc.asyncProperty(anything, checkInvariants), { numRuns: runs(500) });
   }, 60_000);
 
-  it("that is very deep, or very long, is answered", async () => {
-    await holds("[".repeat(100_000));
-    await holds(`{"mcpServers": {${'"a": {'.repeat(50_000)}`);
-    await holds(`{"mcpServers": {"a": {"command": "x", "args": ["${"${A}".repeat(20_000)}"]}}}`);
+  it("that is very deep or very long is checked", async () => {
+    await checkInvariants("[".repeat(100_000));
+    await checkInvariants(`{"mcpServers": {${'"a": {'.repeat(50_000)}`);
+    await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${"${A}".repeat(20_000)}"]}}}`);
   });
 });

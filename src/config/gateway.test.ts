@@ -1,15 +1,16 @@
-// From a config to a gateway: which ends are made of it, with which options, behind which links; and that nothing is
-// left open where something fails. Real ends are reached at the end of the file, through everything.
+// From a config to a gateway: its upstreams with their options, its middleware, and that nothing is left open if it fails.
+// The last test connects to real servers.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { upstream, type Upstream, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/upstream.ts";
+import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
+import type { UpstreamOptions, UpstreamTarget } from "../chain/upstream/options.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
-import { gatewayOf, type GatewayOfOptions } from "./gateway.ts";
+import { createGateway, type CreateGatewayOptions } from "./gateway.ts";
 import { loadConfig } from "./load.ts";
 
 let folder = "";
@@ -33,27 +34,27 @@ function written(config: unknown): string {
   return file;
 }
 
-async function gateway(config: unknown, options?: GatewayOfOptions): ReturnType<typeof gatewayOf> {
-  return gatewayOf(await loadConfig(written(config), { env: { WORD: "s3cret" } }), options);
+async function gateway(config: unknown, options?: CreateGatewayOptions): ReturnType<typeof createGateway> {
+  return createGateway(await loadConfig(written(config), { env: { WORD: "s3cret" } }), options);
 }
 
-interface Made {
+interface CreatedUpstream {
   readonly target: UpstreamTarget;
   readonly options: UpstreamOptions;
   readonly close: ReturnType<typeof vi.fn>;
 }
 
-/** Notes what ends are made of, and answers for them by servers in memory. */
-function stage(): { made: Made[]; upstream: NonNullable<GatewayOfOptions["upstream"]> } {
-  const made: Made[] = [];
+/** Records the arguments of upstreams, and replaces them by servers in memory. */
+function recordUpstreams(): { created: CreatedUpstream[]; upstream: NonNullable<CreateGatewayOptions["upstream"]> } {
+  const created: CreatedUpstream[] = [];
   return {
-    made,
+    created,
     upstream: (target, options) => {
       const name = options.name ?? "";
       const server = createServer({ name, version: "1" }).tool(`tool-of-${name}`, {}, () => name);
       const inner = upstream(server);
       const close = vi.fn(async () => inner.close());
-      made.push({ target, options, close });
+      created.push({ target, options, close });
       const handler: Handler = (request, context) => inner(request, context);
       return Object.defineProperties(handler, {
         called: { value: () => undefined },
@@ -65,24 +66,24 @@ function stage(): { made: Made[]; upstream: NonNullable<GatewayOfOptions["upstre
 }
 
 const SERVERS = {
-  notes: { command: "./notes", args: ["-v"], env: { A: "1" }, share: "shared", timeout: 5000, idle: 0 },
-  web: { url: "https://example.com/mcp", headers: { "X-Key": "${WORD}" }, startTimeout: 10 },
+  notes: { command: "./notes", args: ["-v"], env: { A: "1" }, share: "shared", timeoutMs: 5000, idleMs: 0 },
+  web: { url: "https://example.com/mcp", headers: { "X-Key": "${WORD}" }, startTimeoutMs: 10 },
 };
 
 describe("a gateway", () => {
-  it("has the ends of its config, with their options", async () => {
-    const { made, upstream: make } = stage();
+  it("has the upstreams of its config, with their options", async () => {
+    const { created, upstream: make } = recordUpstreams();
     const onStderr = vi.fn();
     const onState = vi.fn();
     const built = await gateway({ mcpServers: SERVERS }, { upstream: make, onStderr, onState });
-    expect(made.map(({ target, options }) => ({ target, options }))).toEqual([
+    expect(created.map(({ target, options }) => ({ target, options }))).toEqual([
       {
         target: { command: join(folder, "notes"), args: ["-v"], env: { A: "1" }, cwd: folder },
         options: {
           name: "notes",
           share: "shared",
-          timeout: 5000,
-          idle: 0,
+          timeoutMs: 5000,
+          idleMs: 0,
           onStderr: expect.any(Function) as unknown,
           onState: expect.any(Function) as unknown,
         },
@@ -91,25 +92,25 @@ describe("a gateway", () => {
         target: "https://example.com/mcp",
         options: {
           name: "web",
-          startTimeout: 10,
+          startTimeoutMs: 10,
           headers: { "X-Key": "s3cret" },
           onStderr: expect.any(Function) as unknown,
           onState: expect.any(Function) as unknown,
         },
       },
     ]);
-    made[0]?.options.onStderr?.("said");
+    created[0]?.options.onStderr?.("said");
     const status = built.status()["notes"];
-    if (status === undefined) throw new Error("The end has no status");
-    made[1]?.options.onState?.(status);
+    if (status === undefined) throw new Error("The upstream has no status");
+    created[1]?.options.onState?.(status);
     expect(onStderr).toHaveBeenCalledExactlyOnceWith("notes", "said");
     expect(onState).toHaveBeenCalledExactlyOnceWith("web", status);
     await built.close();
-    expect(made.map(({ close }) => close.mock.calls.length)).toEqual([1, 1]);
+    expect(created.map(({ close }) => close.mock.calls.length)).toEqual([1, 1]);
   });
 
-  it("gives its ends its limits, and names variables where they say something of themselves", async () => {
-    const { made, upstream: make } = stage();
+  it("passes its limits to its upstreams, and hides the values of variables", async () => {
+    const { created, upstream: make } = recordUpstreams();
     const onStderr = vi.fn();
     const onState = vi.fn();
     const built = await gateway(
@@ -120,22 +121,22 @@ describe("a gateway", () => {
       {
         onStderr,
         onState,
-        upstream: (target, options) => (made.length === 0 ? real(target, options) : make(target, options)),
+        upstream: (target, options) => (created.length === 0 ? real(target, options) : make(target, options)),
       },
     );
     function real(target: UpstreamTarget, options: UpstreamOptions): Upstream {
       make(target, options);
       return upstream(target, options);
     }
-    expect(made.map(({ options }) => options.limits)).toEqual([
+    expect(created.map(({ options }) => options.limits)).toEqual([
       { messageBytes: 1000, depth: 9 },
       { messageBytes: 1000, depth: 9 },
     ]);
-    made[1]?.options.onStderr?.("no such key: s3cret");
+    created[1]?.options.onStderr?.("no such key: s3cret");
     expect(onStderr).toHaveBeenCalledExactlyOnceWith("notes", "no such key: ${WORD}");
     expect(built.status()["web"]?.target).toBe("http://127.0.0.1:9/${WORD}/mcp");
-    made[0]?.options.onState?.({
-      state: "asleep",
+    created[0]?.options.onState?.({
+      state: "idle",
       target: "s3cret",
       sessions: 0,
       pids: [],
@@ -149,8 +150,8 @@ describe("a gateway", () => {
     await built.close();
   });
 
-  it("has links for all and links for one", async () => {
-    const { upstream: make } = stage();
+  it("has middleware for all and for one upstream", async () => {
+    const { upstream: make } = recordUpstreams();
     const built = await gateway(
       {
         name: "office",
@@ -161,7 +162,7 @@ describe("a gateway", () => {
       },
       { upstream: make },
     );
-    expect(built.links.map(({ name }) => name)).toEqual(["timeout", "all"]);
+    expect(built.middleware.map(({ name }) => name)).toEqual(["timeout", "all"]);
     const client = await connect(built);
     expect(client.server?.name).toBe("office");
     expect(client.instructions).toBe("Read me");
@@ -175,10 +176,10 @@ describe("a gateway", () => {
     await built.close();
   });
 
-  it("that cannot be built tells all that failed with its place, and leaves nothing open", async () => {
+  it("that cannot be built reports all failures with their positions, and leaves nothing open", async () => {
     writeFileSync(join(folder, "bad.mjs"), "export default 1;");
     writeFileSync(join(folder, "thrown.mjs"), "throw new Error('no key');");
-    const { made, upstream: make } = stage();
+    const { created, upstream: make } = recordUpstreams();
     const building = gateway(
       {
         chain: [{ use: "./bad.mjs" }],
@@ -190,28 +191,28 @@ describe("a gateway", () => {
       name: "ConfigError",
       path: join(folder, "catenary.json"),
       problems: [
-        { line: 3, column: 5, message: expect.stringContaining("bad.mjs exports no link") as string },
+        { line: 3, column: 5, message: expect.stringContaining("bad.mjs exports no middleware") as string },
         {
           line: 27,
           column: 13,
-          message: expect.stringContaining("thrown.mjs cannot be loaded: no key, at ") as string,
+          message: expect.stringMatching(/^Cannot load .*thrown\.mjs: no key, at /) as string,
         },
         { line: 30, column: 14, message: expect.stringContaining("bad.mjs exports no server") as string },
       ],
     });
-    expect(made.map(({ close }) => close.mock.calls.length)).toEqual([1, 1]);
+    expect(created.map(({ close }) => close.mock.calls.length)).toEqual([1, 1]);
   });
 
-  it("tells of an envFile that went away", async () => {
+  it("reports an envFile that was deleted", async () => {
     const file = join(folder, "gone.env");
     writeFileSync(file, "A=1");
     const config = await loadConfig(written({ mcpServers: { a: { command: "x", envFile: "./gone.env" } } }));
     rmSync(file);
-    await expect(gatewayOf(config)).rejects.toThrow("3:10: error: the envFile cannot be read: ENOENT");
+    await expect(createGateway(config)).rejects.toThrow("3:10: error: Cannot read the envFile: ENOENT");
   });
 });
 
-/** The least that is a server: it imports nothing, so it starts at once. */
+/** A minimal server without imports, so that it starts fast. */
 const OUTER = `
 import { createInterface } from "node:readline";
 const ANSWERS = {
@@ -228,8 +229,8 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 `;
 
-describe("real ends", () => {
-  it("of every kind in this process and beside it are reached through it", async () => {
+describe("real servers", () => {
+  it("in this process and in a child process are reached through it", async () => {
     writeFileSync(
       join(folder, "inner.ts"),
       `

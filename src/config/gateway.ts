@@ -1,67 +1,81 @@
-// From a config to the gateway that it describes: its links made, its modules loaded, its ends put behind them. If
-// anything of that fails, what was made is closed again, and all failures are told together, each with its place.
+// Builds the gateway that a config describes: creates its middleware, loads its modules and connects its upstreams. If
+// anything fails, what was created is closed again, and all failures are reported together with their positions.
 
 import { chain } from "../chain/chain.ts";
-import {
-  upstream as reachUpstream,
-  type Upstream,
-  type UpstreamOptions,
-  type UpstreamTarget,
-} from "../chain/upstream/upstream.ts";
-import type { UpstreamStatus } from "../chain/upstream/status.ts";
 import type { Gateway } from "../chain/gateway.ts";
-import { LINKS } from "../chain/middleware/registry.ts";
-import { ourselves } from "../client/connect.ts";
-import type { Handler, Link } from "../core/handler.ts";
+import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import type { UpstreamStatus } from "../chain/upstream/options.ts";
+import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
+import { type UpstreamTarget } from "../chain/upstream/options.ts";
+import { type UpstreamOptions } from "../chain/upstream/options.ts";
+import { ownInfo } from "../client/connect.ts";
+import type { Handler, Middleware } from "../core/handler.ts";
+import { checkOptions } from "../core/options.ts";
 import { errorMessage } from "../core/text.ts";
-import { redactedUpstream, concealedStatus, concealing } from "./redaction.ts";
-import type { Config } from "./config.ts";
-import type { UpstreamEntry } from "./upstreams.ts";
-import { middlewareFromModule } from "./link-module.ts";
-import type { MiddlewareEntry, MiddlewareFactories } from "./middleware.ts";
+import type { MiddlewareFactories } from "./cursor.ts";
+import type { Config } from "./load.ts";
+import type { MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./problems.ts";
+import { createRedactor, redactStatus, redactUpstream } from "./redaction.ts";
+import type { UpstreamEntry } from "./upstreams.ts";
+import { middlewareFromModule } from "./user-modules.ts";
 
-export interface GatewayOfOptions {
-  /** What a program that is an end writes to its stderr. */
-  readonly onStderr?: (end: string, text: string) => void;
-  /** Each line on its stdout that is no message. */
-  readonly onNoise?: (end: string, line: string) => void;
-  /** Told whenever the status of an end has changed. */
-  readonly onState?: (end: string, status: UpstreamStatus) => void;
-  /** Links that the config may name; those of the house. */
-  readonly links?: MiddlewareFactories;
-  /** Makes the ends; `end` of catenary/chain. */
+export interface CreateGatewayOptions {
+  /** Called with what the program of an upstream writes to stderr. */
+  readonly onStderr?: (upstream: string, text: string) => void;
+  /** Called with each line on its stdout that is not a message. */
+  readonly onNoise?: (upstream: string, line: string) => void;
+  /** Called when the status of an upstream changes. */
+  readonly onState?: (upstream: string, status: UpstreamStatus) => void;
+  /** The middleware that the config may name; default: the built-in ones. */
+  readonly middleware?: MiddlewareFactories;
+  /** Creates the upstreams; default: `upstream` of catenary/chain. */
   readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
 }
 
-/** Throws a ConfigError where a link or an end cannot be made; nothing is left open then. */
-export async function gatewayOf(config: Config, options: GatewayOfOptions = {}): Promise<Gateway> {
-  const making = new Making(options, config.limits);
-  const links = await making.links(config.chain);
-  const ends: [string, Handler][] = [];
-  for (const entry of config.ends.values()) {
-    const made = await making.upstream(entry);
-    if (made !== undefined) ends.push([entry.name, made]);
+// Typed against the options, so that a new option must be added here too.
+const OPTIONS = {
+  onStderr: true,
+  onNoise: true,
+  onState: true,
+  middleware: true,
+  upstream: true,
+} as const satisfies Record<keyof CreateGatewayOptions, true>;
+
+/**
+ * Throws a ConfigError if a middleware or an upstream cannot be created; nothing is left open then.
+ *
+ * @example
+ * await serve(await createGateway(await loadConfig("catenary.json")));
+ */
+export async function createGateway(config: Config, options: CreateGatewayOptions = {}): Promise<Gateway> {
+  checkOptions("createGateway()", options, OPTIONS);
+  const builder = new GatewayBuilder(options, config.limits);
+  const middleware = await builder.middleware(config.chain);
+  const upstreams: [string, Handler][] = [];
+  for (const entry of config.upstreams.values()) {
+    const created = await builder.upstream(entry);
+    if (created !== undefined) upstreams.push([entry.name, created]);
   }
-  if (making.problems.length > 0) {
-    await making.undo();
-    throw new ConfigError(config.path, config.text, making.problems);
+  if (builder.problems.length > 0) {
+    await builder.close();
+    throw new ConfigError(config.path, config.text, builder.problems);
   }
   const { name, instructions, names } = config;
-  return chain(...links).to(Object.fromEntries(ends), {
+  return chain(...middleware).to(Object.fromEntries(upstreams), {
     ...(names && { names }),
     ...(instructions !== undefined && { instructions }),
-    ...(name !== undefined && { info: { ...ourselves(), name } }),
+    ...(name !== undefined && { info: { ...ownInfo(), name } }),
   });
 }
 
-class Making {
+class GatewayBuilder {
   readonly problems: Problem[] = [];
-  readonly #options: GatewayOfOptions;
+  readonly #options: CreateGatewayOptions;
   readonly #limits: NonNullable<UpstreamOptions["limits"]>;
-  readonly #made: { close?(): Promise<void> }[] = [];
+  readonly #created: { close?(): Promise<void> }[] = [];
 
-  constructor(options: GatewayOfOptions, { messageBytes, depth, batch }: Config["limits"]) {
+  constructor(options: CreateGatewayOptions, { messageBytes, depth, batch }: Config["limits"]) {
     this.#options = options;
     this.#limits = {
       ...(messageBytes !== undefined && { messageBytes }),
@@ -70,58 +84,58 @@ class Making {
     };
   }
 
-  async links(entries: readonly MiddlewareEntry[]): Promise<Link[]> {
-    const links: Link[] = [];
+  async middleware(entries: readonly MiddlewareEntry[]): Promise<Middleware[]> {
+    const created: Middleware[] = [];
     for (const entry of entries) {
-      const link = await this.#attempt(entry.position, () => this.#link(entry));
-      if (link !== undefined) links.push(link);
+      const one = await this.#attempt(entry.position, () => this.#createMiddleware(entry));
+      if (one !== undefined) created.push(one);
     }
-    return links;
+    return created;
   }
 
   async upstream(entry: UpstreamEntry): Promise<Handler | undefined> {
-    const { name, position, policy, use, hidden } = entry;
-    const conceal = concealing(hidden);
-    const { upstream = reachUpstream, onNoise, onStderr, onState } = this.#options;
-    const links = await this.links(use);
-    const made = await this.#attempt(position, async () => {
-      const { target, options } = await entry.reach();
-      const made = upstream(target, {
+    const { name, position, policy, use, secrets } = entry;
+    const hide = createRedactor(secrets);
+    const { upstream: create = upstream, onNoise, onStderr, onState } = this.#options;
+    const middleware = await this.middleware(use);
+    const created = await this.#attempt(position, async () => {
+      const { target, options } = await entry.resolve();
+      const one = create(target, {
         name,
         ...policy,
         ...options,
         ...(Object.keys(this.#limits).length > 0 && { limits: this.#limits }),
-        ...(onNoise && { onNoise: (line: string) => onNoise(name, conceal(line)) }),
-        ...(onStderr && { onStderr: (text: string) => onStderr(name, conceal(text)) }),
-        ...(onState && { onState: (status: UpstreamStatus) => onState(name, concealedStatus(status, conceal)) }),
+        ...(onNoise && { onNoise: (line: string) => onNoise(name, hide(line)) }),
+        ...(onStderr && { onStderr: (text: string) => onStderr(name, hide(text)) }),
+        ...(onState && { onState: (status: UpstreamStatus) => onState(name, redactStatus(status, hide)) }),
       });
-      return hidden.length === 0 ? made : redactedUpstream(made, conceal);
+      return secrets.length === 0 ? one : redactUpstream(one, hide);
     });
-    return made === undefined || links.length === 0 ? made : chain(...links).to(made);
+    return created === undefined || middleware.length === 0 ? created : chain(...middleware).to(created);
   }
 
-  async undo(): Promise<void> {
-    await Promise.allSettled(this.#made.map(async (one) => one.close?.()));
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#created.map(async (one) => one.close?.()));
   }
 
   async #attempt<T extends { close?(): Promise<void> }>(
     position: Position,
-    make: () => Promise<T>,
+    create: () => Promise<T>,
   ): Promise<T | undefined> {
     try {
-      const made = await make();
-      this.#made.push(made);
-      return made;
+      const created = await create();
+      this.#created.push(created);
+      return created;
     } catch (error) {
       this.problems.push({ ...position, severity: "error", message: errorMessage(error) });
       return undefined;
     }
   }
 
-  async #link(entry: MiddlewareEntry): Promise<Link> {
+  async #createMiddleware(entry: MiddlewareEntry): Promise<Middleware> {
     if (entry.kind === "module") return middlewareFromModule(entry);
-    const make = (this.#options.links ?? LINKS).get(entry.name);
-    if (make === undefined) throw new Error(`There is no link ${JSON.stringify(entry.name)}`);
-    return make(entry.options);
+    const factory = (this.#options.middleware ?? MIDDLEWARE).get(entry.name);
+    if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
+    return factory(entry.options);
   }
 }

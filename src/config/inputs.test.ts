@@ -1,12 +1,11 @@
-// Inputs: which are asked for, of whom, and what happens where nobody answers.
+// Inputs: which are asked for, who answers, and what happens without an answer.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Config } from "./config.ts";
 import { inputVariable, type AskInput, type Input } from "./inputs.ts";
-import { checkConfig, loadConfig } from "./load.ts";
+import { checkConfig, loadConfig, type Config } from "./load.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -29,10 +28,10 @@ function load(args: string, options: { env?: Record<string, string>; inputs?: As
   return loadConfig(file, { env: {}, ...options });
 }
 
-const argsOf = (config: Config): unknown => config.ends.get("a")?.about["args"];
+const argsOf = (config: Config): unknown => config.upstreams.get("a")?.settings["args"];
 
 describe("inputs", () => {
-  it("are asked for once, one after the other, if they are used", async () => {
+  it("are asked for once, in order, if they are used", async () => {
     const asked: Input[] = [];
     const inputs = vi.fn(async (input: Input) => {
       asked.push(input);
@@ -48,52 +47,52 @@ describe("inputs", () => {
     ]);
   });
 
-  it("are not asked for where something is wrong, nor by a check", async () => {
+  it("are not asked for if there is an error, or by a check", async () => {
     const inputs = vi.fn(async () => "x");
     await expect(load('"${input:my-key}", "${NONE}"', { inputs })).rejects.toThrow("The variable NONE is not set");
-    const text = `{"inputs": ${INPUTS}, "mcpServers": {"a": {"url": "\${input:my-key}", "timeout": "\${input:usual}"}}}`;
+    const text = `{"inputs": ${INPUTS}, "mcpServers": {"a": {"url": "\${input:my-key}", "timeoutMs": "\${input:usual}"}}}`;
     expect(await checkConfig(text, "/x/catenary.json", { inputs })).toEqual([]);
     expect(inputs).not.toHaveBeenCalled();
   });
 
-  it("are answered by the environment where nobody else does", async () => {
+  it("are answered by the environment by default", async () => {
     const env = { CATENARY_INPUT_MY_KEY: "k", CATENARY_INPUT_OTHER: "" };
     expect(argsOf(await load('"${input:my-key}${input:other}"', { env }))).toEqual(["k"]);
     expect(inputVariable("my-key.2")).toBe("CATENARY_INPUT_MY_KEY_2");
   });
 
-  it("that nobody answers are an error that says how, at the place where they are used", async () => {
+  it("without an answer are an error at the position where they are used", async () => {
     await expect(load('"x",\n "${input:my-key}"', {})).rejects.toMatchObject({
       problems: [
         {
           line: 8,
           column: 3,
-          message: 'The input "my-key" was not given',
+          message: 'No value for the input "my-key"',
           hint: "set CATENARY_INPUT_MY_KEY in the environment",
         },
       ],
     });
   });
 
-  it("that offer a choice take no other", async () => {
+  it("with options accept no other value", async () => {
     await expect(load('"${input:where}"', { env: { CATENARY_INPUT_WHERE: "s3cret" } })).rejects.toMatchObject({
-      problems: [{ message: 'The input "where" is none of its options', hint: "there are eu, us" }],
+      problems: [{ message: 'The value of the input "where" is not an option', hint: "the options are eu, us" }],
     });
   });
 
-  it("are held against what must stand there once they are known", async () => {
+  it("are validated where they are used", async () => {
     const more = ', "b": {"url": "${input:my-key}"}';
     const error: unknown = await load('""', { inputs: async () => "s3cret" }, more).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       message: expect.stringContaining(
-        "mcpServers.b.url is no address over HTTP, once its variables are put in",
+        "mcpServers.b.url: not a valid HTTP URL, after its variables are expanded",
       ) as string,
     });
     expect(String(error)).not.toContain("s3cret");
   });
 
-  it("may be refused by whoever is asked", async () => {
-    const refusal = new Error("nobody is there");
+  it("pass on the error of the callback", async () => {
+    const refusal = new Error("not available");
     const inputs = (): Promise<string> => Promise.reject(refusal);
     await expect(load('"${input:my-key}"', { inputs })).rejects.toBe(refusal);
   });

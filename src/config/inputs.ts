@@ -1,85 +1,94 @@
-// `inputs`, as VS Code has them: what a config asks for when it is used, instead of holding it. Who is asked is the
-// caller's affair; by default nobody is, and the environment answers. Only what is used is asked for, and once.
+// `inputs`, as in VS Code: values that a config asks for when it is used instead of storing them. The caller says who
+// is asked; by default the environment answers. Only inputs that are used are asked for, each once.
 
+import type { Cursor } from "./cursor.ts";
 import type { Problems } from "./problems.ts";
-import { listOf, meant, readFields, warnOfStray, wrongKind, type Fields } from "./readers.ts";
-import type { Spot } from "./cursor.ts";
+import { arrayOf, readFields, suggest, warnIfMisspelt, wrongType, type Fields } from "./readers.ts";
 import type { InputAnswers } from "./variables.ts";
 
 export interface Input {
   readonly id: string;
-  /** A text, or one of `options`; `command` is what an editor finds out by itself, and is asked for here. */
+  /** A string, or one of `options`. In an editor, `command` computes the value; here it is asked for too. */
   readonly type: "promptString" | "pickString" | "command";
   readonly description?: string;
   readonly default?: string;
-  /** Whether what is typed must not be seen. */
+  /** Do not echo what is typed. */
   readonly password?: boolean;
-  /** What `pickString` offers. */
+  /** The choices of `pickString`. */
   readonly options?: readonly string[];
 }
 
-/** Where an input may be given beforehand: `CATENARY_INPUT_` and the id in capitals, with _ for all but letters and digits. */
+/** Answers an input; undefined takes the default. */
+export type AskInput = (input: Input) => Promise<string | undefined>;
+
+/**
+ * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals, with _ for everything but
+ * letters and digits.
+ */
 export function inputVariable(id: string): string {
   return `CATENARY_INPUT_${id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}`;
 }
 
+export function inputsFromEnv(env: Readonly<Record<string, string | undefined>>): AskInput {
+  return async ({ id }) => env[inputVariable(id)];
+}
+
 const INPUT = {
-  id: (spot) => plainText(spot),
-  type: (spot) => plainText(spot),
-  description: (spot) => plainText(spot),
-  default: (spot) => plainText(spot),
-  password: ({ value }) => value.kind === "boolean" && value.plain === true,
-  options: listOf((item) => plainText(item.named("value") ?? item), "a list of texts"),
+  id: (cursor) => literalString(cursor),
+  type: (cursor) => literalString(cursor),
+  description: (cursor) => literalString(cursor),
+  default: (cursor) => literalString(cursor),
+  password: ({ value }) => value.kind === "boolean" && value.scalar === true,
+  options: arrayOf((item) => literalString(item.get("value") ?? item), "an array of strings"),
 } as const satisfies Fields;
 
 export const INPUT_FIELDS: Fields = INPUT;
 
-/** Variables mean nothing here: it is what a person is shown. */
-function plainText(spot: Spot): string | undefined {
-  return spot.value.kind === "text" ? spot.value.text : wrongKind(spot, "a text");
+/** A string in which variables are not expanded. */
+function literalString(cursor: Cursor): string | undefined {
+  return cursor.value.kind === "string" ? cursor.value.text : wrongType(cursor, "a string");
 }
 
 const TYPES = ["promptString", "pickString", "command"] as const;
+const EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
 
-export function readInputs(spot: Spot | undefined): ReadonlyMap<string, Input> {
+export function readInputs(cursor: Cursor | undefined): ReadonlyMap<string, Input> {
   const inputs = new Map<string, Input>();
-  if (spot !== undefined && spot.value.kind !== "list") wrongKind(spot, "a list of inputs");
-  for (const item of spot?.items() ?? []) {
-    const input = item.value.kind === "object" ? readInput(item) : wrongKind(item, SAMPLE);
+  if (cursor !== undefined && cursor.value.kind !== "array") wrongType(cursor, "an array of inputs");
+  for (const item of cursor?.items() ?? []) {
+    const input = item.value.kind === "object" ? readInput(item) : wrongType(item, EXAMPLE);
     if (input === undefined) continue;
-    if (!inputs.has(input.id)) inputs.set(input.id, input);
-    else
-      item.named("id")?.error(` is ${JSON.stringify(input.id)}, as another input is`, "keep one of them, or rename it");
+    if (inputs.has(input.id)) {
+      item.get("id")?.error(`another input has the id ${JSON.stringify(input.id)}`, "rename or remove one of them");
+    } else inputs.set(input.id, input);
   }
   return inputs;
 }
 
-const SAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
-
-function readInput(item: Spot): Input | undefined {
-  const { id, type: given = "", ...rest } = readFields(item, INPUT, warnOfStray);
-  if (item.named("id") === undefined || id === "") {
-    return item.error(' has no "id"', "give it one, by which ${input:...} names it");
+function readInput(item: Cursor): Input | undefined {
+  const { id, type: given = "", ...rest } = readFields(item, INPUT, warnIfMisspelt);
+  if (item.get("id") === undefined || id === "") {
+    return item.error('"id" is missing', "${input:...} refers to the input by its id");
   }
   const type = TYPES.find((known) => known === given);
   if (type === undefined) {
-    const typed = item.named("type");
-    const hint = "write promptString for a text that a person types";
-    if (typed === undefined) item.error(' has no "type"', hint);
-    else typed.error(` must be one of ${TYPES.join(", ")}`, meant(given, TYPES) ?? hint);
+    const typeCursor = item.get("type");
+    const hint = "write promptString for a string that a person types";
+    if (typeCursor === undefined) item.error('"type" is missing', hint);
+    else typeCursor.error(`expected one of ${TYPES.join(", ")}`, suggest(given, TYPES) ?? hint);
   }
-  if (type === "pickString" && item.named("options") === undefined) {
-    item.warn(' has no "options", so any text is taken', "list what there is to pick, or write promptString");
+  if (type === "pickString" && item.get("options") === undefined) {
+    item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
   }
-  // Also where its type is wrong: that has been told, and whoever uses it makes no mistake.
+  // Kept even if its type is wrong, so that its uses are not reported as errors too.
   return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
 }
 
-/** The answers to what is used, while a config is read and read again. */
+/** Collects the inputs that a config uses, then asks for them. */
 export class Answers implements InputAnswers {
   #inputs: ReadonlyMap<string, Input> = new Map();
   readonly #given = new Map<string, string>();
-  /** Those that are used, each with the place where it is used first. */
+  /** The inputs that are used, each with the offset of its first use. */
   readonly used: Map<Input, number> = new Map();
 
   declare(inputs: ReadonlyMap<string, Input>): void {
@@ -96,26 +105,23 @@ export class Answers implements InputAnswers {
     return this.#given.get(id);
   }
 
-  /** Asks for all that are used, one after the other; tells of those that nobody answers. */
-  async ask(who: AskInput, problems: Problems): Promise<void> {
+  /** Asks for every used input, one after the other, and reports those without an answer. */
+  async ask(askInput: AskInput, problems: Problems): Promise<void> {
     for (const [input, offset] of this.used) {
       const { id, options } = input;
-      const text = (await who(input)) ?? input.default;
+      const text = (await askInput(input)) ?? input.default;
       const name = JSON.stringify(id);
       if (text === undefined) {
-        problems.error(offset, `The input ${name} was not given`, `set ${inputVariable(id)} in the environment`);
+        problems.error(offset, `No value for the input ${name}`, `set ${inputVariable(id)} in the environment`);
       } else if (input.type === "pickString" && options?.includes(text) === false) {
-        problems.error(offset, `The input ${name} is none of its options`, `there are ${options.join(", ")}`);
+        problems.error(
+          offset,
+          `The value of the input ${name} is not an option`,
+          `the options are ${options.join(", ")}`,
+        );
       } else {
         this.#given.set(id, text);
       }
     }
   }
-}
-
-/** Answers for an input; undefined where it cannot, and the default is taken. */
-export type AskInput = (input: Input) => Promise<string | undefined>;
-
-export function inputsFrom(env: Readonly<Record<string, string | undefined>>): AskInput {
-  return async ({ id }) => env[inputVariable(id)];
 }

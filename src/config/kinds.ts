@@ -1,97 +1,230 @@
-// An end that is a program: `command`, `args`, `env`, `cwd`, and VS Code's `envFile`. Nothing is started here.
+// The kinds of entries under `mcpServers` that are reached by a command, a URL or a module; live sessions are in
+// live.ts. Each kind has a key of its own, further fields, and a way to become the arguments of `upstream()`. A new kind
+// costs its definition and a line in the table of upstreams.ts. Nothing is started here.
 
 import { readFile } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import type { UpstreamTarget } from "../chain/upstream/options.ts";
+import type { UpstreamOptions } from "../chain/upstream/options.ts";
+import type { Command } from "../client/command.ts";
+import type { Cursor } from "./cursor.ts";
+import type { Position, Problem } from "./problems.ts";
 import {
-  anyText,
-  contents,
-  listOf,
+  anyString,
+  arrayOf,
+  isPending,
+  oneOf,
   pathTo,
   recordOf,
-  textThat,
-  wrongKind,
+  stringThat,
+  wrongType,
   type Fields,
+  type FieldValues,
   type Reader,
 } from "./readers.ts";
-import { kindOf, type Kind } from "./upstream-kind.ts";
-import { wireOf } from "./kinds/wire.ts";
+import { serverFromModule } from "./user-modules.ts";
 
-/** Clients take numbers for texts here, and so do we; null, which takes a variable away in VS Code, is not for a child. */
-const envValue: Reader<string> = (spot) => {
-  const { value } = spot;
-  if (value.kind === "text") return anyText(spot);
-  if (value.kind === "number" || value.kind === "boolean") return String(value.plain);
-  if (value.kind !== "null") return wrongKind(spot, "a text");
-  spot.warn(
-    " is null and passed over",
-    "nothing is taken away from the environment of a command; unset it for the gateway itself",
-  );
+/** The arguments of `upstream()`. */
+export interface UpstreamArguments {
+  readonly target: UpstreamTarget;
+  readonly options?: UpstreamOptions;
+}
+
+export interface RequiredProgram {
+  readonly command: Command;
+  readonly position: Position;
+  /** What to do if the program is missing; by default, the advice for any program. */
+  readonly hint?: string;
+}
+
+/** An upstream as read from the config. */
+export interface UpstreamSource {
+  readonly kind: string;
+  /** The values of the entry, for display; they may contain secrets. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** The program that it starts; absent if an input must be asked for first. */
+  readonly program?: RequiredProgram;
+  /** Why it will not work on this machine, as far as a check can tell. */
+  readonly warning?: Problem;
+  /** Rejects with an error that says what is missing. */
+  resolve(): Promise<UpstreamArguments>;
+}
+
+export interface UpstreamKind {
+  /** The key that all entries of this kind have, and no others. */
+  readonly key: string;
+  /** What the key holds, for hints. */
+  readonly purpose: string;
+  readonly fields: Fields;
+  /** The hint if an entry also has the key of another kind, by that key. */
+  readonly conflicts?: Readonly<Record<string, string>>;
+  /** Checks the fields against each other; returns undefined if it reported a problem. */
+  read(values: Readonly<Record<string, unknown>>, cursor: Cursor): UpstreamSource | undefined;
+}
+
+/** Infers the types of the values from the fields. */
+export function defineKind<F extends Fields>(
+  fields: F,
+  kind: {
+    readonly key: keyof F & string;
+    readonly purpose: string;
+    readonly conflicts?: Readonly<Record<string, string>>;
+    read(values: FieldValues<F>, cursor: Cursor): UpstreamSource | undefined;
+  },
+): UpstreamKind {
+  return { ...kind, fields, read: (values, cursor) => kind.read(values as FieldValues<F>, cursor) };
+}
+
+/** Clients accept numbers here, and so do we. VS Code removes a variable by null, which we cannot do for a child. */
+const envValue: Reader<string> = (cursor) => {
+  const { value } = cursor;
+  if (value.kind === "string") return anyString(cursor);
+  if (value.kind === "number" || value.kind === "boolean") return String(value.scalar);
+  if (value.kind !== "null") return wrongType(cursor, "a string");
+  cursor.warn("null is ignored", "a variable cannot be removed for one command; unset it for the gateway");
   return undefined;
 };
 
-/** A program by its name or its path. */
-export const program: Reader<string> = (spot) => {
-  const read = textThat(
-    (given) => given.trim() !== "" && !given.includes("\0"),
-    " is no command",
-    "write the program to start, such as npx",
-  )(spot);
-  return read === undefined ? undefined : located(read, spot.reading.folder);
-};
-
-/** A name is looked for on the PATH; what has a slash in it is a path. */
-function located(command: string, folder: string): string {
-  return /[/\\]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command;
-}
-
 export const environment: Reader<Readonly<Record<string, string>>> = recordOf(
   envValue,
-  'an object of texts, such as {"API_KEY": "${API_KEY}"}',
+  'an object of strings, such as {"API_KEY": "${API_KEY}"}',
 );
 
-const FIELDS = {
-  command: program,
-  args: listOf(anyText, 'a list of texts, such as ["-y", "notes-mcp"]'),
-  env: environment,
-  cwd: pathTo("folder", "warning"),
-  envFile: pathTo("file", "error"),
-  type: wireOf("stdio"),
-  transport: wireOf("stdio"),
-} as const satisfies Fields;
+/** A program by name or path. A name is looked up on the PATH; anything with a slash is a path. */
+export const program: Reader<string> = (cursor) => {
+  const command = stringThat(
+    (given) => given.trim() !== "" && !given.includes("\0"),
+    "not a valid command",
+    "write the program to start, such as npx",
+  )(cursor);
+  if (command === undefined) return undefined;
+  return /[/\\]/.test(command) && !isAbsolute(command) ? resolve(cursor.context.folder, command) : command;
+};
 
-export const command: Kind = kindOf(FIELDS, {
-  key: "command",
-  purpose: "a program to start",
-  found({ command: file, args = [], env = {}, cwd, envFile }, spot) {
-    if (file === undefined) return undefined;
-    const { reading } = spot;
-    const isOpen = ["command", "cwd"].some((name) => {
-      const named = spot.named(name);
-      return named !== undefined && contents(named).isOpen;
-    });
-    const about = { command: file, args, env, cwd: cwd ?? reading.folder, ...(envFile && { envFile }) };
-    return {
-      kind: "command",
-      about,
-      ...(!isOpen && { starts: { program: about, position: (spot.named("command") ?? spot).position } }),
-      async reach() {
-        const fromFile = envFile === undefined ? {} : await readEnv(envFile);
-        const { envFile: _read, ...rest } = about;
-        return { target: { ...rest, env: { ...fromFile, ...env } } };
-      },
-    };
+const TRANSPORTS = ["stdio", "http", "streamable-http", "streamableHttp", "sse"] as const;
+const transport = oneOf(TRANSPORTS);
+
+/**
+ * `type`, which some clients call `transport`. `command` or `url` already says it, and the HTTP transport is detected,
+ * so it is only checked for contradictions.
+ */
+function transportOf(style: "stdio" | "http"): Reader<(typeof TRANSPORTS)[number]> {
+  return (cursor) => {
+    const type = transport(cursor);
+    if (type === undefined || (type === "stdio") === (style === "stdio")) return type;
+    const [has, needs] = style === "stdio" ? ["command", "url"] : ["url", "command"];
+    return cursor.error(`does not fit an entry with "${has}"`, `remove it, or write "${needs}" instead of "${has}"`);
+  };
+}
+
+export const command: UpstreamKind = defineKind(
+  {
+    command: program,
+    args: arrayOf(anyString, 'an array of strings, such as ["-y", "notes-mcp"]'),
+    env: environment,
+    cwd: pathTo("folder", "warning"),
+    envFile: pathTo("file", "error"),
+    type: transportOf("stdio"),
+    transport: transportOf("stdio"),
   },
-});
+  {
+    key: "command",
+    purpose: "a program to start",
+    read({ command: file, args = [], env = {}, cwd, envFile }, cursor) {
+      if (file === undefined) return undefined;
+      const settings = { command: file, args, env, cwd: cwd ?? cursor.context.folder, ...(envFile && { envFile }) };
+      const isUnknown = ["command", "cwd"].some((name) => isPending(cursor, name));
+      const { position } = cursor.get("command") ?? cursor;
+      return {
+        kind: "command",
+        settings,
+        ...(!isUnknown && { program: { command: settings, position } }),
+        async resolve() {
+          const fromFile = envFile === undefined ? {} : await readEnvFile(envFile);
+          const { envFile: _file, ...rest } = settings;
+          return { target: { ...rest, env: { ...fromFile, ...env } } };
+        },
+      };
+    },
+  },
+);
 
-async function readEnv(file: string): Promise<Record<string, string>> {
+async function readEnvFile(file: string): Promise<Record<string, string>> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    throw new Error(`the envFile cannot be read: ${(error as NodeJS.ErrnoException).code ?? "it is no file"}`, {
+    throw new Error(`Cannot read the envFile: ${(error as NodeJS.ErrnoException).code ?? "not a file"}`, {
       cause: error,
     });
   }
   return parseEnv(text.replace(/^\uFEFF/, "")) as Record<string, string>;
 }
+
+const headerValues = recordOf(
+  stringThat(
+    (given) => /^[\t\x20-\x7e\x80-\xff]*$/.test(given),
+    "not a valid header value",
+    "write one line of Latin-1 characters",
+  ),
+  'an object of strings, such as {"Authorization": "Bearer ${TOKEN}"}',
+);
+
+const headers: typeof headerValues = (cursor) => {
+  for (const { name, offset } of cursor.members()) {
+    if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
+    const hint = "use letters, digits and -, and no spaces";
+    cursor.context.problems.error(offset, `${JSON.stringify(name)} is not a valid header name`, hint);
+  }
+  return headerValues(cursor);
+};
+
+export const url: UpstreamKind = defineKind(
+  {
+    url: stringThat(
+      isHttpUrl,
+      "not a valid HTTP URL",
+      "write one that begins with https:// or http://, without a user name or password",
+    ),
+    headers,
+    type: transportOf("http"),
+    transport: transportOf("http"),
+  },
+  {
+    key: "url",
+    purpose: "an HTTP address",
+    read({ url: address, headers: given }) {
+      if (address === undefined) return undefined;
+      const options = given === undefined ? {} : { headers: given };
+      return {
+        kind: "url",
+        settings: { url: address, ...options },
+        resolve: async () => ({ target: address, options }),
+      };
+    },
+  },
+);
+
+function isHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return (protocol === "http:" || protocol === "https:") && username === "" && password === "";
+}
+
+/** A server in this process: what `catenary serve MODULE` would serve. */
+export const module: UpstreamKind = defineKind(
+  { module: pathTo("file", "error") },
+  {
+    key: "module",
+    purpose: "a module that exports a server",
+    read({ module: file }) {
+      if (file === undefined) return undefined;
+      return {
+        kind: "module",
+        settings: { module: file },
+        resolve: async () => ({ target: await serverFromModule(file) }),
+      };
+    },
+  },
+);

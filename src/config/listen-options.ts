@@ -1,20 +1,20 @@
-// What a config says of the side that callers see: where to listen, and the limits of what they may send.
+// `listen` and `limits`: the HTTP side of the gateway, where it listens and how much callers may send.
 
 import { httpLimits, type HttpLimits } from "../http/server/options.ts";
-import { listOf, numberThat, objectOf, text, textThat, type Fields, type Reader } from "./readers.ts";
+import { arrayOf, nonEmptyString, numberThat, objectOf, stringThat, type Fields, type Reader } from "./readers.ts";
 
 const isPort = (given: number): boolean => Number.isInteger(given) && given >= 0 && given <= 65_535;
 
 const LISTEN = {
-  host: text,
-  port: numberThat(isPort, "a whole number from 0 (any that is free) to 65535"),
-  path: textThat((given) => given.startsWith("/"), " must begin with a slash", 'write "/mcp"'),
-  allowedHosts: listOf(text, 'a list of names, such as ["notes.example.com"]'),
-  allowedOrigins: listOf(text, 'a list of origins, such as ["https://app.example.com"]'),
-  token: textThat(
+  host: nonEmptyString,
+  port: numberThat(isPort, "a whole number from 0 (any free port) to 65535"),
+  path: stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"'),
+  allowedHosts: arrayOf(nonEmptyString, 'an array of host names, such as ["notes.example.com"]'),
+  allowedOrigins: arrayOf(nonEmptyString, 'an array of origins, such as ["https://app.example.com"]'),
+  token: stringThat(
     (given) => /^[A-Za-z0-9\-._~+/]+=*$/.test(given),
-    " is none that a caller could send",
-    "a token is made of letters, digits and - . _ ~ + /, with = at its end",
+    "not a valid bearer token",
+    "use letters, digits and - . _ ~ + /, with = only at the end",
   ),
 } as const satisfies Fields;
 
@@ -26,7 +26,7 @@ export interface Listen {
   readonly path?: string;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
-  /** What callers must show; it is never told. */
+  /** The token that callers must send; never shown. */
   readonly token?: string;
 }
 
@@ -34,7 +34,7 @@ export const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"por
 
 const limit = numberThat((given) => given > 0 && given <= Number.MAX_SAFE_INTEGER, "a number above 0");
 
-/** Those of a front over HTTP; on stdio the first three count. */
+/** The limits of the HTTP server; the first three also apply to stdio. */
 export const LIMIT_FIELDS: Readonly<Record<keyof HttpLimits, Reader<number>>> = Object.fromEntries(
   Object.keys(httpLimits()).map((name) => [name, limit]),
 ) as Record<keyof HttpLimits, Reader<number>>;

@@ -1,5 +1,5 @@
-// Live sessions in a config: what is said of them comes to the live room as it is called there, which is loaded by the
-// configs that have them and by no other. No session is started here.
+// Live sessions in a config: their options reach src/live, which is loaded only by configs that have such an entry. No
+// session is started here.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,11 +9,11 @@ import type { Handler } from "../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
 import { loadedBy } from "../../test/support/house/rules.ts";
 import { readSources } from "../../test/support/house/source.ts";
-import { FIRST_PERMITTING as SESSIONS_FIRST } from "../live/js/runtime.ts";
-import { BOUNDS } from "../live/runtime.ts";
+import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/runtime.ts";
+import { LIMIT_BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import { gatewayOf } from "./gateway.ts";
-import { FIRST_PERMITTING, LIVE_BOUNDS } from "./live-kind.ts";
+import { createGateway } from "./gateway.ts";
+import { LIVE_BOUNDS, MIN_PERMISSION_NODE } from "./live.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
 const LATEST = REVISIONS[0]?.name;
@@ -26,7 +26,10 @@ vi.mock("../live/index.ts", () => {
     (options: unknown): Handler => {
       made.push({ language, options });
       const handler: Handler = async () => ({});
-      return Object.defineProperties(handler, { [EVALUATES_CODE]: { value: true }, close: { value: async () => closed() } });
+      return Object.defineProperties(handler, {
+        [EVALUATES_CODE]: { value: true },
+        close: { value: async () => closed() },
+      });
     };
   return { javascript: maker("javascript"), lisp: maker("lisp") };
 });
@@ -49,15 +52,15 @@ function written(servers: object): string {
   return file;
 }
 
-describe("a live end", () => {
-  it("has the defaults of the language, and the folder of the config", async () => {
+describe("a live entry", () => {
+  it("uses the defaults of the language, and the folder of the config", async () => {
     const config = await loadConfig(written({ a: { live: "js" }, b: { live: "javascript" }, c: { live: "lisp" } }));
-    expect([...config.ends.values()].map(({ kind, about }) => ({ kind, about }))).toEqual([
-      { kind: "live", about: { live: "js", cwd: folder } },
-      { kind: "live", about: { live: "javascript", cwd: folder } },
-      { kind: "live", about: { live: "lisp", cwd: folder } },
+    expect([...config.upstreams.values()].map(({ kind, settings }) => ({ kind, settings }))).toEqual([
+      { kind: "live", settings: { live: "js", cwd: folder } },
+      { kind: "live", settings: { live: "javascript", cwd: folder } },
+      { kind: "live", settings: { live: "lisp", cwd: folder } },
     ]);
-    const gateway = await gatewayOf(config);
+    const gateway = await createGateway(config);
     const options = { limits: {}, cwd: folder };
     expect(made).toEqual([
       { language: "javascript", options },
@@ -69,11 +72,19 @@ describe("a live end", () => {
     expect(closed).toHaveBeenCalledTimes(3);
   });
 
-  it("has what is said of it, and stays one with links and variables around it", async () => {
+  it("passes its options on, and keeps its mark with middleware and variables", async () => {
     const entry = {
-      ...{ live: "js", timeout: 60_000, memory: 1024, output: 5000, printLength: 20, printDepth: 4, sessions: 3 },
       ...{
-        idle: 0,
+        live: "js",
+        timeoutMs: 60_000,
+        memoryMb: 1024,
+        outputChars: 5000,
+        printLength: 20,
+        printDepth: 4,
+        maxSessions: 3,
+      },
+      ...{
+        idleMs: 0,
         cwd: "..",
         env: { KEY: "${API_KEY}" },
         program: "./node",
@@ -82,14 +93,14 @@ describe("a live end", () => {
       },
     };
     const config = await loadConfig(written({ js: entry }), { env: { API_KEY: "s3cret" } });
-    const gateway = await gatewayOf(config);
+    const gateway = await createGateway(config);
     expect(made).toEqual([
       {
         language: "javascript",
         options: {
           limits: { timeoutMs: 60_000, memoryMb: 1024, outputChars: 5000, printLength: 20, printDepth: 4 },
-          sessions: 3,
-          idle: 0,
+          maxSessions: 3,
+          idleMs: 0,
           cwd: join(folder, ".."),
           env: { KEY: "s3cret" },
           command: join(folder, "node"),
@@ -102,8 +113,8 @@ describe("a live end", () => {
     expect(closed).toHaveBeenCalledOnce();
   });
 
-  it("is not loaded by a config without it, nor by a command before it is used", async () => {
-    await (await gatewayOf(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
+  it("is loaded neither by a config without it, nor by a command before it is used", async () => {
+    await (await createGateway(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
     expect(made).toEqual([]);
     const sources = readSources(join(import.meta.dirname, "../.."), "src");
     for (const entry of ["config/index", "cli/main", "cli/commands/up", "cli/commands/serve", "cli/commands/eval"]) {
@@ -112,46 +123,51 @@ describe("a live end", () => {
     }
   });
 
-  it("is warned of what means nothing to it, and of what this Node does not have", async () => {
-    const wires = { share: "shared", revision: LATEST, startTimeout: 1_000, restart: { most: 2 } };
+  it("is warned of options that it does not have, and of an old Node", async () => {
+    const connection = {
+      ...{ share: "shared", revision: LATEST, maxTimeoutMs: 1_000, startTimeoutMs: 1_000 },
+      ...{ restart: { maxFailures: 2 }, remember: true },
+    };
     const servers = {
-      js: { live: "js", permission: true, ...wires },
+      js: { live: "js", permission: true, ...connection },
       free: { live: "js", permission: false },
       other: { live: "js", permission: true, program: process.execPath },
     };
     const { problems } = await examineConfig(written(servers));
     const [ours = ""] = process.versions.node.split(".");
-    const fence = `mcpServers.js.permission needs Node 24 or later, and this is Node ${ours}`;
+    const permission = `mcpServers.js.permission: needs Node 24 or later; this is Node ${ours}`;
     expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
-      ...(Number(ours) < 24 ? [`warning: ${fence}`] : []),
-      ...Object.keys(wires).map((key) => `warning: mcpServers.js.${key} is passed over`),
+      ...(Number(ours) < 24 ? [`warning: ${permission}`] : []),
+      ...Object.keys(connection).map((key) => `warning: mcpServers.js.${key}: ignored`),
     ]);
-    expect(FIRST_PERMITTING).toBe(SESSIONS_FIRST);
+    expect(MIN_PERMISSION_NODE).toBe(SESSION_MIN_NODE);
   });
 
-  it("is warned of limits that stand together, as in code, and refused what a session would refuse", async () => {
-    const wrong = { timeout: 86_400_001, memory: 63, output: 0, printLength: 1.5, printDepth: 1_001, sessions: 0 };
+  it("is warned of a limits object, and refuses limits that a session would refuse", async () => {
+    const wrong = {
+      ...{ timeoutMs: 86_400_001, memoryMb: 63, outputChars: 0 },
+      ...{ printLength: 1.5, printDepth: 1_001, maxSessions: 0 },
+    };
     const { problems } = await examineConfig(
       written({ js: { live: "js", limits: { timeoutMs: 5 } }, other: { live: "js", ...wrong } }),
     );
     expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
       [
         "warning",
-        "mcpServers.js.limits is passed over",
-        "here each stands by itself: timeout, memory, output, printLength, printDepth",
+        "mcpServers.js.limits: ignored",
+        "write each limit by itself: timeoutMs, memoryMb, outputChars, printLength, printDepth",
       ],
-      ["error", "mcpServers.other.timeout must be a number of milliseconds from 0 to 86400000", undefined],
-      ["error", "mcpServers.other.memory must be whole megabytes from 64 to 16384", undefined],
-      ["error", "mcpServers.other.output must be a whole number of characters from 1 to 1000000", undefined],
-      ["error", "mcpServers.other.printLength must be a whole number from 1 to 100000", undefined],
-      ["error", "mcpServers.other.printDepth must be a whole number from 1 to 1000", undefined],
-      ["error", "mcpServers.other.sessions must be a whole number above 0", undefined],
+      ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],
+      ["error", "mcpServers.other.memoryMb: expected whole megabytes from 64 to 16384", undefined],
+      ["error", "mcpServers.other.outputChars: expected a whole number of characters from 1 to 1000000", undefined],
+      ["error", "mcpServers.other.printLength: expected a whole number from 1 to 100000", undefined],
+      ["error", "mcpServers.other.printDepth: expected a whole number from 1 to 1000", undefined],
+      ["error", "mcpServers.other.maxSessions: expected a whole number above 0", undefined],
     ]);
-    const { timeoutMs: timeout, memoryMb: memory, outputChars: output, printLength, printDepth } = BOUNDS;
-    expect(LIVE_BOUNDS).toEqual({ timeout, memory, output, printLength, printDepth });
+    expect(LIVE_BOUNDS).toEqual(LIMIT_BOUNDS);
   });
 
-  it("is looked at for the program that it takes", async () => {
+  it("is checked for the program that it needs", async () => {
     const env = process.env["PATH"];
     process.env["PATH"] = folder;
     try {
@@ -163,11 +179,11 @@ describe("a live end", () => {
           column: 50,
           severity: "warning",
           message: 'Cannot start "sbcl": there is no command of that name on the PATH',
-          hint: 'install it, by apt-get install sbcl or brew install sbcl, or give its path as "program"',
+          hint: 'install it (apt-get install sbcl, or brew install sbcl), or write its path in "program"',
         },
         expect.objectContaining({
           message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
-          hint: 'give the path of a node as "program", or leave it out',
+          hint: 'write the path of a node in "program", or remove it',
         }),
       ]);
     } finally {

@@ -1,54 +1,227 @@
-// The doors to a config: to use it, or to hear what is wrong with it.
+// Reads a config: to use it, or to report what is wrong with it. The text is read once to find problems and the inputs
+// that it uses, and a second time with the answers. Nothing is started, and no user module is loaded.
 
-import { readFile } from "node:fs/promises";
-import type { Config } from "./config.ts";
-import { inputsFrom } from "./inputs.ts";
-import { ConfigError, inOrder, type Problem } from "./problems.ts";
-import { readConfig, type ConfigOptions } from "./read.ts";
-import { unstartable } from "./unstartable.ts";
+import { readFile, stat } from "node:fs/promises";
+import { basename, dirname, resolve } from "node:path";
+import type { GatewayOptions } from "../chain/chain.ts";
+import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import { checkOptions } from "../core/options.ts";
+import type { HttpLimits } from "../http/server/options.ts";
+import { findSpawnProblem } from "../process/spawn-error.ts";
+import { Cursor, type FileCheck, type MiddlewareFactories, type ReadContext } from "./cursor.ts";
+import { parseDocument } from "./document.ts";
+import { Answers, inputsFromEnv, readInputs, type AskInput } from "./inputs.ts";
+import { limits, listen, type Listen } from "./listen-options.ts";
+import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { ConfigError, Problems, sortProblems, type Problem } from "./problems.ts";
+import { anyString, nonEmptyString, oneOf, readFields, warnIfMisspelt, type Fields } from "./readers.ts";
+import { createRedactor } from "./redaction.ts";
+import { readUpstreams, type UpstreamEntry } from "./upstreams.ts";
+import { Variables } from "./variables.ts";
+
+/** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
+export interface Config {
+  /** The absolute path of the file. */
+  readonly path: string;
+  /** The text of the file, without a byte order mark. */
+  readonly text: string;
+  /** The name that the gateway reports to clients. */
+  readonly name?: string;
+  readonly instructions?: string;
+  readonly names?: NonNullable<GatewayOptions["names"]>;
+  /** By name, in the order of the file. */
+  readonly upstreams: ReadonlyMap<string, UpstreamEntry>;
+  /** The names of disabled entries. */
+  readonly disabled: readonly string[];
+  /** Middleware in front of all upstreams, the outermost first. */
+  readonly chain: readonly MiddlewareEntry[];
+  readonly listen: Listen;
+  readonly limits: Partial<HttpLimits>;
+  readonly warnings: readonly Problem[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ConfigOptions {
+  /** Values of variables; default: the environment of the process. */
+  readonly env?: Environment;
+  /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. Its errors are passed on. */
+  readonly inputs?: AskInput;
+  /** The middleware that a config may name; default: the built-in ones. */
+  readonly middleware?: MiddlewareFactories;
+}
+
+const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
 
 /**
- * A config that can be used. Throws a ConfigError with everything that is wrong; what reading the file fails with goes
- * on as it is.
+ * Loads a config for use. Throws a ConfigError with all problems; errors of reading the file are passed on.
+ *
+ * @example
+ * const gateway = await createGateway(await loadConfig("catenary.json"));
  */
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
-  const text = await read(path);
-  const ask = options.inputs ?? inputsFrom(options.env ?? process.env);
+  checkOptions("loadConfig()", options, OPTIONS);
+  const text = await readText(path);
+  const ask = options.inputs ?? inputsFromEnv(options.env ?? process.env);
   const { config, problems } = await readConfig(text, path, options, ask);
-  const isUsable = problems.every(({ severity }) => severity !== "error");
-  if (config === undefined || !isUsable) throw new ConfigError(path, text, problems);
+  const isValid = problems.every(({ severity }) => severity !== "error");
+  if (config === undefined || !isValid) throw new ConfigError(path, text, problems);
   return config;
 }
 
-/** Without a byte order mark, so that lines and columns are those of the problems. */
-async function read(path: string): Promise<string> {
-  return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
-}
-
-/** Everything that is wrong with a text, in its order. Nobody is asked for inputs; `path` is where it stands or would stand. */
+/** All problems of a text, in order. No inputs are asked for; `path` is where the text is, or would be. */
 export async function checkConfig(text: string, path: string, options: ConfigOptions = {}): Promise<Problem[]> {
+  checkOptions("checkConfig()", options, OPTIONS);
   return [...(await readConfig(text, path, options)).problems];
 }
 
-export interface Examined {
+export interface ConfigReport {
   readonly text: string;
   readonly problems: readonly Problem[];
-  /** Names of the ends that would be reached. */
+  /** The names of the enabled servers. */
   readonly servers: readonly string[];
-  /** Names of the links, those of single ends too. */
-  readonly links: readonly string[];
+  /** The names of all middleware, including that of single servers. */
+  readonly middleware: readonly string[];
 }
 
-/** The same of a file, with what is in it, and of the programs that it names. */
-export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<Examined> {
-  const text = await read(path);
+/** Checks a file and reports what is in it. Also warns of programs that cannot be started on this machine. */
+export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<ConfigReport> {
+  checkOptions("examineConfig()", options, OPTIONS);
+  const text = await readText(path);
   const { config, problems } = await readConfig(text, path, options);
-  const ends = [...(config?.ends.values() ?? [])];
-  const links = [...(config?.chain ?? []), ...ends.flatMap(({ use }) => use)];
+  const upstreams = [...(config?.upstreams.values() ?? [])];
+  const middleware = [...(config?.chain ?? []), ...upstreams.flatMap(({ use }) => use)];
   return {
     text,
-    problems: inOrder([...problems, ...(await unstartable(ends))]),
-    servers: ends.map(({ name }) => name),
-    links: links.map((link) => link.name ?? (link.kind === "module" ? link.file : "")),
+    problems: sortProblems([...problems, ...(await findMissingPrograms(upstreams))]),
+    servers: upstreams.map(({ name }) => name),
+    middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
   };
+}
+
+/** Removes a byte order mark, so that lines and columns match the problems. */
+async function readText(path: string): Promise<string> {
+  return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
+}
+
+/** The fields below are read separately: inputs first, since any string may refer to them. */
+const readElsewhere = (): true => true;
+
+const TOP = {
+  $schema: readElsewhere,
+  name: nonEmptyString,
+  instructions: anyString,
+  names: oneOf(["when-needed", "always"]),
+  mcpServers: readElsewhere,
+  servers: readElsewhere,
+  inputs: readElsewhere,
+  chain: middlewareList,
+  listen,
+  limits,
+} as const satisfies Fields;
+
+export const TOP_FIELDS: Fields = TOP;
+
+interface ReadResult {
+  readonly problems: readonly Problem[];
+  /** Usable only if there are no errors. */
+  readonly config?: Config;
+}
+
+/** Without `ask`, values that depend on inputs are not checked. */
+async function readConfig(
+  given: string,
+  path: string,
+  { env = process.env, middleware = MIDDLEWARE }: ConfigOptions,
+  ask?: AskInput,
+): Promise<ReadResult> {
+  const text = given.replace(/^\uFEFF/, "");
+  const problems = new Problems(text);
+  const root = await parseDocument(text, problems);
+  if (root === undefined) return { problems: problems.sorted() };
+  const file = resolve(path);
+  const folder = baseFolder(file);
+  const answers = new Answers();
+  const variables = new Variables({ env, folder, inputs: answers }, problems);
+  const read = async (): Promise<Config | undefined> => {
+    const context: ReadContext = { problems, variables, folder, middleware, files: [] };
+    const config = readRoot(new Cursor(context, root, ""), answers, { path: file, text });
+    await Promise.all(context.files.map(checkFile));
+    return config;
+  };
+  let config = await read();
+  if (ask !== undefined && answers.used.size > 0 && problems.errors === 0) {
+    await answers.ask(ask, problems);
+    if (problems.errors === 0) config = await read();
+  }
+  const sorted = problems.sorted();
+  const warnings = sorted.filter(({ severity }) => severity === "warning");
+  return { problems: sorted, ...(config && { config: { ...config, warnings } }) };
+}
+
+/** Folders in which editors keep the file; paths in it are relative to the folder above. */
+const EDITOR_FOLDERS = new Set([".vscode", ".cursor"]);
+
+function baseFolder(file: string): string {
+  const folder = dirname(file);
+  return EDITOR_FOLDERS.has(basename(folder)) ? dirname(folder) : folder;
+}
+
+function readRoot(root: Cursor, answers: Answers, source: { path: string; text: string }): Config | undefined {
+  if (root.value.kind !== "object") {
+    root.context.problems.error(root.value.offset, "A config is an object", 'write {"mcpServers": {...}}');
+    return undefined;
+  }
+  answers.declare(readInputs(root.get("inputs")));
+  const {
+    name,
+    instructions,
+    names,
+    chain = [],
+    listen: listenOptions = {},
+    limits: limitOptions = {},
+  } = readFields(root, TOP, (unknown, key, known) => {
+    if (key === "use") unknown.warnAtKey("ignored", 'write middleware for all servers in "chain"');
+    else warnIfMisspelt(unknown, key, known);
+  });
+  return {
+    ...source,
+    ...(name !== undefined && { name }),
+    ...(instructions !== undefined && { instructions }),
+    ...(names !== undefined && { names }),
+    ...readUpstreams(root),
+    chain,
+    listen: listenOptions,
+    limits: limitOptions,
+    warnings: [],
+  };
+}
+
+/** Reports a path that does not exist, or is not what it should be. */
+async function checkFile({ path, kind, severity, cursor, isSecret }: FileCheck): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
+  const message = found === undefined ? `${kind} not found` : `not a ${kind}`;
+  const hint = isSecret
+    ? "check the variables in it"
+    : /(^|\/)~\//.test(path)
+      ? "write ${userHome} instead of ~"
+      : `looked for ${path}`;
+  if (severity === "error") cursor.error(message, hint);
+  else cursor.warn(message, hint);
+}
+
+/** Only warnings: a program that is missing here and now may be there when the config is used. */
+async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
+  const problems = await Promise.all(upstreams.map(checkProgram));
+  return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);
+}
+
+async function checkProgram({ program, secrets }: UpstreamEntry): Promise<Problem | undefined> {
+  const found = program && (await findSpawnProblem(program.command));
+  if (program === undefined || found === undefined) return undefined;
+  const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
+  const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  const { position, hint = advice.join("; ") } = program;
+  return { ...position, severity: "warning", message, ...(hint !== "" && { hint }) };
 }

@@ -1,22 +1,22 @@
-// Links as a config names them: the options that reach their makers, and what is said of options that are wrong. The
-// makers are the test's own; the real ones are tried by the samples.
+// Middleware in a config: the options that its factories get, and the problems of invalid options. Uses factories of its
+// own; the samples use the real ones.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { OptionError } from "../core/options.ts";
-import type { Link, Middleware } from "../core/handler.ts";
+import type { Middleware } from "../core/handler.ts";
 import { checkConfig } from "./load.ts";
 import type { Problem } from "./problems.ts";
 
-const run: Middleware = (request, context, next) => next(request, context);
+const pass = (): Middleware => (request, context, next) => next(request, context);
 const close = vi.fn(async () => undefined);
-const made = vi.fn((_options?: unknown): Link => ({ name: "made", run, close }));
-const picky = (options?: unknown): Link => {
+const plain = vi.fn((_options?: unknown): Middleware => Object.assign(pass(), { close }));
+const picky = (options?: unknown): Middleware => {
   const { size } = options as { size?: unknown };
   if (size !== 1) throw new OptionError("picky", "tools.size", `must be 1, not ${JSON.stringify(size)}`);
-  return { name: "picky", run };
+  return pass();
 };
-const links = new Map([
-  ["made", made],
+const middleware = new Map([
+  ["plain", plain],
   ["picky", picky],
 ]);
 afterEach(() => {
@@ -25,50 +25,50 @@ afterEach(() => {
 
 function check(chain: string, env: Record<string, string> = {}): Promise<Problem[]> {
   const text = `{"mcpServers": {"a": {"command": "x"}}, "inputs": [{"id": "i", "type": "promptString"}],\n"chain": ${chain}}`;
-  return checkConfig(text, "/x/catenary.json", { env, links });
+  return checkConfig(text, "/x/catenary.json", { env, middleware });
 }
 
-describe("a link", () => {
+describe("a middleware", () => {
   it.each([
-    ['["made"]', undefined],
-    ['["${LINK}"]', undefined],
-    ['[{"made": {"a": ["${LINK}", 1, null, true]}}]', { a: ["made", 1, null, true] }],
-    ['[{"made": 5}]', 5],
-  ])("written %s is made once, with its options, and closed", async (chain, options) => {
-    expect(await check(chain, { LINK: "made" })).toEqual([]);
-    expect(made.mock.calls).toEqual([[options]]);
+    ['["plain"]', undefined],
+    ['["${NAME}"]', undefined],
+    ['[{"plain": {"a": ["${NAME}", 1, null, true]}}]', { a: ["plain", 1, null, true] }],
+    ['[{"plain": 5}]', 5],
+  ])("written as %s is created once with its options, and closed", async (chain, options) => {
+    expect(await check(chain, { NAME: "plain" })).toEqual([]);
+    expect(plain.mock.calls).toEqual([[options]]);
     expect(close).toHaveBeenCalledOnce();
   });
 
-  it("is not made where a variable is missing, or an input must be asked for first", async () => {
-    expect(await check('[{"made": {"a": "${NONE}"}}]')).toMatchObject([{ message: "The variable NONE is not set" }]);
-    expect(await check('[{"made": {"a": "${input:i}"}}, "${input:i}"]')).toEqual([]);
-    expect(made).not.toHaveBeenCalled();
+  it("is not created if a variable is missing, or an input must be asked for first", async () => {
+    expect(await check('[{"plain": {"a": "${NONE}"}}]')).toMatchObject([{ message: "The variable NONE is not set" }]);
+    expect(await check('[{"plain": {"a": "${input:i}"}}, "${input:i}"]')).toEqual([]);
+    expect(plain).not.toHaveBeenCalled();
   });
 
-  it("is not called by the value of a variable where there is none of that name", async () => {
-    expect(await check('["${LINK}"]', { LINK: "s3cret" })).toEqual([
+  it("with an unknown name from a variable is reported without its value", async () => {
+    expect(await check('["${NAME}"]', { NAME: "s3cret" })).toEqual([
       {
         line: 2,
         column: 11,
         severity: "error",
-        message: 'There is no link "${LINK}"',
-        hint: 'there are made, picky; one of your own is written {"use": "./mine.ts"}',
+        message: 'There is no middleware "${NAME}"',
+        hint: 'there are plain, picky; write {"use": "./mine.ts"} for a module of your own',
       },
     ]);
   });
 });
 
-describe("options that are wrong", () => {
+describe("invalid options", () => {
   it.each([
     ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 40],
     ['[{"picky": {"tools": {}, "size": 2}}]', 31],
     ['[{"picky": {"size": 2}}]', 21],
-  ])("are told where they stand, or near it: %s", async (chain, column) => {
+  ])("are reported at their position, or that of their parent: %s", async (chain, column) => {
     expect(await check(chain)).toMatchObject([{ line: 2, column, message: "picky: `tools.size` must be 1, not 2" }]);
   });
 
-  it("are not told with the values of variables", async () => {
+  it("are reported without the values of variables", async () => {
     expect(await check('[{"picky": {"size": "${SIZE}"}}]', { SIZE: "s3cret" })).toMatchObject([
       { message: 'picky: `tools.size` must be 1, not "${SIZE}"' },
     ]);

@@ -1,127 +1,130 @@
-// Links as a config names them: those of the house by name, with options, and users' own by the path of a module. A
-// link of the house is made once to see whether its options are right; users' modules are not loaded here.
+// Middleware in a config: built-in ones by name, with options, and modules of the user by path. A built-in one is
+// created once to check its options. Modules are loaded later, by user-modules.ts.
 
+import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import { OptionError } from "../core/options.ts";
-import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
 import { errorMessage } from "../core/text.ts";
+import type { Cursor } from "./cursor.ts";
 import type { Member } from "./document.ts";
 import type { Position } from "./problems.ts";
 import {
-  anyText,
+  anyString,
   anything,
-  contents,
-  meant,
+  nonEmptyString,
   objectOf,
   pathTo,
-  text,
-  wrongKind,
+  scanStrings,
+  suggest,
+  wrongType,
   type Fields,
   type Reader,
 } from "./readers.ts";
-import type { Spot } from "./cursor.ts";
-import { withoutHidden, type Hidden } from "./variables.ts";
+import { redact, type Secret } from "./variables.ts";
 
-/** The links that there are by name; a maker throws a TypeError that says what is wrong with its options. */
-export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
-
-interface Placed {
+export interface NamedMiddleware {
+  readonly kind: "named";
+  readonly name: string;
+  /** Undefined if none are given. */
+  readonly options: unknown;
   readonly position: Position;
 }
 
-export interface NamedLink extends Placed {
-  readonly kind: "named";
-  readonly name: string;
-  /** Undefined where none were written. */
-  readonly options: unknown;
-}
-
-export interface ModuleMiddleware extends Placed {
+export interface ModuleMiddleware {
   readonly kind: "module";
   readonly file: string;
   readonly options: unknown;
-  /** What of the options must not be shown. */
-  readonly hidden: readonly Hidden[];
-  /** What it is called; otherwise its own name, or that of its file. */
+  /** Values in the options that must not be shown. */
+  readonly secrets: readonly Secret[];
+  /** By default, the name of the file. */
   readonly name?: string;
+  readonly position: Position;
 }
 
-export type MiddlewareEntry = NamedLink | ModuleMiddleware;
+export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
 
 const MODULE = {
   use: pathTo("file", "error"),
   options: anything,
-  name: text,
+  name: nonEmptyString,
 } as const satisfies Fields;
 
 export const MODULE_FIELDS: Fields = MODULE;
 
-const moduleMiddleware = objectOf(MODULE, "an object");
+const moduleFields = objectOf(MODULE, "an object");
 
 const FORMS = '"log", {"log": {...}} or {"use": "./mine.ts"}';
 
-export const middlewareList: Reader<readonly MiddlewareEntry[]> = (spot) => {
-  if (spot.value.kind !== "list") return wrongKind(spot, `a list of links, such as ["log", {"use": "./mine.ts"}]`);
-  return spot.items().flatMap((item) => link(item) ?? []);
+export const middlewareList: Reader<readonly MiddlewareEntry[]> = (cursor) => {
+  if (cursor.value.kind === "array") return cursor.items().flatMap((item) => readEntry(item) ?? []);
+  return wrongType(cursor, `an array of middleware, such as ["log", {"use": "./mine.ts"}]`);
 };
 
-function link(spot: Spot): MiddlewareEntry | undefined {
-  const { value } = spot;
-  if (value.kind === "text") {
-    const name = anyText(spot);
-    return name === undefined || contents(spot).isOpen ? undefined : named(spot, name, value.text, undefined);
+function readEntry(cursor: Cursor): MiddlewareEntry | undefined {
+  const { value } = cursor;
+  if (value.kind === "string") {
+    const name = anyString(cursor);
+    if (name === undefined || scanStrings(cursor).isPending) return undefined;
+    return readNamed(cursor, name, value.text, undefined);
   }
-  if (value.kind !== "object") return wrongKind(spot, `a link: ${FORMS}`);
-  if (value.members.some(({ name }) => name === "use")) return ofModule(spot);
+  if (value.kind !== "object") return wrongType(cursor, FORMS);
+  if (value.members.some(({ name }) => name === "use")) return readModule(cursor);
   const [only, second] = value.members;
-  if (only === undefined) return spot.error(" names no link", `write ${FORMS}`);
-  if (second !== undefined) return notOne(spot, only, second);
-  return named(spot.member(only), only.name, only.name, spot.member(only));
+  if (only === undefined) return cursor.error("the name of the middleware is missing", `write ${FORMS}`);
+  if (second !== undefined) return rejectSeveral(cursor, only, second);
+  return readNamed(cursor.member(only), only.name, only.name, cursor.member(only));
 }
 
-function ofModule(spot: Spot): ModuleMiddleware | undefined {
-  const { use: file, options, name } = moduleMiddleware(spot) ?? {};
+function readModule(cursor: Cursor): ModuleMiddleware | undefined {
+  const { use: file, options, name } = moduleFields(cursor) ?? {};
   if (file === undefined) return undefined;
-  const given = spot.named("options");
-  const { hidden } = given === undefined ? { hidden: [] } : contents(given);
-  return { kind: "module", file, options, hidden, position: spot.position, ...(name !== undefined && { name }) };
+  const given = cursor.get("options");
+  const { secrets } = given === undefined ? { secrets: [] } : scanStrings(given);
+  return { kind: "module", file, options, secrets, position: cursor.position, ...(name !== undefined && { name }) };
 }
 
-function notOne(spot: Spot, first: Member, second: Member): undefined {
+function rejectSeveral(cursor: Cursor, first: Member, second: Member): undefined {
   const isModule = [first, second].some(({ name }) => Object.hasOwn(MODULE, name));
   const hint = isModule
-    ? 'a module is named by "use", beside "options" and "name"'
+    ? 'write the path of a module in "use", beside "options" and "name"'
     : `give each an object of its own: {${JSON.stringify(first.name)}: ...}, {${JSON.stringify(second.name)}: ...}`;
-  return spot.error(" has more than one name in it, and a link has one", hint);
+  return cursor.error("expected one name, got several", hint);
 }
 
-/** `written` is the name as it stands there. */
-function named(spot: Spot, name: string, written: string, given: Spot | undefined): NamedLink | undefined {
-  const { links, problems } = spot.reading;
-  const make = links.get(name);
-  if (make === undefined) {
+/** `written` is the name before its variables are expanded. */
+function readNamed(
+  cursor: Cursor,
+  name: string,
+  written: string,
+  given: Cursor | undefined,
+): NamedMiddleware | undefined {
+  const { middleware, problems } = cursor.context;
+  const factory = middleware.get(name);
+  if (factory === undefined) {
     const shown = JSON.stringify(written);
-    const known = `there are ${[...links.keys()].join(", ")}; one of your own is written {"use": "./mine.ts"}`;
+    const known = `there are ${[...middleware.keys()].join(", ")}; write {"use": "./mine.ts"} for a module of your own`;
     const isPath = /\.|[/\\]/.test(written);
-    const hint = isPath ? `a module of your own is written {"use": ${shown}}` : (meant(written, links.keys()) ?? known);
-    problems.error(spot.nameOffset, `There is no link ${shown}`, hint);
+    const hint = isPath
+      ? `write {"use": ${shown}} for a module of your own`
+      : (suggest(written, middleware.keys()) ?? known);
+    problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
   const options = given && anything(given);
-  const { isOpen, hidden } = contents(given ?? spot);
-  // Where something is missing, that has been told, or is asked for later; the maker could only complain of the gap.
-  const fault = isOpen ? undefined : faultOf(make, options);
-  if (fault === undefined) return { kind: "named", name, options, position: spot.position };
-  const { offset } = placeOf(given ?? spot, fault.option).value;
-  problems.error(offset, withoutHidden(fault.message, hidden));
+  const { isPending, secrets } = scanStrings(given ?? cursor);
+  // With a value missing, the factory could only complain about what is already reported or asked for later.
+  const fault = isPending ? undefined : tryOptions(factory, options);
+  if (fault === undefined) return { kind: "named", name, options, position: cursor.position };
+  const { offset } = findOption(given ?? cursor, fault.option).value;
+  problems.error(offset, redact(fault.message, secrets));
   return undefined;
 }
 
-function faultOf(
-  make: MiddlewareFactory,
+function tryOptions(
+  factory: MiddlewareFactory,
   options: unknown,
 ): { readonly message: string; readonly option: string } | undefined {
   try {
-    make(options)
+    void factory(options)
       .close?.()
       .catch(() => undefined);
     return undefined;
@@ -130,11 +133,11 @@ function faultOf(
   }
 }
 
-/** Where an option such as `tools.only` stands, or the nearest that is written of it. */
-function placeOf(spot: Spot, option: string): Spot {
-  const whole = spot.named(option);
+/** The cursor of an option such as `tools.only`, or of its nearest parent that is present. */
+function findOption(cursor: Cursor, option: string): Cursor {
+  const whole = cursor.get(option);
   if (whole !== undefined) return whole;
   const [first = "", ...rest] = option.split(".");
-  const inner = spot.named(first);
-  return inner === undefined ? spot : placeOf(inner, rest.join("."));
+  const inner = cursor.get(first);
+  return inner === undefined ? cursor : findOption(inner, rest.join("."));
 }

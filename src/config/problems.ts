@@ -1,5 +1,4 @@
-// What is wrong with a config: each mistake with its place in the text, all of them at once, in the order of the text.
-// Where things stand is reckoned here; what is a mistake is decided by those who read the parts.
+// Problems of a config: each has a position in the text, and all are reported at once, in the order of the text.
 
 export interface Problem {
   readonly message: string;
@@ -9,14 +8,14 @@ export interface Problem {
   readonly line: number;
   /** From 1, in UTF-16 units, as editors count; a byte order mark does not count. */
   readonly column: number;
-  /** With an error the config is of no use; with warnings it is. */
+  /** A config with an error cannot be used; one with warnings can. */
   readonly severity: "error" | "warning";
 }
 
-/** A config that is of no use, with everything that is wrong with it. */
+/** A config that cannot be used, with all its problems. */
 export class ConfigError extends Error {
   readonly path: string;
-  /** What was read. */
+  /** The text of the config. */
   readonly text: string;
   readonly problems: readonly Problem[];
 
@@ -29,20 +28,20 @@ export class ConfigError extends Error {
   }
 }
 
-/** In one line: `catenary.json:3:5: error: ...; what to do`. */
+/** One line: `catenary.json:3:5: error: message; hint`. */
 export function describeProblem(path: string, { line, column, severity, message, hint }: Problem): string {
   return `${path}:${line}:${column}: ${severity}: ${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
 export type Position = Pick<Problem, "line" | "column">;
 
-/** As they stand in the file. */
-export function inOrder(problems: readonly Problem[]): Problem[] {
+export function sortProblems(problems: readonly Problem[]): Problem[] {
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
+/** Collects the problems of one text. */
 export class Problems {
-  /** Where each line begins. */
+  /** The offset at which each line begins. */
   readonly #lines: readonly number[];
   readonly #found = new Map<string, Problem>();
 
@@ -58,13 +57,13 @@ export class Problems {
     this.#add(offset, "warning", message, hint);
   }
 
-  /** Errors, each counted once. */
+  /** The number of errors. */
   get errors(): number {
     return [...this.#found.values()].filter(({ severity }) => severity === "error").length;
   }
 
   sorted(): Problem[] {
-    return inOrder([...this.#found.values()]);
+    return sortProblems([...this.#found.values()]);
   }
 
   position(offset: number): Position {
@@ -77,7 +76,7 @@ export class Problems {
     return { line: first + 1, column: offset - (this.#lines[first] ?? 0) + 1 };
   }
 
-  /** The same thing is said of a place once: a text may be read twice. */
+  /** A value may be read twice; the same problem at the same position counts once. */
   #add(offset: number, severity: Problem["severity"], message: string, hint: string | undefined): void {
     const problem = { ...this.position(offset), severity, message, ...(hint === undefined ? undefined : { hint }) };
     this.#found.set(JSON.stringify(problem), problem);

@@ -1,192 +1,207 @@
-// What may stand at a place of a config, as small readers that are put together: each gives what it has read, or tells
-// what is wrong and gives nothing. A value that came from a variable is read like any other, and never shown.
+// Small readers for the values of a config. Each returns what it read, or reports what is wrong and returns undefined.
+// A value from a variable is read like any other and never shown.
 
 import { resolve } from "node:path";
 import { nearest } from "../core/options.ts";
+import type { Cursor, FileCheck } from "./cursor.ts";
 import type { Value } from "./document.ts";
-import type { FileCheck, Spot } from "./cursor.ts";
 import type { Expanded } from "./variables.ts";
 
-/** Undefined: it has been told what is wrong, or an input must be asked for first. */
-export type Reader<T> = (spot: Spot) => T | undefined;
+/** Returns undefined if it reported a problem, or if an input must be asked for first. */
+export type Reader<T> = (cursor: Cursor) => T | undefined;
 export type Fields = Readonly<Record<string, Reader<unknown>>>;
-/** What was read of an object; names that are missing, or wrong, are not there. */
-export type Read<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Reader<infer T> ? T & {} : never };
+/** The fields that were read; missing and invalid ones are absent. */
+export type FieldValues<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Reader<infer T> ? T & {} : never };
 
-const KINDS: Readonly<Record<Value["kind"], string>> = {
-  text: "a text",
+const KIND_NAMES: Readonly<Record<Value["kind"], string>> = {
+  string: "a string",
   object: "an object",
-  list: "a list",
+  array: "an array",
   number: "a number",
-  boolean: "true or false",
+  boolean: "a boolean",
   null: "null",
 };
 
-export function wrongKind(spot: Spot, wanted: string, hint?: string): undefined {
-  return spot.error(` must be ${wanted}, and is ${KINDS[spot.value.kind]}`, hint);
+const AFTER_EXPANSION = ", after its variables are expanded";
+
+/** Reports a value of the wrong type. */
+export function wrongType(cursor: Cursor, expected: string, hint?: string): undefined {
+  return cursor.error(`expected ${expected}, got ${KIND_NAMES[cursor.value.kind]}`, hint);
 }
 
-function expanded(spot: Spot, wanted: string): Expanded | undefined {
-  return spot.value.kind === "text" ? spot.reading.variables.expand(spot.value) : wrongKind(spot, wanted);
+function expand(cursor: Cursor, expected: string): Expanded | undefined {
+  return cursor.value.kind === "string" ? cursor.context.variables.expand(cursor.value) : wrongType(cursor, expected);
 }
 
-export const anyText: Reader<string> = (spot) => expanded(spot, "a text")?.text;
+export const anyString: Reader<string> = (cursor) => expand(cursor, "a string")?.text;
 
-/** A text of which more is wanted: `rest` is what is wrong where it does not fit. */
-export function textThat(fits: (given: string) => boolean, rest: string, hint?: string): Reader<string> {
-  return (spot) => {
-    const read = expanded(spot, "a text");
-    if (read === undefined || read.isOpen || fits(read.text)) return read?.text;
-    return spot.error(`${rest}${read.hidden.length > 0 ? ", once its variables are put in" : ""}`, hint);
+/** A string that must fit; `problem` is reported if it does not. */
+export function stringThat(fits: (given: string) => boolean, problem: string, hint?: string): Reader<string> {
+  return (cursor) => {
+    const read = expand(cursor, "a string");
+    if (read === undefined || read.isPending || fits(read.text)) return read?.text;
+    return cursor.error(`${problem}${read.secrets.length > 0 ? AFTER_EXPANSION : ""}`, hint);
   };
 }
 
-export const text: Reader<string> = textThat(
+export const nonEmptyString: Reader<string> = stringThat(
   (given) => given.trim() !== "",
-  " is empty",
-  "write something, or leave it out",
+  "must not be empty",
+  "write something, or remove it",
 );
 
-/** `advice` is what is said of another. */
+/** `advise` gives the hint for any other string. */
 export function oneOf<const T extends string>(
   choices: readonly T[],
-  advice: (given: string) => string | undefined = (given) => meant(given, choices),
+  advise: (given: string) => string | undefined = (given) => suggest(given, choices),
 ): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
-  return (spot) => {
-    const read = expanded(spot, `one of ${list}`);
-    if (read === undefined || read.isOpen) return undefined;
+  return (cursor) => {
+    const read = expand(cursor, `one of ${list}`);
+    if (read === undefined || read.isPending) return undefined;
     const choice = choices.find((known) => known === read.text);
     if (choice !== undefined) return choice;
-    return spot.error(` must be one of ${list}`, read.hidden.length > 0 ? undefined : advice(read.text));
+    return cursor.error(`expected one of ${list}`, read.secrets.length > 0 ? undefined : advise(read.text));
   };
 }
 
-export const flag: Reader<boolean> = (spot) =>
-  spot.value.kind === "boolean" ? spot.value.plain === true : wrongKind(spot, "true or false");
+export const flag: Reader<boolean> = (cursor) =>
+  cursor.value.kind === "boolean" ? cursor.value.scalar === true : wrongType(cursor, "true or false");
 
-/** Also a text with variables that comes to a number, as "${PORT:-3000}" does. */
-export function numberThat(fits: (given: number) => boolean, wanted: string): Reader<number> {
-  return (spot) => {
-    const { value } = spot;
-    if (value.kind === "number")
-      return fits(Number(value.plain)) ? Number(value.plain) : spot.error(` must be ${wanted}`);
-    if (value.kind !== "text") return wrongKind(spot, wanted);
-    if (!value.text.includes("${")) {
-      // What is no number in quotes is none without them.
-      return wrongKind(spot, wanted, /\d/.test(value.text) ? "write it without quotes" : undefined);
+/** Also accepts a string with variables that expands to a number, such as "${PORT:-3000}". */
+export function numberThat(fits: (given: number) => boolean, expected: string): Reader<number> {
+  return (cursor) => {
+    const { value } = cursor;
+    if (value.kind === "number") {
+      return fits(Number(value.scalar)) ? Number(value.scalar) : cursor.error(`expected ${expected}`);
     }
-    const read = spot.reading.variables.expand(value);
-    if (read === undefined || read.isOpen) return undefined;
+    if (value.kind !== "string") return wrongType(cursor, expected);
+    if (!value.text.includes("${")) {
+      return wrongType(cursor, expected, /\d/.test(value.text) ? "remove the quotes" : undefined);
+    }
+    const read = cursor.context.variables.expand(value);
+    if (read === undefined || read.isPending) return undefined;
     const given = read.text.trim() === "" ? Number.NaN : Number(read.text);
-    return fits(given) ? given : spot.error(` must be ${wanted}, once its variables are put in`);
+    return fits(given) ? given : cursor.error(`expected ${expected}${AFTER_EXPANSION}`);
   };
 }
 
-/** What a timer can wait for; a longer one would go off at once. */
-const MOST_MS = 2 ** 31 - 1;
-
-export const milliseconds: Reader<number> = numberThat(
-  (given) => given >= 0 && given <= MOST_MS,
-  `a number of milliseconds from 0 to ${MOST_MS}`,
+export const positiveInteger: Reader<number> = numberThat(
+  (given) => Number.isSafeInteger(given) && given > 0,
+  "a whole number above 0",
 );
 
-/** Some clients count in seconds. */
-const SUSPICIOUS_MS = 1_000;
+/** The longest delay that setTimeout accepts. */
+const MAX_MS = 2 ** 31 - 1;
 
-/** Of what a person may have taken for seconds. */
-export function warnOfSeconds(spot: Spot, given: number | undefined): void {
-  if (spot.value.kind !== "number" || given === undefined || given <= 0 || given >= SUSPICIOUS_MS) return;
-  spot.warn(" is less than a second", `it is counted in milliseconds: write ${given}000 if seconds are meant`);
+export const milliseconds: Reader<number> = numberThat(
+  (given) => given >= 0 && given <= MAX_MS,
+  `milliseconds from 0 to ${MAX_MS}`,
+);
+
+/** A shorter timeout was probably meant in seconds. */
+const MIN_PLAUSIBLE_MS = 1_000;
+
+export function warnIfSeconds(cursor: Cursor, given: number | undefined): void {
+  if (cursor.value.kind !== "number" || given === undefined || given <= 0 || given >= MIN_PLAUSIBLE_MS) return;
+  cursor.warn("less than a second", `the unit is milliseconds: write ${given}000 for ${given} seconds`);
 }
 
-export function listOf<T>(reader: Reader<T>, wanted: string): Reader<readonly T[]> {
-  return (spot) =>
-    spot.value.kind === "list" ? spot.items().flatMap((item) => reader(item) ?? []) : wrongKind(spot, wanted);
+export function arrayOf<T>(reader: Reader<T>, expected: string): Reader<readonly T[]> {
+  return (cursor) =>
+    cursor.value.kind === "array" ? cursor.items().flatMap((item) => reader(item) ?? []) : wrongType(cursor, expected);
 }
 
-/** Names that the writer chooses, with values of one kind. */
-export function recordOf<T>(reader: Reader<T>, wanted: string): Reader<Readonly<Record<string, T>>> {
-  return (spot) => {
-    if (spot.value.kind !== "object") return wrongKind(spot, wanted);
-    const read = spot.members().map((member) => [member.name, reader(spot.member(member))] as const);
+/** An object with any keys and values of one type. */
+export function recordOf<T>(reader: Reader<T>, expected: string): Reader<Readonly<Record<string, T>>> {
+  return (cursor) => {
+    if (cursor.value.kind !== "object") return wrongType(cursor, expected);
+    const read = cursor.members().map((member) => [member.name, reader(cursor.member(member))] as const);
     return Object.fromEntries(read.filter((one): one is readonly [string, T & {}] => one[1] !== undefined));
   };
 }
 
-/** Anything, with the variables in its texts put in. */
-export const anything: Reader<unknown> = (spot) => {
-  const { value } = spot;
-  if (value.kind === "text") return anyText(spot);
-  if (value.kind === "list") return spot.items().map(anything);
-  if (value.kind !== "object") return value.plain;
-  return Object.fromEntries(value.members.map((member) => [member.name, anything(spot.member(member))]));
+/** Any JSON value, with the variables in its strings expanded. */
+export const anything: Reader<unknown> = (cursor) => {
+  const { value } = cursor;
+  if (value.kind === "string") return anyString(cursor);
+  if (value.kind === "array") return cursor.items().map(anything);
+  if (value.kind !== "object") return value.scalar;
+  return Object.fromEntries(value.members.map((member) => [member.name, anything(cursor.member(member))]));
 };
 
-/** What is in the texts of it: all that is hidden, and whether an input must be asked for before it is whole. */
-export function contents(spot: Spot): Pick<Expanded, "hidden" | "isOpen"> {
-  if (spot.value.kind === "text") return spot.reading.variables.expand(spot.value) ?? { hidden: [], isOpen: true };
-  const parts = [...spot.items(), ...spot.members().map((member) => spot.member(member))].map(contents);
-  return { hidden: parts.flatMap(({ hidden }) => hidden), isOpen: parts.some(({ isOpen }) => isOpen) };
+/** The secrets in all strings of a value, and whether one of them waits for an input. */
+export function scanStrings(cursor: Cursor): Pick<Expanded, "secrets" | "isPending"> {
+  if (cursor.value.kind === "string") {
+    return cursor.context.variables.expand(cursor.value) ?? { secrets: [], isPending: true };
+  }
+  const parts = [...cursor.items(), ...cursor.members().map((member) => cursor.member(member))].map(scanStrings);
+  return { secrets: parts.flatMap(({ secrets }) => secrets), isPending: parts.some(({ isPending }) => isPending) };
 }
 
-/** A path, relative to the config, of something that should be there. */
+/** Whether a field is present and its value waits for an input. */
+export function isPending(cursor: Cursor, name: string): boolean {
+  const field = cursor.get(name);
+  return field !== undefined && scanStrings(field).isPending;
+}
+
+/** A path, relative to the config, of a file or folder that should exist. */
 export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"]): Reader<string> {
-  return (spot) => {
-    const read = expanded(spot, `the path of a ${kind}`);
-    if (read === undefined || read.isOpen) return read?.text;
-    if (read.text.trim() === "" || read.text.includes("\0"))
-      return spot.error(` is no path`, `write one, or leave it out`);
-    const path = resolve(spot.reading.folder, read.text);
-    spot.reading.files.push({ path, kind, severity, spot, isHidden: read.hidden.length > 0 });
+  return (cursor) => {
+    const read = expand(cursor, `the path of a ${kind}`);
+    if (read === undefined || read.isPending) return read?.text;
+    if (read.text.trim() === "" || read.text.includes("\0")) return cursor.error("not a valid path");
+    const path = resolve(cursor.context.folder, read.text);
+    cursor.context.files.push({ path, kind, severity, cursor, isSecret: read.secrets.length > 0 });
     return path;
   };
 }
 
-/** The names that are known, each read by its reader. `onStray` is told of every other. */
+/** Reads the known fields of an object and calls `onUnknown` for every other key. */
 export function readFields<F extends Fields>(
-  spot: Spot,
+  cursor: Cursor,
   fields: F,
-  onStray: (stray: Spot, name: string, known: readonly string[]) => void = refuseStray,
-): Read<F> {
+  onUnknown: (unknown: Cursor, name: string, known: readonly string[]) => void = rejectUnknown,
+): FieldValues<F> {
   const known = Object.keys(fields);
-  const read = spot.members().flatMap((member) => {
-    const inner = spot.member(member);
+  const read = cursor.members().flatMap((member) => {
+    const inner = cursor.member(member);
     const reader = Object.hasOwn(fields, member.name) ? fields[member.name] : undefined;
-    if (reader === undefined) onStray(inner, member.name, known);
+    if (reader === undefined) onUnknown(inner, member.name, known);
     const value = reader?.(inner);
     return value === undefined ? [] : [[member.name, value] as const];
   });
-  return Object.fromEntries(read) as Read<F>;
+  return Object.fromEntries(read) as FieldValues<F>;
 }
 
-export function objectOf<F extends Fields>(fields: F, wanted: string): Reader<Read<F>> & { readonly fields: F } {
-  const reader = (spot: Spot): Read<F> | undefined =>
-    spot.value.kind === "object" ? readFields(spot, fields) : wrongKind(spot, wanted);
+export function objectOf<F extends Fields>(
+  fields: F,
+  expected: string,
+): Reader<FieldValues<F>> & { readonly fields: F } {
+  const reader = (cursor: Cursor): FieldValues<F> | undefined =>
+    cursor.value.kind === "object" ? readFields(cursor, fields) : wrongType(cursor, expected);
   reader.fields = fields;
   return reader;
 }
 
-/** Where all names are ours: another is a mistake. */
-function refuseStray(stray: Spot, name: string, known: readonly string[]): void {
-  const hint = meant(name, known) ?? `there are ${known.join(", ")}`;
-  stray.reading.problems.error(stray.nameOffset, `${stray.way} is not known`, hint);
+/** For objects that are ours alone: an unknown key is an error. */
+function rejectUnknown(unknown: Cursor, name: string, known: readonly string[]): void {
+  unknown.errorAtKey("unknown key", suggest(name, known) ?? `the keys are ${known.join(", ")}`);
 }
 
-/** Where others have names too: only what looks like one of ours is told. */
-export function warnOfStray(stray: Spot, name: string, known: readonly string[]): void {
-  const near = misspelt(name, known);
-  if (near === undefined) return;
-  stray.reading.problems.warn(stray.nameOffset, `${stray.way} is passed over`, `did you mean ${near}?`);
+/** For objects that other programs extend: only a key that looks like a misspelling of ours is reported. */
+export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly string[]): void {
+  const near = nearestKey(name, known);
+  if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
-/** For what is wrong in any case: a guess may be far off. */
-export function meant(name: string, known: Iterable<string>): string | undefined {
+/** "did you mean x?", for a name that is certainly wrong: the guess may be far off. */
+export function suggest(name: string, known: Iterable<string>): string | undefined {
   const [near] = nearest(name, known, name.length < 4 ? 1 : 2);
   return near && `did you mean ${near}?`;
 }
 
-/** For what may be right: one of ours that was most probably meant. Short names are near to everything. */
-export function misspelt(name: string, known: readonly string[]): string | undefined {
+/** The key that was probably meant by a name that may be right. Short names are near to everything, so they have none. */
+export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }

@@ -1,35 +1,33 @@
-// An end that was written with variables or inputs in it: what they stand for may be a key, and an address, a command or
-// an argument is what errors and reports name. Whatever this end says of itself names the variables instead. What the
-// end answers is its own, and passes untouched.
+// Hides the values of variables and inputs in everything an upstream reports about itself: status, errors and stderr
+// show the reference, such as ${KEY}, instead. Results of the upstream pass unchanged.
 
 import type { Upstream } from "../chain/upstream/upstream.ts";
-import type { UpstreamStatus } from "../chain/upstream/status.ts";
+import type { UpstreamStatus } from "../chain/upstream/options.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
-import { withoutHidden, type Hidden } from "./variables.ts";
+import { redact, type Secret } from "./variables.ts";
 
-/** What is shorter is no secret, and stands in many a word by chance. */
-const LEAST_LENGTH = 4;
+/** A shorter value is not a secret, and would be found in many words by chance. */
+const MIN_LENGTH = 4;
 
-/** Writes what may be shown of a text. */
-type Conceal = (text: string) => string;
+type Redact = (text: string) => string;
 
-export function concealing(hidden: readonly Hidden[]): Conceal {
-  const forms = hidden
+export function createRedactor(secrets: readonly Secret[]): Redact {
+  const forms = secrets
     .flatMap(({ value, reference }) => formsOf(value).map((form) => ({ value: form, reference })))
-    .filter(({ value }) => value.length >= LEAST_LENGTH)
-    // A part of one value may be another's whole.
+    .filter(({ value }) => value.length >= MIN_LENGTH)
+    // Longest first: one value may be part of another.
     .toSorted((one, other) => other.value.length - one.value.length);
-  return (text) => withoutHidden(text, forms);
+  return (text) => redact(text, forms);
 }
 
-/** An address is never shown whole: its query is left out, and letters are written otherwise in it. */
+/** The forms in which a value may appear: errors show URLs encoded and without their query. */
 function formsOf(value: string): string[] {
   const trimmed = value.trim();
-  const written = [value, trimmed, JSON.stringify(value).slice(1, -1), encoded(value)];
-  if (!/^https?:/i.test(trimmed) || !URL.canParse(trimmed)) return written;
+  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encoded(value)];
+  if (!/^https?:/i.test(trimmed) || !URL.canParse(trimmed)) return forms;
   const { href, origin, host, hostname, pathname, search } = new URL(trimmed);
-  return [...written, href, `${origin}${pathname}`, origin, host, hostname, pathname, search];
+  return [...forms, href, `${origin}${pathname}`, origin, host, hostname, pathname, search];
 }
 
 function encoded(value: string): string {
@@ -40,35 +38,35 @@ function encoded(value: string): string {
   }
 }
 
-export function concealedStatus(status: UpstreamStatus, conceal: Conceal): UpstreamStatus {
+export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {
   const { target, problem } = status;
-  return { ...status, target: conceal(target), ...(problem === undefined ? undefined : { problem: conceal(problem) }) };
+  return { ...status, target: hide(target), ...(problem === undefined ? undefined : { problem: hide(problem) }) };
 }
 
-export function redactedUpstream(made: Upstream, conceal: Conceal): Upstream {
+export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
   const handler: Upstream = async (request, context) => {
     try {
-      return await made(request, context);
+      return await upstream(request, context);
     } catch (error) {
-      throw concealed(error, conceal);
+      throw redactError(error, hide);
     }
   };
-  if (evaluatesCode(made)) handler[EVALUATES_CODE] = true;
-  handler.called = (name) => made.called(name);
-  handler.status = () => concealedStatus(made.status(), conceal);
-  handler.close = (budgetMs) => made.close(budgetMs);
+  if (evaluatesCode(upstream)) handler[EVALUATES_CODE] = true;
+  handler.called = (name) => upstream.called(name);
+  handler.status = () => redactStatus(upstream.status(), hide);
+  handler.close = (budgetMs) => upstream.close(budgetMs);
   return handler;
 }
 
-/** With its causes: what of them callers may hear is decided later. */
-function concealed(error: unknown, conceal: Conceal): unknown {
+/** Includes the causes; what callers may see of them is decided later. */
+function redactError(error: unknown, hide: Redact): unknown {
   if (!(error instanceof ConnectionError)) return error;
-  const { kind, message, mayHaveRun, status, evidence = "", cause } = error;
-  const own = evidence !== "" && message.endsWith(evidence) ? message.slice(0, -evidence.length) : message;
-  return new ConnectionError(kind, conceal(own), {
+  const { kind, message, mayHaveRun, status, diagnostics = "", cause } = error;
+  const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
+  return new ConnectionError(kind, hide(own), {
     mayHaveRun,
     ...(status === undefined ? undefined : { status }),
-    ...(own === message ? undefined : { evidence: conceal(evidence) }),
-    ...(cause instanceof ConnectionError ? { cause: concealed(cause, conceal) } : undefined),
+    ...(own === message ? undefined : { diagnostics: hide(diagnostics) }),
+    ...(cause instanceof ConnectionError ? { cause: redactError(cause, hide) } : undefined),
   });
 }

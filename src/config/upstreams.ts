@@ -1,255 +1,237 @@
-// The ends of a config: the entries of `mcpServers` and of `servers`, which mean the same. What all entries may say
-// stands here; what each kind of them says of itself is in kinds/. Names that only other clients know are left alone.
+// The upstreams of a config: the entries of `mcpServers` and of `servers`, which mean the same. Here are the fields that
+// every entry may have; the others belong to its kind. Keys that only other clients know are ignored.
 
-import { SHARES, type UpstreamOptions } from "../chain/upstream/upstream.ts";
 import { labelsOf } from "../chain/router/labels.ts";
+import { SHARES } from "../chain/upstream/options.ts";
+import { type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import type { Cursor } from "./cursor.ts";
 import type { Member } from "./document.ts";
-import { KINDS } from "./kinds/index.ts";
-import type { Found, Kind } from "./upstream-kind.ts";
+import { command, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { live } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import type { Position } from "./problems.ts";
 import {
-  contents,
   flag,
   milliseconds,
-  misspelt,
-  numberThat,
+  nearestKey,
   objectOf,
   oneOf,
+  positiveInteger,
   readFields,
-  warnOfSeconds,
-  warnOfStray,
-  wrongKind,
+  scanStrings,
+  warnIfMisspelt,
+  warnIfSeconds,
+  wrongType,
   type Fields,
   type Reader,
 } from "./readers.ts";
-import type { Spot } from "./cursor.ts";
-import type { Hidden } from "./variables.ts";
+import type { Secret } from "./variables.ts";
 
-/** What an end may be told whatever its kind. */
-export type UpstreamPolicy = Pick<
-  UpstreamOptions,
-  "share" | "revision" | "timeout" | "startTimeout" | "idle" | "restart"
->;
+/** The kinds of entries, in the order in which hints list them. */
+export const KINDS: readonly UpstreamKind[] = [command, url, module, live];
 
-export interface UpstreamEntry extends Found {
+/** The options of `upstream()` that any entry may set. */
+export type UpstreamPolicy = Pick<UpstreamOptions, (typeof POLICY_KEYS)[number]>;
+
+export interface UpstreamEntry extends UpstreamSource {
   readonly name: string;
   readonly policy: UpstreamPolicy;
-  /** Links for this end alone. */
+  /** Middleware for this upstream alone. */
   readonly use: readonly MiddlewareEntry[];
   readonly position: Position;
-  /** What in it came from variables and inputs. */
-  readonly hidden: readonly Hidden[];
+  /** Values in it that came from variables and inputs. */
+  readonly secrets: readonly Secret[];
 }
 
 const SECTIONS = ["mcpServers", "servers"] as const;
 
-const TIMEOUT = { idleMs: milliseconds, totalMs: milliseconds } as const satisfies Fields;
-export const TIMEOUT_FIELDS: Fields = TIMEOUT;
-
 const RESTART = {
-  most: numberThat((given) => Number.isInteger(given) && given > 0, "a whole number above 0"),
+  maxFailures: positiveInteger,
   windowMs: milliseconds,
   firstMs: milliseconds,
   maxMs: milliseconds,
 } as const satisfies Fields;
 export const RESTART_FIELDS: Fields = RESTART;
 
-const timeouts = objectOf(TIMEOUT, "an object");
-
-const timeout: Reader<number | { readonly idleMs?: number; readonly totalMs?: number }> = (spot) => {
-  if (spot.value.kind === "object") return timeouts(spot);
-  const given = numberThat((ms) => ms >= 0, "a number of milliseconds, or {idleMs, totalMs}")(spot);
-  warnOfSeconds(spot, given);
-  return given === undefined ? undefined : milliseconds(spot);
+const callTimeout: Reader<number> = (cursor) => {
+  const given = milliseconds(cursor);
+  warnIfSeconds(cursor, given);
+  return given;
 };
+
+const POLICY = {
+  share: oneOf(SHARES),
+  revision: oneOf(REVISIONS.map(({ name }) => name)),
+  timeoutMs: callTimeout,
+  maxTimeoutMs: milliseconds,
+  startTimeoutMs: milliseconds,
+  idleMs: milliseconds,
+  maxSessions: positiveInteger,
+  remember: flag,
+  restart: objectOf(RESTART, "an object, such as {maxFailures: 5, windowMs: 180000}"),
+} as const satisfies Fields;
+
+const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof typeof POLICY)[];
 
 const COMMON = {
   disabled: flag,
-  /** As some clients say it. */
+  /** Some clients have this instead. */
   enabled: flag,
-  share: oneOf(SHARES),
-  revision: oneOf(REVISIONS.map(({ name }) => name)),
-  timeout,
-  startTimeout: milliseconds,
-  idle: milliseconds,
-  restart: objectOf(RESTART, "an object, such as {most: 5, windowMs: 180000}"),
+  ...POLICY,
   use: middlewareList,
 } as const satisfies Fields;
 
 export const COMMON_FIELDS: Fields = COMMON;
 
-/** Names by which other clients call what has another name here. */
-const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+/** Keys of other clients, with ours for the same. */
+const FOREIGN_KEYS: ReadonlyMap<string, string> = new Map([
   ["httpUrl", "url"],
   ["serverUrl", "url"],
   ["uri", "url"],
   ["cmd", "command"],
 ]);
 
-export interface Ends {
-  readonly ends: ReadonlyMap<string, UpstreamEntry>;
-  /** Names of those that are switched off; nothing in them is looked at. */
+const KIND_HINT = `add ${KINDS.map(({ key, purpose }) => `"${key}" (${purpose})`)
+  .join(", ")
+  .replace(/, (?=[^,]*$)/, " or ")}`;
+
+export interface Upstreams {
+  readonly upstreams: ReadonlyMap<string, UpstreamEntry>;
+  /** The names of disabled entries; nothing else in them is read. */
   readonly disabled: readonly string[];
 }
 
-export function readUpstreams(root: Spot): Ends {
-  const ends = new Map<string, UpstreamEntry>();
+export function readUpstreams(root: Cursor): Upstreams {
+  const upstreams = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
-  const seen = new Map<string, Spot>();
-  const enabled = new Map<string, Spot>();
-  const before = root.reading.problems.errors;
+  const seen = new Map<string, Cursor>();
+  const enabled = new Map<string, Cursor>();
+  const errorsBefore = root.context.problems.errors;
   for (const section of SECTIONS) {
-    const spot = root.named(section);
-    if (spot !== undefined && spot.value.kind !== "object")
-      wrongKind(spot, 'an object of servers by name, such as {"notes": {...}}');
-    for (const member of spot?.members() ?? []) {
-      const entry = spot?.member(member);
-      if (entry === undefined || !isNew(entry, member, seen)) continue;
+    const cursor = root.get(section);
+    if (cursor === undefined) continue;
+    if (cursor.value.kind !== "object") wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
+    for (const member of cursor.members()) {
+      const entry = cursor.member(member);
+      if (!checkName(entry, member, seen)) continue;
       seen.set(member.name, entry);
       if (isDisabled(entry)) disabled.push(member.name);
       else {
         enabled.set(member.name, entry);
-        const end = readUpstream(entry, member.name);
-        if (end !== undefined) ends.set(member.name, end);
+        const upstream = readUpstream(entry, member.name);
+        if (upstream !== undefined) upstreams.set(member.name, upstream);
       }
     }
   }
-  tellOfLabels(enabled);
-  if (enabled.size === 0 && root.reading.problems.errors === before) tellOfNothing(root, disabled.length > 0);
-  return { ends, disabled };
+  warnOfLabels(enabled);
+  if (enabled.size === 0 && root.context.problems.errors === errorsBefore) rejectEmpty(root, disabled.length > 0);
+  return { upstreams, disabled };
 }
 
-function isNew(entry: Spot, { name, offset }: Member, seen: ReadonlyMap<string, Spot>): boolean {
-  const { problems } = entry.reading;
+/** Reports an empty or duplicate name. */
+function checkName(entry: Cursor, { name, offset }: Member, seen: ReadonlyMap<string, Cursor>): boolean {
+  const { problems } = entry.context;
   if (name.trim() === "") {
-    problems.error(offset, "The name of a server is empty", "give it one: it says in answers whose they are");
+    problems.error(offset, "The name of a server is empty", "give it a name: errors and tool names refer to it");
     return false;
   }
   const first = seen.get(name);
   if (first === undefined) return true;
-  const { line } = problems.position(first.nameOffset);
-  problems.error(
-    offset,
-    `${entry.way}: ${first.way}, on line ${line}, has the same name`,
-    "rename one of them, or remove it",
-  );
+  const { line } = problems.position(first.keyOffset);
+  entry.errorAtKey(`${first.path} on line ${line} has the same name`, "rename or remove one of them");
   return false;
 }
 
-function isDisabled(entry: Spot): boolean {
-  const says = (name: string, word: boolean): boolean => {
-    const value = entry.named(name)?.value;
-    return value?.kind === "boolean" && value.plain === word;
+function isDisabled(entry: Cursor): boolean {
+  const is = (name: string, expected: boolean): boolean => {
+    const value = entry.get(name)?.value;
+    return value?.kind === "boolean" && value.scalar === expected;
   };
-  return says("disabled", true) || says("enabled", false);
+  return is("disabled", true) || is("enabled", false);
 }
 
-function readUpstream(spot: Spot, name: string): UpstreamEntry | undefined {
-  if (spot.value.kind !== "object") {
-    return wrongKind(spot, "an object that says how the server is reached", HOW);
-  }
-  const kind = kindOfEntry(spot);
+function readUpstream(cursor: Cursor, name: string): UpstreamEntry | undefined {
+  if (cursor.value.kind !== "object") return wrongType(cursor, "an object", KIND_HINT);
+  const kind = findKind(cursor);
   if (kind === undefined) {
-    readFields(spot, COMMON, () => undefined);
+    readFields(cursor, COMMON, () => undefined);
     return undefined;
   }
   const fields = { ...COMMON, ...kind.fields };
-  const read = readFields(spot, fields, (stray, key, known) => {
-    const other = KINDS.find((one) => Object.hasOwn(one.fields, key));
-    if (other === undefined) warnOfStray(stray, key, known);
-    else
-      stray.reading.problems.warn(
-        stray.nameOffset,
-        `${stray.way} is passed over`,
-        `it goes with ${other.key}, not with ${kind.key}`,
-      );
-  });
-  const {
-    disabled: _disabled,
-    enabled: _enabled,
-    use = [],
-    share,
-    revision,
-    timeout: given,
-    startTimeout,
-    idle,
-    restart,
-  } = read;
-  const found = kind.found(read, spot);
-  if (found === undefined) return undefined;
-  const policy: UpstreamPolicy = {
-    ...(share && { share }),
-    ...(revision && { revision }),
-    ...(given !== undefined && { timeout: given }),
-    ...(startTimeout !== undefined && { startTimeout }),
-    ...(idle !== undefined && { idle }),
-    ...(restart && { restart }),
-  };
-  const known = spot.members().filter((member) => Object.hasOwn(kind.fields, member.name));
-  const hidden = known.flatMap((member) => contents(spot.member(member)).hidden);
-  return { ...found, name, policy, use, hidden, position: spot.position };
+  const values = readFields(cursor, fields, (unknown, key, known) => warnOfUnknown(unknown, key, known, kind));
+  const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
+  const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
+  if (source === undefined) return undefined;
+  const policy = Object.fromEntries(
+    POLICY_KEYS.flatMap((key) => (values[key] === undefined ? [] : [[key, values[key]]])),
+  ) as UpstreamPolicy;
+  const own = cursor.members().filter(({ name: key }) => isOwn(key));
+  const secrets = own.flatMap((member) => scanStrings(cursor.member(member)).secrets);
+  return { ...source, name, policy, use: values.use ?? [], secrets, position: cursor.position };
 }
 
-const HOW = `write ${KINDS.map(({ key, purpose }) => `"${key}" for ${purpose}`).join(", or ")}`;
+function warnOfUnknown(unknown: Cursor, key: string, known: readonly string[], kind: UpstreamKind): void {
+  if (key === "timeout") {
+    unknown.warnAtKey("ignored", "write timeoutMs, in milliseconds (some clients write seconds in timeout)");
+    return;
+  }
+  const other = KINDS.find(({ fields }) => Object.hasOwn(fields, key));
+  if (other === undefined) warnIfMisspelt(unknown, key, known);
+  else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
+}
 
-/** The one kind whose name is there. Undefined: it has been told that there is none, or more. */
-function kindOfEntry(spot: Spot): Kind | undefined {
-  const [kind, other] = KINDS.filter(({ key }) => spot.named(key) !== undefined);
-  const { problems } = spot.reading;
+/** Finds the kind by its key. Reports an entry with none or several. */
+function findKind(cursor: Cursor): UpstreamKind | undefined {
+  const [kind, other] = KINDS.filter(({ key }) => cursor.get(key) !== undefined);
+  const { problems } = cursor.context;
   if (kind !== undefined && other === undefined) return kind;
   if (kind !== undefined && other !== undefined) {
-    const second = spot.named(other.key) ?? spot;
+    const second = cursor.get(other.key) ?? cursor;
     problems.error(
-      second.nameOffset,
-      `${spot.way} has both ${kind.key} and ${other.key}`,
-      other.beside?.[kind.key] ?? "keep the one by which it is reached",
+      second.keyOffset,
+      `${cursor.path}: has both "${kind.key}" and "${other.key}"`,
+      other.conflicts?.[kind.key] ?? "keep one of them",
     );
     return undefined;
   }
   const keys = KINDS.map(({ key }) => key);
-  const meant = spot.members().flatMap(({ name, offset }) => {
-    const near = ELSEWHERE.get(name) ?? misspelt(name, keys);
+  const meant = cursor.members().flatMap(({ name, offset }) => {
+    const near = FOREIGN_KEYS.get(name) ?? nearestKey(name, keys);
     return near === undefined ? [] : [{ name, offset, near }];
   })[0];
-  if (meant === undefined) problems.error(spot.nameOffset, `${spot.way} does not say how it is reached`, HOW);
-  else
-    problems.error(
-      meant.offset,
-      `${spot.way} does not say how it is reached`,
-      `did you mean ${meant.near} where ${meant.name} stands?`,
-    );
+  const listed = keys.map((key) => `"${key}"`).join(", ");
+  problems.error(
+    meant?.offset ?? cursor.keyOffset,
+    `${cursor.path}: expected one of ${listed}`,
+    meant === undefined ? KIND_HINT : `did you mean ${meant.near} instead of ${meant.name}?`,
+  );
   return undefined;
 }
 
-function tellOfLabels(entries: ReadonlyMap<string, Spot>): void {
+/** Warns of names that cannot be used as a prefix of tool names as they are. */
+function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
   const names = [...entries.keys()];
   labelsOf(names).forEach(({ name: label }, index) => {
     const name = names[index] ?? "";
-    const spot = entries.get(name);
-    if (label === name || spot === undefined) return;
-    const hint = "it may have up to 32 letters, digits, _ and -, to be used as it is";
-    spot.reading.problems.warn(
-      spot.nameOffset,
-      `Tools that need the name of ${spot.way} are called ${label}.name`,
-      hint,
+    const cursor = entries.get(name);
+    if (label === name || cursor === undefined) return;
+    cursor.warnAtKey(
+      `its tools that need a prefix are called ${label}.TOOL`,
+      "a name of up to 32 letters, digits, _ and - is used unchanged",
     );
   });
 }
 
-function isSection(name: string): boolean {
-  return SECTIONS.some((section) => section === name);
-}
-
-function tellOfNothing(root: Spot, areDisabled: boolean): void {
-  const spot = SECTIONS.map((section) => root.named(section)).find((one) => one !== undefined);
-  const misnamed = root.members().find(({ name }) => !isSection(name) && misspelt(name, SECTIONS) !== undefined);
+function rejectEmpty(root: Cursor, areDisabled: boolean): void {
+  const cursor = SECTIONS.map((section) => root.get(section)).find((one) => one !== undefined);
+  const sections: readonly string[] = SECTIONS;
+  const misspelt = root.members().find(({ name }) => !sections.includes(name) && nearestKey(name, SECTIONS));
   const hint = areDisabled
     ? "remove `disabled` from one of them"
-    : misnamed === undefined
+    : misspelt === undefined
       ? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}'
-      : `did you mean ${misspelt(misnamed.name, SECTIONS)} where ${misnamed.name} stands?`;
-  const what = areDisabled ? "All servers are disabled" : "There is no server in it";
-  root.reading.problems.error(spot?.nameOffset ?? root.value.offset, `${what}, so there is nothing to serve`, hint);
+      : `did you mean ${nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
+  const message = areDisabled ? "All servers are disabled" : "The config has no servers";
+  root.context.problems.error(cursor?.keyOffset ?? root.value.offset, message, hint);
 }

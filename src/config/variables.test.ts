@@ -1,9 +1,9 @@
-// What is put in for variables in a text, and what is noted on the way.
+// Expansion of variables in a string.
 
 import { describe, expect, it } from "vitest";
-import type { TextValue } from "./document.ts";
+import type { StringValue } from "./document.ts";
 import { Problems } from "./problems.ts";
-import { Variables, withoutHidden, type Expanded } from "./variables.ts";
+import { Variables, redact, type Expanded } from "./variables.ts";
 
 const env = { A: "1", B: "${A}$&", EMPTY: "", lower_9: "l", NAME: undefined };
 
@@ -11,11 +11,11 @@ function expand(text: string): { expanded: Expanded | undefined; problems: Probl
   const problems = new Problems(text);
   const inputs = { ids: ["known"], answer: () => undefined };
   const variables = new Variables({ env, folder: "/home/me/work", inputs }, problems);
-  const value: TextValue = { kind: "text", offset: 0, text, offsetOf: (index) => index };
+  const value: StringValue = { kind: "string", offset: 0, text, offsetOf: (index) => index };
   return { expanded: variables.expand(value), problems };
 }
 
-describe("a text", () => {
+describe("a string", () => {
   it.each([
     ["plain", "plain"],
     ["", ""],
@@ -34,7 +34,7 @@ describe("a text", () => {
     ["$${A}", "${A}"],
     ["$$${A}", "$${A}"],
     ["$${A}${A}", "${A}1"],
-    // What is put in is not looked at again.
+    // Values are not expanded again.
     ["${B}", "${A}$&"],
     ["${workspaceFolder}/${workspaceFolderBasename}", "/home/me/work/work"],
   ])("%j becomes %j", (text, outcome) => {
@@ -44,7 +44,7 @@ describe("a text", () => {
   });
 
   it.each(["${NONE}", "${env:NONE}", "${NAME}", "a ${A} ${NONE}", "${input:none}", "${other:x}", "${A:-${B}}"])(
-    "%j is nothing",
+    "%j has no value",
     (text) => {
       const { expanded, problems } = expand(text);
       expect(expanded).toBeUndefined();
@@ -52,31 +52,31 @@ describe("a text", () => {
     },
   );
 
-  it.each(["${", "${a b}", "${1}", "${A-x}", "${}", "x ${ y"])("%j is left as it is, and that is told", (text) => {
+  it.each(["${", "${a b}", "${1}", "${A-x}", "${}", "x ${ y"])("%j is kept, with a warning", (text) => {
     const { expanded, problems } = expand(text);
-    expect(expanded).toEqual({ text, hidden: [], isOpen: false });
+    expect(expanded).toEqual({ text, secrets: [], isPending: false });
     expect(problems.sorted()).toMatchObject([{ severity: "warning", column: text.indexOf("$") + 1 }]);
   });
 
-  it("says what of it is hidden: what came from elsewhere, and not what stands in the file", () => {
-    expect(expand("${A} ${NONE:-x} ${userHome} ${env:A:-y}").expanded?.hidden).toEqual([
+  it("reports values from the environment as secrets, but not defaults", () => {
+    expect(expand("${A} ${NONE:-x} ${userHome} ${env:A:-y}").expanded?.secrets).toEqual([
       { value: "1", reference: "${A}" },
       { value: "1", reference: "${env:A:-y}" },
     ]);
   });
 
-  it("is open while an input in it has not been asked for", () => {
-    expect(expand("a ${input:known}").expanded).toMatchObject({ isOpen: true });
-    expect(expand("a ${A}").expanded).toMatchObject({ isOpen: false });
+  it("is pending while an input in it has not been asked for", () => {
+    expect(expand("a ${input:known}").expanded).toMatchObject({ isPending: true });
+    expect(expand("a ${A}").expanded).toMatchObject({ isPending: false });
   });
 });
 
-describe("a sentence of others", () => {
-  it("is told without what is hidden", () => {
-    const hidden = [
+describe("redact", () => {
+  it("replaces secrets by their references", () => {
+    const secrets = [
       { value: "s3cret", reference: "${KEY}" },
       { value: "", reference: "${EMPTY}" },
     ];
-    expect(withoutHidden('got "s3cret" and s3crets', hidden)).toBe('got "${KEY}" and ${KEY}s');
+    expect(redact('got "s3cret" and s3crets', secrets)).toBe('got "${KEY}" and ${KEY}s');
   });
 });

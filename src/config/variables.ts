@@ -1,65 +1,67 @@
-// What stands for something else in the texts of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}` and
-// the few names that editors know. What they stand for may be secret: it is put in and never told.
+// Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}` and the
+// few names that editors know. The values may be secret, so no message ever shows them.
 
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
 import { nearest } from "../core/options.ts";
-import type { TextValue } from "./document.ts";
+import type { StringValue } from "./document.ts";
 import type { Problems } from "./problems.ts";
 
 export interface Expanded {
   readonly text: string;
-  /** What of it came from elsewhere and must not be shown, each with what may be shown instead. */
-  readonly hidden: readonly Hidden[];
-  /** Whether an input in it has not been asked for yet, so that nothing can be said of the text. */
-  readonly isOpen: boolean;
+  /** The values that came from variables and inputs. */
+  readonly secrets: readonly Secret[];
+  /** An input in it has not been asked for yet, so the text cannot be checked. */
+  readonly isPending: boolean;
 }
 
-export interface Hidden {
+/** A value that must not be shown, and the reference to show in its place. */
+export interface Secret {
   readonly value: string;
   readonly reference: string;
 }
 
-/** A sentence of somebody else's, who may have quoted what must not be shown. */
-export function withoutHidden(sentence: string, hidden: readonly Hidden[]): string {
-  return hidden
+/** Replaces secrets in a message that may quote them. */
+export function redact(message: string, secrets: readonly Secret[]): string {
+  return secrets
     .filter(({ value }) => value !== "")
-    .reduce((shown, { value, reference }) => shown.replaceAll(value, () => reference), sentence);
+    .reduce((shown, { value, reference }) => shown.replaceAll(value, () => reference), message);
 }
 
 export interface VariableSource {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What editors call the folder of the workspace. */
+  /** The value of `${workspaceFolder}`. */
   readonly folder: string;
   readonly inputs: InputAnswers;
 }
 
 export interface InputAnswers {
-  /** Those that the config declares. */
+  /** The inputs that the config declares. */
   readonly ids: Iterable<string>;
-  /** Notes that it is used there; undefined where it has not been asked for yet. */
+  /** Records that the input is used at this offset; undefined if it has not been asked for yet. */
   answer(id: string, offset: number): string | undefined;
 }
 
 interface Replacement {
   readonly text: string;
-  readonly isHidden: boolean;
-  readonly isOpen: boolean;
+  readonly isSecret: boolean;
+  readonly isPending: boolean;
 }
 
 const REFERENCE = /\$\$\{|\$\{(?:[^{}]|\$\{[^{}]*\})*\}|\$\{/g;
 const VARIABLE = /^(env:)?([A-Za-z_]\w*)(?::-(.*))?$/s;
+const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}";
 
 export class Variables {
   readonly #source: VariableSource;
   readonly #problems: Problems;
-  /** As VS Code and Cursor know them. */
-  readonly #places: ReadonlyMap<string, string>;
+  /** The predefined variables of VS Code and Cursor. */
+  readonly #predefined: ReadonlyMap<string, string>;
 
   constructor(source: VariableSource, problems: Problems) {
     this.#source = source;
     this.#problems = problems;
-    this.#places = new Map([
+    this.#predefined = new Map([
       ["workspaceFolder", source.folder],
       ["workspaceFolderBasename", basename(source.folder)],
       ["userHome", homedir()],
@@ -68,48 +70,49 @@ export class Variables {
     ]);
   }
 
-  /** Undefined where one of them stands for nothing; it has been told then. */
-  expand(value: TextValue): Expanded | undefined {
-    let [isOpen, isWhole] = [false, true];
-    const hidden: Hidden[] = [];
-    const text = value.text.replaceAll(REFERENCE, (written: string, at: number) => {
-      if (written === "$${") return "${";
+  /** Returns undefined, and reports it, if a reference has no value. */
+  expand(value: StringValue): Expanded | undefined {
+    let [isPending, isComplete] = [false, true];
+    const secrets: Secret[] = [];
+    const text = value.text.replaceAll(REFERENCE, (reference: string, at: number) => {
+      if (reference === "$${") return "${";
       const offset = value.offsetOf(at);
-      const found = written.endsWith("}") ? this.#find(written.slice(2, -1), offset) : "literal";
-      if (found === "literal") return this.#literal(offset, written);
-      if (found === undefined) isWhole = false;
-      else if (found.isOpen) isOpen = true;
-      if (found?.isHidden === true) hidden.push({ value: found.text, reference: written });
+      const found = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
+      if (found === "literal") return this.#literal(offset, reference);
+      if (found === undefined) isComplete = false;
+      else if (found.isPending) isPending = true;
+      if (found?.isSecret === true) secrets.push({ value: found.text, reference });
       return found?.text ?? "";
     });
-    return isWhole ? { text, hidden, isOpen } : undefined;
+    return isComplete ? { text, secrets, isPending } : undefined;
   }
 
   #find(inner: string, offset: number): Replacement | "literal" | undefined {
-    const place = this.#places.get(inner);
-    if (place !== undefined) return { text: place, isHidden: false, isOpen: false };
+    const predefined = this.#predefined.get(inner);
+    if (predefined !== undefined) return { text: predefined, isSecret: false, isPending: false };
     const [scope, id] = /^(\w+):(?!-)(.+)$/s.exec(inner)?.slice(1) ?? [];
     if (scope === "input" && id !== undefined) return this.#input(id, offset);
-    const [variable, , name, otherwise] = VARIABLE.exec(inner) ?? [];
+    const [variable, , name, fallback] = VARIABLE.exec(inner) ?? [];
     if (variable === undefined || name === undefined) {
       if (scope === undefined) return "literal";
-      this.#problems.error(offset, `There is no \${${scope}:...} here`, `there are ${FORMS}`);
+      this.#problems.error(offset, `\${${scope}:...} is not supported`, `use ${FORMS}`);
       return undefined;
     }
-    if (otherwise?.includes("${") === true) {
-      this.#problems.error(offset, `The default of ${name} has a variable in it`, "write a plain text after the :-");
+    if (fallback?.includes("${") === true) {
+      this.#problems.error(offset, `The default of ${name} contains a variable`, "write a plain string after the :-");
       return undefined;
     }
     const found = this.#source.env[name];
-    // As in a shell, what is empty counts as missing where there is a default.
-    const text = otherwise === undefined ? found : found === undefined || found === "" ? otherwise : found;
-    if (text !== undefined) return { text, isHidden: found !== undefined, isOpen: false };
-    const [near] = nearest(name, this.#places.keys(), 1);
-    const ways = `set it in the environment, or write \${${name}:-...} with a value to use instead`;
+    // As in a shell, an empty variable takes the default if there is one.
+    const text = fallback === undefined ? found : found === undefined || found === "" ? fallback : found;
+    if (text !== undefined) return { text, isSecret: found !== undefined, isPending: false };
+    const [near] = nearest(name, this.#predefined.keys(), 1);
     this.#problems.error(
       offset,
       `The variable ${name} is not set`,
-      near === undefined ? ways : `did you mean \${${near}}?`,
+      near === undefined
+        ? `set it in the environment, or write \${${name}:-...} with a default value`
+        : `did you mean \${${near}}?`,
     );
     return undefined;
   }
@@ -123,19 +126,14 @@ export class Variables {
       return undefined;
     }
     const text = this.#source.inputs.answer(id, offset);
-    return { text: text ?? "", isHidden: true, isOpen: text === undefined };
+    return { text: text ?? "", isSecret: true, isPending: text === undefined };
   }
 
-  /** A program may want such a text for itself, so it goes on as it is. */
-  #literal(offset: number, written: string): string {
-    const hint = `if it is meant so, write $${written} and nothing is said; variables are written ${FORMS}`;
-    this.#problems.warn(
-      offset,
-      `This ${written === "${" ? "${" : "${...}"} names no variable and is left as it is`,
-      hint,
-    );
-    return written;
+  /** Other uses of `${` may be meant for the program, so they are kept. */
+  #literal(offset: number, reference: string): string {
+    const shown = reference === "${" ? "${" : "${...}";
+    const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;
+    this.#problems.warn(offset, `${shown} is not a reference to a variable and is kept as it is`, hint);
+    return reference;
   }
 }
-
-const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}";

@@ -1,4 +1,4 @@
-// Signals with many waiters, and waiting that a signal ends.
+// Signals with many listeners, and waits that a signal ends.
 
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
@@ -8,26 +8,26 @@ const listeners = (signal: AbortSignal): number => getEventListeners(signal, "ab
 
 it("calls every listener once, and none that was removed", () => {
   const stop = new AbortController();
-  const told: number[] = [];
-  const forget = [1, 2, 3].map((n) => onAbort(stop.signal, () => told.push(n)));
+  const called: number[] = [];
+  const forget = [1, 2, 3].map((n) => onAbort(stop.signal, () => called.push(n)));
   expect(listeners(stop.signal)).toBe(1);
   forget[1]?.();
   stop.abort();
   stop.abort();
-  expect(told).toEqual([1, 3]);
+  expect(called).toEqual([1, 3]);
 });
 
 it("leaves no event listener behind, and can be used again", () => {
   const stop = new AbortController();
   for (let n = 0; n < 20; n += 1) onAbort(stop.signal, () => undefined)();
   expect(listeners(stop.signal)).toBe(0);
-  let told = false;
-  const forget = onAbort(stop.signal, () => (told = true));
+  let isCalled = false;
+  const forget = onAbort(stop.signal, () => (isCalled = true));
   onAbort(undefined, () => undefined)();
   expect(listeners(stop.signal)).toBe(1);
   stop.abort();
   forget();
-  expect(told).toBe(true);
+  expect(isCalled).toBe(true);
 });
 
 it("passes on the value or the error of the promise", async () => {

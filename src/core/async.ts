@@ -83,3 +83,25 @@ export function unref<Timer>(timer: Timer): Timer {
   (timer as { unref?: () => void }).unref?.();
   return timer;
 }
+
+export interface ForwardedAbort {
+  readonly signal: AbortSignal;
+  abort(reason: unknown): void;
+  /** Stops forwarding: the signal is no longer aborted by the other one. */
+  forget(): void;
+}
+
+/** Creates a signal that is aborted with the given one, and can also be aborted alone. Call `forget` when done. */
+export function forwardAbort(signal: AbortSignal): ForwardedAbort {
+  const own = new AbortController();
+  if (signal.aborted) own.abort(signal.reason);
+  const forget = onAbort(signal, () => own.abort(signal.reason));
+  return {
+    signal: own.signal,
+    abort: (reason) => {
+      forget();
+      own.abort(reason);
+    },
+    forget,
+  };
+}

@@ -1,34 +1,31 @@
-// Who asks? The one question that a wire with headers puts to whoever knows: it gets an identity, or a refusal
-// that says what to bring. Here, because the dialogue asks it and the server's room answers it, and neither may
-// import the other. No answer without a principal exists: an empty identity is not an identity.
-
+// The two interfaces of HTTP authentication. An Authenticator identifies the callers of our server; an Authorizer proves
+// to a server who we are. They are in core because http/ calls them and auth/ implements them.
 
 export interface Credentials {
   /** By lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The address at which we are being called, without query: what a token must have been issued for. */
+  /** The URL of the endpoint, without query: the audience that a token must have been issued for. */
   readonly endpoint: string;
 }
 
 export interface Identity {
-  /** Never empty; equal for two calls only where it is the same one who calls. */
+  /** Never empty; equal for two calls only if they come from the same caller. */
   readonly principal: string;
-  /** What it may do, where it proved that. */
   readonly scopes?: readonly string[];
-  /** What else was proved about it. Never the token itself. */
+  /** Other proven facts, but never the token itself. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
 export interface Authenticator {
-  /** Rejects with an AuthError where the caller has not proved who it is. */
+  /** Rejects with an AuthError if the caller is not authenticated. */
   authenticate(credentials: Credentials): Promise<Identity>;
-  /** What a caller is told that is known, but lacks these scopes; left out, a plain challenge. */
-  lacking?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthError;
-  /** What anybody may read at this path of ours, as JSON; undefined: nothing. `endpoint` is our own address. */
+  /** The error for a known caller that lacks these scopes; a plain challenge by default. */
+  insufficientScope?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthError;
+  /** A public JSON document at this path, such as resource metadata. `endpoint` is our own URL. */
   document?(path: string, endpoint: string): object | undefined;
 }
 
-/** Refused before the message is looked at: 401 with the way to a token, 403 where a token is not enough. */
+/** Refuses a request before its message is read: 401 if a token is missing or not valid, 403 if it is not sufficient. */
 export class AuthError extends Error {
   readonly status: 400 | 401 | 403;
   /** The whole value of WWW-Authenticate. */
@@ -36,41 +33,38 @@ export class AuthError extends Error {
 
   constructor(status: 400 | 401 | 403, message: string, challenge: string) {
     super(message);
-    this.name = "AuthRefusal";
+    this.name = "AuthError";
     this.status = status;
     this.challenge = challenge;
   }
 }
 
-// How we prove to an end who we are: the other half of the authenticator. A wire with headers asks it before every
-// request, and tells it when the end was not content. Here, because the dialogue asks it and the client's room
-// answers it. An end has one authorizer of its own: what it knows is never shown to another end.
-
 export interface OutgoingRequest {
   readonly method: string;
   readonly url: URL;
-  /** Aborted when nobody wants the request sent any more. */
+  /** Aborted when the request is no longer wanted. */
   readonly signal: AbortSignal;
 }
 
-/** An end's 401 or 403. */
+/** A 401 or 403 from a server. */
 export interface Challenge extends OutgoingRequest {
   readonly status: 401 | 403;
-  /** Of the refusal, by lower-case names. */
+  /** Headers of the response, by lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What `authorize` gave for the request that was refused: it may have been replaced meanwhile. */
+  /** The headers that `authorize` gave for the refused request: they may have been replaced meanwhile. */
   readonly sent: Readonly<Record<string, string>>;
-  /** How often this one request has been refused, from 1. */
+  /** How often this request has been refused, from 1. */
   readonly attempt: number;
 }
 
+/** Each server has its own authorizer, so that no server ever sees the credentials of another. */
 export interface Authorizer {
-  /** Extensions of the protocol that it is made of: a client that has it declares them. */
+  /** Protocol extensions that it implements; the client declares them. */
   readonly extensions?: readonly string[];
-  /** The headers that go with a request. Quick where it has what it needs. Rejects with ConnectionError("unauthorized"). */
-  authorize(sending: OutgoingRequest): Promise<Readonly<Record<string, string>>>;
-  /** Whether it is worth sending again. Rejects with ConnectionError("unauthorized") where it never will be, and says why. */
+  /** The headers to send. Fast if a valid token is at hand. Rejects with ConnectionError("unauthorized"). */
+  authorize(request: OutgoingRequest): Promise<Readonly<Record<string, string>>>;
+  /** Whether to send the request again. Rejects with ConnectionError("unauthorized"), and the reason, if that is useless. */
   refused(challenge: Challenge): Promise<boolean>;
-  /** The headers of an answer that was no refusal. */
-  answered?(sending: OutgoingRequest, headers: Readonly<Record<string, string>>): void;
+  /** Called with the headers of a response that is not a challenge. */
+  answered?(request: OutgoingRequest, headers: Readonly<Record<string, string>>): void;
 }

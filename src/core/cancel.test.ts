@@ -1,47 +1,47 @@
-// A context's end, told with and without its signal.
+// Cancellation of a context, with and without its signal.
 
 import { expect, it, vi } from "vitest";
-import { isCancelled, onCancel, CancelToken, CANCEL_TOKEN, type CancellableContext } from "./cancel.ts";
+import { CANCEL_TOKEN, type CancellableContext, CancelToken, isCancelled, onCancel } from "./cancel.ts";
 
-function lent(stop: CancelToken): { context: CancellableContext; looked: () => number } {
-  const looks = vi.spyOn(stop, "signal", "get");
-  const context = stop.lend({
-    [CANCEL_TOKEN]: stop,
+function contextWith(token: CancelToken): { context: CancellableContext; signalReads: () => number } {
+  const reads = vi.spyOn(token, "signal", "get");
+  const context = token.attachTo({
+    [CANCEL_TOKEN]: token,
     revision: "",
     caller: { capabilities: {} },
     notify: () => undefined,
-    ask: () => Promise.reject(new Error("nobody")),
+    ask: () => Promise.reject(new Error("cannot ask")),
   });
-  return { context, looked: () => looks.mock.calls.length };
+  return { context, signalReads: () => reads.mock.calls.length };
 }
 
-it("tells whoever watches, once, and makes no signal for that", () => {
-  const stop = new CancelToken();
-  const { context, looked } = lent(stop);
-  const told: string[] = [];
-  onCancel(context, () => told.push("kept"));
-  onCancel(context, () => told.push("taken back"))();
+it("calls each listener once, without creating a signal", () => {
+  const token = new CancelToken();
+  const { context, signalReads } = contextWith(token);
+  const called: string[] = [];
+  onCancel(context, () => called.push("kept"));
+  onCancel(context, () => called.push("removed"))();
   expect(isCancelled(context)).toBe(false);
-  stop.abort(new Error("enough"));
-  stop.abort(new Error("again"));
+  token.abort(new Error("enough"));
+  token.abort(new Error("again"));
   expect(isCancelled(context)).toBe(true);
-  expect(told).toEqual(["kept"]);
-  expect(looked()).toBe(0);
+  expect(called).toEqual(["kept"]);
+  expect(signalReads()).toBe(0);
   expect(context.signal.reason).toEqual(new Error("enough"));
 });
 
-it("goes by the signal of a copy, which may be another", () => {
-  const stop = new CancelToken();
-  const { context } = lent(stop);
+it("uses the signal of a copy, which may be another", () => {
+  const token = new CancelToken();
+  const { context } = contextWith(token);
   const own = new AbortController();
   const copy = { ...context, signal: own.signal };
-  const told: string[] = [];
-  onCancel(copy, () => told.push("copy"));
-  onCancel({ ...context }, () => told.push("same signal"));
+  const called: string[] = [];
+  onCancel(copy, () => called.push("copy"));
+  onCancel({ ...context }, () => called.push("same signal"));
   own.abort();
   expect(isCancelled(copy)).toBe(true);
   expect(isCancelled(context)).toBe(false);
-  expect(told).toEqual(["copy"]);
-  stop.abort(undefined);
-  expect(told).toEqual(["copy", "same signal"]);
+  expect(called).toEqual(["copy"]);
+  token.abort(undefined);
+  expect(called).toEqual(["copy", "same signal"]);
 });

@@ -1,19 +1,19 @@
-// The end of a call's work, and who is told of it. A signal is dear, and most calls are never aborted: it is made when
-// somebody looks at it, and our own code is told without one. A context carries its stop under a symbol; a copy of the
-// context carries it too, but may have another signal, so the stop counts for the one context that it was lent to.
+// A cancellation token that creates its AbortSignal on first use. A signal is expensive and most calls are never
+// aborted, so our own code watches the token instead. A context carries its token under a symbol. A copy of the context
+// inherits the symbol but may have another signal, so the token only counts for the context that it was attached to.
 
 import { onAbort } from "./async.ts";
 import type { Context } from "./handler.ts";
 
-export const CANCEL_TOKEN: unique symbol = Symbol("catenary.stop");
+export const CANCEL_TOKEN: unique symbol = Symbol("catenary.cancelToken");
 
-/** A context whose signal is made on demand, or one of a class that stands in front of such a one. */
+/** A context with a token, or an object of a class that wraps such a context (`behind`). */
 export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: CancelToken; behind?(): Context };
 
-/** One that has no signal yet. */
+/** A context before `attachTo` gives it its signal. */
 export type ContextBeforeSignal = Omit<CancellableContext, "signal"> & { readonly [CANCEL_TOKEN]: CancelToken };
 
-// One getter for all contexts: objects that each have a getter of their own are slow ones.
+// One getter for all contexts: an object with a getter of its own is slow.
 const SIGNAL = {
   get(this: ContextBeforeSignal): AbortSignal {
     return this[CANCEL_TOKEN].signal;
@@ -22,13 +22,12 @@ const SIGNAL = {
   configurable: true,
 };
 
-/** Aborted once, for one reason. */
 export class CancelToken {
   aborted = false;
   #controller: AbortController | undefined;
   #reason: unknown;
-  #acts: Set<() => void> | undefined;
-  #borrower: Context | undefined;
+  #listeners: Set<() => void> | undefined;
+  #context: Context | undefined;
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
@@ -43,30 +42,30 @@ export class CancelToken {
     this.aborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    for (const act of this.#acts ?? []) act();
-    this.#acts = undefined;
+    for (const listener of this.#listeners ?? []) listener();
+    this.#listeners = undefined;
   }
 
-  /** The context whose signal is this stop's, with that signal. */
-  lend(context: ContextBeforeSignal): Context {
-    this.#borrower = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
-    return this.#borrower;
+  /** Adds this token's signal to the context, and returns it. */
+  attachTo(context: ContextBeforeSignal): Context {
+    this.#context = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
+    return this.#context;
   }
 
-  /** The call is answered: what its caller sent need not be kept for as long as this is. */
-  release(): void {
-    this.#borrower = undefined;
+  /** Frees the context once the call is answered, so that a token that is kept does not keep the request's data. */
+  detach(): void {
+    this.#context = undefined;
   }
 
-  isOf(context: Pick<Context, "signal">): boolean {
-    return this.#borrower === context;
+  isAttachedTo(context: Pick<Context, "signal">): boolean {
+    return this.#context === context;
   }
 
-  /** `act` must be a function of its own. */
-  watch(act: () => void): () => void {
-    const acts = (this.#acts ??= new Set());
-    acts.add(act);
-    return () => void acts.delete(act);
+  /** `listener` must be a new function. Returns a function that removes it. */
+  watch(listener: () => void): () => void {
+    const listeners = (this.#listeners ??= new Set());
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
   }
 }
 
@@ -74,16 +73,15 @@ type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN
 
 function cancelTokenOf(context: CancellableFields): CancelToken | undefined {
   const own: CancellableFields = context.behind?.() ?? context;
-  const stop = own[CANCEL_TOKEN];
-  return stop?.isOf(own) === true ? stop : undefined;
+  const token = own[CANCEL_TOKEN];
+  return token?.isAttachedTo(own) === true ? token : undefined;
 }
 
-/** Whether nobody wants the result any more. */
 export function isCancelled(context: CancellableFields): boolean {
   return (cancelTokenOf(context) ?? context.signal).aborted;
 }
 
-/** Calls `act`, a function of its own, once when the context's signal is aborted; returns how to take that back. */
-export function onCancel(context: CancellableFields, act: () => void): () => void {
-  return cancelTokenOf(context)?.watch(act) ?? onAbort(context.signal, act);
+/** Calls `listener`, a new function, once when the context is cancelled; returns a function that removes it. */
+export function onCancel(context: CancellableFields, listener: () => void): () => void {
+  return cancelTokenOf(context)?.watch(listener) ?? onAbort(context.signal, listener);
 }

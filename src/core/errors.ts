@@ -1,6 +1,5 @@
-// The local error: what went wrong between us and the other side of a wire. It never crosses a wire
-// itself (McpError does). Its `kind` is a closed list, so that callers can switch over it; `mayHaveRun` says
-// whether the request that failed so can be sent again without running twice.
+// Local errors: failures between us and the other side of a connection. They are never sent; McpError is. `kind` is a
+// closed list to switch over; `mayHaveRun` tells whether the failed request can be sent again without running twice.
 
 export type ConnectionErrorKind =
   | "closed"
@@ -14,28 +13,37 @@ export type ConnectionErrorKind =
 
 export interface ConnectionErrorOptions {
   readonly cause?: unknown;
-  /** False where the end has surely not begun with it. */
+  /** False if the server certainly has not begun to work on the request. */
   readonly mayHaveRun?: boolean;
-  /** The status of the HTTP answer, where one came. */
-  readonly status?: number;
-  /** What a program behind the end has said itself, for whoever runs it: added to the message, and never told to callers. */
-  readonly evidence?: string;
+  /** The status of the HTTP response, if there was one. */
+  readonly status?: number | undefined;
+  /** Output of the server's process, for its operator: added to the message, but never sent to callers. */
+  readonly diagnostics?: string;
 }
 
 export class ConnectionError extends Error {
   readonly kind: ConnectionErrorKind;
-  /** Whether the end may have begun with the request; true unless the contrary is certain. */
+  /** Whether the server may have begun to work on the request; true unless the contrary is certain. */
   readonly mayHaveRun: boolean;
   readonly status: number | undefined;
-  /** The part of the message that is for whoever runs the end, and for nobody else. */
-  readonly evidence: string | undefined;
+  /** The last part of the message, which callers must not see. */
+  readonly diagnostics: string | undefined;
 
   constructor(kind: ConnectionErrorKind, message: string, options?: ConnectionErrorOptions) {
-    super(`${message}${options?.evidence ?? ""}`, options);
-    this.evidence = options?.evidence;
+    super(`${message}${options?.diagnostics ?? ""}`, options);
+    this.diagnostics = options?.diagnostics;
     this.name = "ConnectionError";
     this.kind = kind;
     this.mayHaveRun = options?.mayHaveRun ?? true;
     this.status = options?.status;
+  }
+
+  /** A copy with another message or `mayHaveRun`. This error becomes its cause. */
+  with({ message, mayHaveRun }: { readonly message?: string; readonly mayHaveRun?: boolean }): ConnectionError {
+    return new ConnectionError(this.kind, message ?? this.message, {
+      cause: this,
+      mayHaveRun: mayHaveRun ?? this.mayHaveRun,
+      status: this.status,
+    });
   }
 }

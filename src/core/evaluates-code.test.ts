@@ -1,9 +1,9 @@
-// The mark of what evaluates code, on its way from a handler to the front: whoever wraps the handler carries it on.
+// The mark of handlers that evaluate code: every wrapper of a handler must carry it on.
 
 import { describe, expect, it } from "vitest";
 import { chain } from "../chain/chain.ts";
 import { upstream } from "../chain/upstream/upstream.ts";
-import { redactedUpstream } from "../config/redaction.ts";
+import { redactUpstream } from "../config/redaction.ts";
 import type { Handler } from "./handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "./evaluates-code.ts";
 
@@ -11,34 +11,31 @@ function handler(): Handler {
   return async () => ({});
 }
 
-function live(): Handler {
+function marked(): Handler {
   const made = handler();
   return Object.defineProperty(made, EVALUATES_CODE, { value: true });
 }
 
-describe("the mark of what evaluates code", () => {
-  it("is on nothing else", () => {
-    expect(evaluatesCode(live())).toBe(true);
+describe("the mark of a handler that evaluates code", () => {
+  it("is absent from other handlers", () => {
+    expect(evaluatesCode(marked())).toBe(true);
     expect(evaluatesCode(handler())).toBe(false);
     expect(evaluatesCode(chain().to({ a: handler(), b: { command: "x" } }))).toBe(false);
     expect(evaluatesCode(upstream(handler()))).toBe(false);
-    expect(evaluatesCode(redactedUpstream(upstream(handler()), (text) => text))).toBe(false);
+    expect(evaluatesCode(redactUpstream(upstream(handler()), (text) => text))).toBe(false);
   });
 
-  it("is known to other copies of this package", () => {
-    expect(EVALUATES_CODE).toBe(Symbol.for("catenary.live"));
+  it("is shared with other copies of this package", () => {
+    expect(EVALUATES_CODE).toBe(Symbol.for("catenary.evaluatesCode"));
   });
 
   it.each<[string, () => object]>([
-    ["an end", () => upstream(live(), { name: "js" })],
-    [
-      "an end that names variables instead of what they stand for",
-      () => redactedUpstream(upstream(live()), (text) => text),
-    ],
-    ["a chain with one end", () => chain().to(live())],
-    ["a chain with several", () => chain().to({ notes: { command: "x" }, js: live() })],
-    ["a chain with links", () => chain((request, context, next) => next(request, context)).to({ js: live() })],
-    ["a chain behind a chain", () => chain().to({ a: handler(), b: chain().to({ c: live() }) })],
+    ["an upstream", () => upstream(marked(), { name: "js" })],
+    ["a redacted upstream", () => redactUpstream(upstream(marked()), (text) => text)],
+    ["a chain with one upstream", () => chain().to(marked())],
+    ["a chain with several", () => chain().to({ notes: { command: "x" }, js: marked() })],
+    ["a chain with middleware", () => chain((request, context, next) => next(request, context)).to({ js: marked() })],
+    ["a chain behind a chain", () => chain().to({ a: handler(), b: chain().to({ c: marked() }) })],
   ])("is carried by %s", (_name, wrap) => {
     expect(evaluatesCode(wrap())).toBe(true);
   });

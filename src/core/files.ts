@@ -1,43 +1,43 @@
-// Where what can be had again is kept: `$CATENARY_CACHE`, else the XDG cache folder, else `~/.cache/catenary`.
+// Directories on disk: where the cache is, and creating one with its parents.
 
-import { homedir } from "node:os";
-import { isAbsolute, join, dirname } from "node:path";
 import { mkdir, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
 
+/** `$CATENARY_CACHE`, else `$XDG_CACHE_HOME/catenary`, else `~/.cache/catenary`. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const { CATENARY_CACHE: own, XDG_CACHE_HOME: xdg } = env;
   if (own !== undefined && own !== "") return own;
-  // The XDG page: a path that is not absolute is to be passed over.
+  // The XDG specification: a relative path must be ignored.
   const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(homedir(), ".cache");
   return join(base, "catenary");
 }
 
-// A folder, made wherever a person says that it is to be: not by Node's `recursive`, which never returns where a folder
-// is there and nothing can be made in it, as in /proc.
-
-
-/** Makes a folder with those above it, one by one; rejects where one of them cannot be made. */
-export async function makeFolder(path: string, mode = 0o700): Promise<void> {
-  if (await isMade(path, mode)) return;
-  await makeFolder(dirname(path), mode);
-  if (!(await isMade(path, mode))) throw new Error(`${path} cannot be made: its parent takes no folders`);
+/**
+ * Creates a directory and its parents, one by one. Node's `recursive` never returns for a path such as /proc/x, where
+ * the parent exists but accepts no directories; this rejects.
+ */
+export async function makeDirectory(path: string, mode = 0o700): Promise<void> {
+  if (await tryToMake(path, mode)) return;
+  await makeDirectory(dirname(path), mode);
+  if (!(await tryToMake(path, mode))) throw new Error(`Cannot create ${path}: its parent accepts no directories`);
 }
 
-/** False where what is above it is missing, or is no place for folders. */
-async function isMade(path: string, mode: number): Promise<boolean> {
+/** False if the parent is missing, or accepts no directories. */
+async function tryToMake(path: string, mode: number): Promise<boolean> {
   try {
     await mkdir(path, { mode });
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" && dirname(path) !== path) return false;
-    // Some systems say so of a root rather than that it is there.
-    if (await isFolder(path)) return true;
+    // Some systems fail with another code than EEXIST for the root.
+    if (await isDirectory(path)) return true;
     throw error;
   }
 }
 
-async function isFolder(path: string): Promise<boolean> {
+async function isDirectory(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isDirectory(),
     () => false,

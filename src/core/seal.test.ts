@@ -1,11 +1,11 @@
-// Seals: what was sealed comes back, and nothing else is ever taken for it. Every byte and every letter of a
-// token is altered in turn; time is a clock that the test moves.
+// Only what was sealed can be opened. Every byte and every character of a token is altered in turn; the test sets the
+// clock.
 
 import { describe, expect, it } from "vitest";
 import { createSeal, digest } from "./seal.ts";
 
 describe("seal", () => {
-  it("gives back what it sealed", () => {
+  it("opens what it sealed", () => {
     const seal = createSeal();
     const payload = { run: 1, answers: ["é", null, { deep: true }] };
     expect(seal.open(seal.seal(payload, 1000))).toEqual(payload);
@@ -36,9 +36,9 @@ describe("seal", () => {
     }
   });
 
-  it("refuses a token with any letter changed, cut or added", () => {
+  it("refuses a token with any character changed, cut or added", () => {
     const seal = createSeal();
-    // Three lengths, so that the last letter carries all, some and few unused bits.
+    // Three lengths, so that the last character carries all, some and few unused bits.
     for (const payload of [{ a: "b" }, { a: "bb" }, { a: "bbb" }]) {
       const token = seal.seal(payload, 1000);
       for (let at = 0; at < token.length; at++) {
@@ -77,7 +77,7 @@ describe("seal", () => {
     expect(createSeal("one").id).toMatch(/^[A-Za-z0-9_-]{8}$/);
   });
 
-  it("keeps its own copy of a key, and wants one", () => {
+  it("copies its key, and refuses an empty one", () => {
     const key = new Uint8Array(32).fill(7);
     const seal = createSeal(key);
     key.fill(0);
@@ -88,7 +88,7 @@ describe("seal", () => {
 });
 
 describe("digest", () => {
-  it("is one for one value, whatever the order of keys", () => {
+  it("does not depend on the order of keys", () => {
     expect(digest({ a: 1, b: { c: [1, 2], d: undefined } })).toBe(digest({ b: { c: [1, 2] }, a: 1 }));
     const others = [{}, [], null, 1, "1", { a: 1 }, { a: "1" }, { a: [1] }, { a: { 0: 1 } }, [1, 2], [[1], 2], ["1,2"]];
     expect(new Set(others.map(digest)).size).toBe(others.length);

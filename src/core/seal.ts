@@ -1,25 +1,23 @@
-// Small things that we hand to a caller and want back unread and unaltered: a JSON object goes in, an
-// opaque token comes out, and only the holder of the key can open it again before it expires.
-// AES-256-GCM, so a token can neither be read nor changed. What a token is bound to (a principal, a
-// method, a digest of the arguments) is for its maker to put in and to compare: nothing here knows of MCP.
-// node:crypto is loaded at the first use, because most programs import this package and never seal.
+// Seals JSON objects into opaque tokens that a caller stores for us. AES-256-GCM: without the key a token can be neither
+// read nor changed. The maker puts into it what it is bound to (principal, method, digest of the arguments) and compares
+// that itself. node:crypto is loaded on first use, since most programs import this package and never seal.
 
 import type * as Crypto from "node:crypto";
 
 export interface Seal {
-  /** A short public fingerprint of the key: equal keys have equal ones, and it tells nothing of the key. */
+  /** A short public fingerprint of the key, which reveals nothing about it. */
   readonly id: string;
   seal(payload: object, ttlMs: number): string;
-  /** Undefined where the token was forged or altered, was sealed with another key, or has expired. */
+  /** Undefined if the token is forged, altered, expired, or sealed with another key. */
   open(token: string): object | undefined;
 }
 
 export interface SealOptions {
-  /** Milliseconds of any clock that the sealer and the opener share. */
+  /** Milliseconds of any clock that both sides share. */
   readonly now?: () => number;
 }
 
-const FORM = 1;
+const FORMAT = 1;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -28,7 +26,7 @@ function crypto(): typeof Crypto {
   return (loaded ??= process.getBuiltinModule("node:crypto"));
 }
 
-/** Without a key each process (more exactly: each seal) has its own random one. */
+/** Without a key, each seal has its own random one. */
 export function createSeal(key?: Uint8Array | string, options: SealOptions = {}): Seal {
   if (key?.length === 0) throw new TypeError("A seal key must not be empty");
   return new AesSeal(key, options.now ?? (() => Date.now()));
@@ -57,15 +55,15 @@ class AesSeal implements Seal {
     const iv = crypto().randomBytes(IV_BYTES);
     const cipher = crypto().createCipheriv("aes-256-gcm", this.#key(), iv);
     const plain = JSON.stringify({ until: this.#now() + ttlMs, payload });
-    const parts = [Buffer.of(FORM), iv, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
+    const parts = [Buffer.of(FORMAT), iv, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
     return Buffer.concat(parts).toString("base64url");
   }
 
   open(token: string): object | undefined {
     const bytes = Buffer.from(token, "base64url");
-    // Node reads past foreign letters and unused bits; only the one spelling that we wrote is ours.
+    // Node ignores foreign characters and unused bits; accept only the exact encoding that we wrote.
     if (bytes.toString("base64url") !== token) return undefined;
-    if (bytes.length <= 1 + IV_BYTES + TAG_BYTES || bytes[0] !== FORM) return undefined;
+    if (bytes.length <= 1 + IV_BYTES + TAG_BYTES || bytes[0] !== FORMAT) return undefined;
     const iv = bytes.subarray(1, 1 + IV_BYTES);
     const decipher = crypto().createDecipheriv("aes-256-gcm", this.#key(), iv, { authTagLength: TAG_BYTES });
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
@@ -84,7 +82,7 @@ function derive(secret: Uint8Array | string, purpose: string, length: number): U
   return new Uint8Array(crypto().hkdfSync("sha256", secret, "catenary", `seal ${purpose}`, length));
 }
 
-/** One short text for one JSON value, whatever the order of its keys. */
+/** A short hash of a JSON value that does not depend on the order of keys. */
 export function digest(value: unknown): string {
   return crypto().createHash("sha256").update(canonical(value)).digest("base64url");
 }

@@ -1,4 +1,4 @@
-// The end of what a program has said: whole lines, and something in any case.
+// The last lines of a program's output: whole lines, and never nothing if there is output.
 
 import { expect, it } from "vitest";
 import { lastLines } from "./text.ts";
@@ -10,6 +10,6 @@ it.each([
   ["one\ntwo\nthree\n", 11, "two\nthree"],
   ["a line without an end", 6, "an end"],
   ["  \n ", 3, ""],
-])("of %j, about %i long, is %j", (text, length, last) => {
+])("lastLines(%j, %i) is %j", (text, length, last) => {
   expect(lastLines(text, length)).toBe(last);
 });

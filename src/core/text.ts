@@ -1,16 +1,16 @@
-// Texts for errors. Whatever was thrown, as text: that never throws itself, since errors come from users' code, and some
-// of them bite. And the end of what a program has said, which an error quotes.
+// Strings for error messages.
 
+/** The message of a thrown value. Never throws, even if the value's getters do. */
 export function errorMessage(error: unknown): string {
   try {
     const text: unknown = error instanceof Error ? error.message : error;
     return typeof text === "symbol" ? text.toString() : String(text);
   } catch {
-    return "something that has no text";
+    return "a value that cannot be converted to a string";
   }
 }
 
-/** The last of it, trimmed, and about so long: whole lines, unless the last line alone is longer. */
+/** The end of a program's output, trimmed to about `length` characters: whole lines, unless the last is longer. */
 export function lastLines(text: string, length: number): string {
   const trimmed = text.trim();
   if (trimmed.length <= length) return trimmed;

@@ -1,5 +1,5 @@
-// What crosses between a caller of one revision and an end of another, where more is needed than another shape: errors
-// that mean something else on the other side, what a caller said once for its whole session, and whose a message is.
+// A client of one revision in front of a server of another, where more than the shape differs: errors with another
+// meaning, what a session says only once, and to whom a message belongs.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/raw-bridge.ts";
@@ -25,26 +25,26 @@ async function stage(end: string, callers: BridgeOptions["callers"], more: Parti
 const CALL = { id: 1, method: "tools/call", params: { name: "job" } };
 const LEVEL = { "io.modelcontextprotocol/logLevel": "debug" };
 
-/** The call, answered by the end with this. */
+/** A call, and the server's answer to it. */
 async function answered(bridge: RawBridge, reply: Loose): Promise<Loose> {
   const answer = bridge.ask(0, CALL);
   bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], ...reply });
   return answer;
 }
 
-describe("an error of an end", () => {
+describe("an error of a server", () => {
   it.each([
     [-32601, R5, { code: -32602, data: { kind: "tool_not_found", upstream: { code: -32601 } } }],
     [-32601, R4, { code: -32601 }],
     [-32021, R5, { code: -32603, data: { upstream: { code: -32021 } } }],
     [-32050, R5, { code: -32603, data: { upstream: { code: -32050 } } }],
     [-32050, R3, { code: -32050 }],
-  ] as const)("of a session, %i, to a caller of %s", async (code, revision, error) => {
+  ] as const)("of the session style, %i, for a client of %s", async (code, revision, error) => {
     const bridge = await stage(R4, [{ revision }]);
     expect((await answered(bridge, { error: { code, message: "so it is" } }))["error"]).toMatchObject(error);
   });
 
-  it.each([R1, R4, R5])("that refuses how we speak to it is no answer to a caller of %s", async (revision) => {
+  it.each([R1, R4, R5])("about our own headers or revision is not passed on to a client of %s", async (revision) => {
     const bridge = await stage(R5, [{ revision }]);
     for (const [nth, code] of [-32020, -32022].entries()) {
       const answer = bridge.ask(0, { ...CALL, id: nth + 1 });
@@ -52,14 +52,14 @@ describe("an error of an end", () => {
       bridge.end.send({ id, error: { code, message: "Not like that" } });
       expect((await answer)["error"]).toMatchObject({
         code: -32603,
-        message: expect.stringContaining("The end refuses"),
+        message: expect.stringContaining("The server rejected the headers or revision"),
       });
     }
   });
 });
 
-describe("what a session says once", () => {
-  it("of its end stands in every result of an exchange, and in none of a session", async () => {
+describe("what a session says only once", () => {
+  it("about its server is in every stateless result, and in none of a session", async () => {
     const results = await Promise.all(
       [R4, R5].map(async (revision) => answered(await stage(R4, [{ revision }]), { result: { content: [] } })),
     );
@@ -69,7 +69,7 @@ describe("what a session says once", () => {
     ]);
   });
 
-  it("of changed roots is said to an end of a session, and to no other", async () => {
+  it("about changed roots is sent to a session-style server, and to no other", async () => {
     const telling = { revision: R4, capabilities: { roots: { listChanged: true } } };
     const declares = NEWEST_SESSION.lift.clientCapabilities({ roots: { listChanged: true } });
     const bridge = await stage(R4, [telling], { declares });
@@ -85,7 +85,7 @@ describe("what a session says once", () => {
     expect(other.end.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
   });
 
-  it("is not said to an end that was not promised to hear of it", async () => {
+  it("about changed roots is not sent to a server that was not promised it", async () => {
     const bridge = await stage(R4, [{ revision: R4, capabilities: { roots: { listChanged: true } } }]);
     await answered(bridge, { result: { content: [] } });
     bridge.callers[0]!.send({ method: "notifications/roots/list_changed" });
@@ -102,13 +102,13 @@ describe("a task", () => {
   const TASK = { taskId: "t", status: "working", createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "", ttl: 5 };
 
   it.each([{ ttl: 5 }, {}, { ttl: 7, mine: true }])(
-    "is asked of the end in its caller's own words: %j",
+    "is requested from the server with the client's own params: %j",
     async (task) => {
       const bridge = await stage(R4, [{ revision: R4 }], { offers });
       const made = bridge.ask(0, { ...CALL, params: { ...CALL.params, task } });
       bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools } });
       const { id, params } = await bridge.heard("tools/call");
-      // As a wire would show it.
+      // As it would be encoded.
       expect(JSON.parse(JSON.stringify(params))).toEqual({ name: "job", task });
       bridge.end.send({ id, result: { task: TASK } });
       expect((await made)["result"]).toMatchObject({ task: { taskId: "t", ttl: 5 } });
@@ -116,7 +116,7 @@ describe("a task", () => {
   );
 });
 
-describe("a question that a caller's revision has no words for", () => {
+describe("a server request that the client's revision does not have", () => {
   const several = { type: "object", properties: { a: { type: "array", items: { type: "string", enum: ["x"] } } } };
   const form = { mode: "form", message: "Which?", requestedSchema: several };
   const text = { type: "text", text: "?" };
@@ -126,7 +126,7 @@ describe("a question that a caller's revision has no words for", () => {
   it.each([
     ["elicitation/create", form, -32602],
     ["sampling/createMessage", sampling, -32601],
-  ] as const)("is refused by name to an end of a session: %s", async (method, params, code) => {
+  ] as const)("is refused to a session-style server: %s", async (method, params, code) => {
     const bridge = await stage(R4, [{ revision: R3, capabilities }]);
     const call = bridge.ask(0, CALL);
     const { id } = await bridge.heard("tools/call");
@@ -137,7 +137,7 @@ describe("a question that a caller's revision has no words for", () => {
     await call;
   });
 
-  it("is cancelled to an exchange where it is a form, and fails the tool where it is not", async () => {
+  it("is answered with cancel if it is a form, and otherwise fails the tool", async () => {
     const bridge = await stage(R5, [{ revision: R3, capabilities }]);
     const call = bridge.ask(0, CALL);
     const ask = (method: string, params: Loose): Loose => ({
@@ -155,7 +155,7 @@ describe("a question that a caller's revision has no words for", () => {
   });
 });
 
-it("progress goes on rising for a session though the end begins anew with every round", async () => {
+it("progress keeps increasing for a session, though the server starts over with every round", async () => {
   const bridge = await stage(R5, [{ revision: R4, capabilities: { roots: {} } }]);
   const [caller] = bridge.callers;
   const call = bridge.ask(0, { ...CALL, params: { ...CALL.params, _meta: { progressToken: "mine" } } });
@@ -184,7 +184,7 @@ it("progress goes on rising for a session though the end begins anew with every 
   expect(seen.map(({ params }) => params)).toEqual([1, 2, 3].map((progress) => ({ progressToken: "mine", progress })));
 });
 
-describe("a log of an end of exchanges, on a wire that does not say for which call it is", () => {
+describe("a log of a stateless server, on a transport that does not say for which call it is", () => {
   const log = (data: string): Loose => ({ method: "notifications/message", params: { level: "error", data } });
   const logs = (bridge: RawBridge): unknown[] =>
     bridge.callers.map(({ received }) =>
@@ -214,7 +214,7 @@ describe("a log of an end of exchanges, on a wire that does not say for which ca
     expect(logs(bridge)).toEqual([[], ["of the second"]]);
   });
 
-  it("goes to nobody where calls of two callers want some", async () => {
+  it("goes to no call if calls of two clients want some", async () => {
     const { bridge, finish } = await twoCalls([LEVEL, LEVEL]);
     bridge.end.send(log("of one of them"));
     await finish();
@@ -222,7 +222,7 @@ describe("a log of an end of exchanges, on a wire that does not say for which ca
     expect(bridge.home).toMatchObject([log("of one of them")]);
   });
 
-  it("goes to no caller's listen where it may be another's", async () => {
+  it("goes to no client's subscription if it may be another's", async () => {
     const bridge = await stage(R5, [{ revision: R4 }, { revision: R5 }]);
     await bridge.heard("subscriptions/listen");
     const call = bridge.ask(1, CALL);
@@ -232,7 +232,7 @@ describe("a log of an end of exchanges, on a wire that does not say for which ca
     expect(logs(bridge)).toEqual([[], []]);
   });
 
-  it("goes to a session of which several calls are under way", async () => {
+  it("goes to a session that has several calls in flight", async () => {
     const bridge = await stage(R5, [{ revision: R4 }]);
     const calls = [1, 2].map((id) => bridge.ask(0, { ...CALL, id }));
     const ids = [(await bridge.heard("tools/call", 1))["id"], (await bridge.heard("tools/call", 2))["id"]];

@@ -1,4 +1,4 @@
-// Toward an end: what it speaks, and what it may and may not do to us.
+// Connecting to a server: how its style is found, and what a server can and cannot do to its client.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { RawPeer } from "../../test/support/raw-peer.ts";
@@ -7,7 +7,7 @@ import type { Notification, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
-import { open, type Opened, type OpenOptions } from "./connect.ts";
+import { openConnection, type ServerConnection, type ServerConnectionOptions } from "./connect.ts";
 
 const DISCOVERED = { resultType: "complete", capabilities: { tools: {} }, ttlMs: 0, cacheScope: "private" };
 const found = (versions: readonly string[] = [NEWEST.name]): object => ({ ...DISCOVERED, supportedVersions: versions });
@@ -17,7 +17,7 @@ const initialized = {
   serverInfo: { name: "e", version: "1" },
 };
 
-const opened: Opened[] = [];
+const opened: ServerConnection[] = [];
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
@@ -29,23 +29,25 @@ function context(more: Partial<Context> = {}): Context {
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: async ({ method }: Request) => {
-      throw McpError.of("missing_capability", `nobody answers ${method}`);
+      throw McpError.of("missing_capability", `cannot answer ${method}`);
     },
     ...more,
   };
 }
 
-async function facingEnd(options: Partial<OpenOptions> = {}): Promise<{ end: RawPeer; opening: Promise<Opened> }> {
+async function connectTo(
+  options: Partial<ServerConnectionOptions> = {},
+): Promise<{ server: RawPeer; connecting: Promise<ServerConnection> }> {
   const [ours, theirs] = memoryPair();
-  const end = await new RawPeer(theirs).start();
-  const opening = open(() => ours, {
+  const server = await new RawPeer(theirs).start();
+  const connecting = openConnection(() => ours, {
     info: { name: "us", version: "1" },
     capabilities: {},
-    home: context(),
+    defaultContext: context(),
     ...options,
   });
-  opening.then((one) => opened.push(one)).catch(() => undefined);
-  return { end, opening };
+  connecting.then((one) => opened.push(one)).catch(() => undefined);
+  return { server, connecting };
 }
 
 const asked =
@@ -53,143 +55,143 @@ const asked =
   (message: { readonly [key: string]: unknown }): boolean =>
     message["method"] === method;
 
-async function exchange(): Promise<{ end: RawPeer; handler: Opened["handler"] }> {
-  const { end, opening } = await facingEnd();
-  const { id } = await end.until(asked("server/discover"));
-  end.send({ id, result: found() });
-  return { end, handler: (await opening).handler };
+async function statelessServer(): Promise<{ server: RawPeer; handler: ServerConnection["handler"] }> {
+  const { server, connecting } = await connectTo();
+  const { id } = await server.until(asked("server/discover"));
+  server.send({ id, result: found() });
+  return { server, handler: (await connecting).handler };
 }
 
-async function session(): Promise<{ end: RawPeer; handler: Opened["handler"] }> {
-  const { end, opening } = await facingEnd({ revision: NEWEST_SESSION.name });
-  const { id } = await end.until(asked("initialize"));
-  end.send({ id, result: initialized });
-  return { end, handler: (await opening).handler };
+async function sessionServer(): Promise<{ server: RawPeer; handler: ServerConnection["handler"] }> {
+  const { server, connecting } = await connectTo({ revision: NEWEST_SESSION.name });
+  const { id } = await server.until(asked("initialize"));
+  server.send({ id, result: initialized });
+  return { server, handler: (await connecting).handler };
 }
 
 const CALL: Request = { method: "tools/call", params: { name: "x" } };
 
-describe("finding out what an end speaks", () => {
-  it("takes a late answer to the probe before an answer to initialize", async () => {
-    const { end, opening } = await facingEnd({ probeMs: 10 });
-    const probe = await end.until(asked("server/discover"));
-    const handshake = await end.until(asked("initialize"));
-    end.send({ id: probe["id"], result: found() }, { id: handshake["id"], result: initialized });
-    expect((await opening).revision).toBe(NEWEST);
+describe("finding the style of a server", () => {
+  it("prefers a late answer to the probe over the answer to initialize", async () => {
+    const { server, connecting } = await connectTo({ probeTimeoutMs: 10 });
+    const probe = await server.until(asked("server/discover"));
+    const handshake = await server.until(asked("initialize"));
+    server.send({ id: probe["id"], result: found() }, { id: handshake["id"], result: initialized });
+    expect((await connecting).revision).toBe(NEWEST);
   });
 
-  it("takes an answer to initialize where the probe is never answered", async () => {
-    const { end, opening } = await facingEnd({ probeMs: 10 });
-    end.send({ id: (await end.until(asked("initialize")))["id"], result: initialized });
-    expect((await opening).revision).toBe(NEWEST_SESSION);
+  it("takes the answer to initialize if the probe is never answered", async () => {
+    const { server, connecting } = await connectTo({ probeTimeoutMs: 10 });
+    server.send({ id: (await server.until(asked("initialize")))["id"], result: initialized });
+    expect((await connecting).revision).toBe(NEWEST_SESSION);
   });
 
-  it("does not believe an answer that names only revisions it does not know", async () => {
-    const { end, opening } = await facingEnd();
-    const failed = expect(opening).rejects.toMatchObject({ kind: "protocol" });
-    end.send({ id: (await end.until(asked("server/discover")))["id"], result: found(["2099-01-01"]) });
+  it("fails if the server names only unknown revisions", async () => {
+    const { server, connecting } = await connectTo();
+    const failed = expect(connecting).rejects.toMatchObject({ kind: "protocol" });
+    server.send({ id: (await server.until(asked("server/discover")))["id"], result: found(["2099-01-01"]) });
     await failed;
   });
 
-  it("survives names that are none, also when they come late", async () => {
-    const { end, opening } = await facingEnd({ probeMs: 5 });
-    const probe = await end.until(asked("server/discover"));
-    const handshake = await end.until(asked("initialize"));
-    end.send({ id: probe["id"], result: { ...DISCOVERED, supportedVersions: [{ toString: 5 }, null, 7] } });
-    end.send({ id: handshake["id"], result: initialized });
-    expect((await opening).revision).toBe(NEWEST_SESSION);
+  it("survives revision names that are not strings, also in a late answer", async () => {
+    const { server, connecting } = await connectTo({ probeTimeoutMs: 5 });
+    const probe = await server.until(asked("server/discover"));
+    const handshake = await server.until(asked("initialize"));
+    server.send({ id: probe["id"], result: { ...DISCOVERED, supportedVersions: [{ toString: 5 }, null, 7] } });
+    server.send({ id: handshake["id"], result: initialized });
+    expect((await connecting).revision).toBe(NEWEST_SESSION);
   });
 
-  it("answers a ping while it asks, and nothing else", async () => {
-    const { end, opening } = await facingEnd();
-    expect(await end.request({ id: "p", method: "ping" })).toMatchObject({ result: {} });
-    expect(await end.request({ id: "r", method: "roots/list" })).toMatchObject({ error: { code: -32601 } });
-    end.send({ id: (await end.until(asked("server/discover")))["id"], result: found() });
-    await opening;
+  it("answers pings during the probe and refuses other requests", async () => {
+    const { server, connecting } = await connectTo();
+    expect(await server.request({ id: "p", method: "ping" })).toMatchObject({ result: {} });
+    expect(await server.request({ id: "r", method: "roots/list" })).toMatchObject({ error: { code: -32601 } });
+    server.send({ id: (await server.until(asked("server/discover")))["id"], result: found() });
+    await connecting;
   });
 
-  it("tells how long it waited, and what to change", async () => {
-    const { opening } = await facingEnd({ probeMs: 5, startMs: 20 });
-    await expect(opening).rejects.toMatchObject({
+  it("says how long it waited, and which option to change", async () => {
+    const { connecting } = await connectTo({ probeTimeoutMs: 5, startTimeoutMs: 20 });
+    await expect(connecting).rejects.toMatchObject({
       kind: "timeout",
-      message: expect.stringContaining("startTimeout") as string,
+      message: expect.stringContaining("startTimeoutMs") as string,
     });
   });
 });
 
-describe("an exchange-style end", () => {
-  it("cannot end a call of ours but by answering it", async () => {
-    const { end, handler } = await exchange();
+describe("a stateless server", () => {
+  it("can end a call only by answering it", async () => {
+    const { server, handler } = await statelessServer();
     const answer = handler(CALL, context());
-    const { id } = await end.until(asked("tools/call"));
-    end.send(
+    const { id } = await server.until(asked("tools/call"));
+    server.send(
       { method: "notifications/cancelled", params: { requestId: id } },
       { id, result: { content: [], resultType: "complete" } },
     );
     expect(await answer).toMatchObject({ content: [] });
   });
 
-  it("can end a listen of ours", async () => {
-    const { end, handler } = await exchange();
+  it("can end a subscription", async () => {
+    const { server, handler } = await statelessServer();
     const listen = handler({ method: "subscriptions/listen", params: { notifications: {} } }, context());
-    const { id } = await end.until(asked("subscriptions/listen"));
-    end.send({ method: "notifications/cancelled", params: { requestId: id } });
+    const { id } = await server.until(asked("subscriptions/listen"));
+    server.send({ method: "notifications/cancelled", params: { requestId: id } });
     expect(await listen).toMatchObject({ resultType: "complete" });
   });
 
-  it("cannot answer with a kind of result that the caller did not declare, or that the request cannot have", async () => {
-    const { end, handler } = await exchange();
+  it("cannot answer with a result type that the caller did not declare or the request does not allow", async () => {
+    const { server, handler } = await statelessServer();
     for (const [request, resultType] of [
       [CALL, "task"],
       [CALL, "unheard"],
       [{ method: "tools/list", params: {} }, "input_required"],
     ] as const) {
-      end.received.length = 0;
+      server.received.length = 0;
       const refused = expect(handler(request, context())).rejects.toMatchObject({ kind: "protocol" });
-      end.send({ id: (await end.until(asked(request.method)))["id"], result: { resultType } });
+      server.send({ id: (await server.until(asked(request.method)))["id"], result: { resultType } });
       await refused;
     }
   });
 
-  it("reaches with its events only the listen that they are tagged for", async () => {
-    const { end, handler } = await exchange();
-    const heard: Notification[][] = [[], []];
-    for (const events of heard) {
+  it("reaches only the subscription that a notification is tagged for", async () => {
+    const { server, handler } = await statelessServer();
+    const received: Notification[][] = [[], []];
+    for (const events of received) {
       void handler(
         { method: "subscriptions/listen", params: { notifications: {} } },
         context({ notify: (event) => events.push(event) }),
       ).catch(() => undefined);
     }
-    await expect.poll(() => end.received.filter(asked("subscriptions/listen")).length).toBe(2);
-    const [, second] = end.received.filter(asked("subscriptions/listen"));
+    await expect.poll(() => server.received.filter(asked("subscriptions/listen")).length).toBe(2);
+    const [, second] = server.received.filter(asked("subscriptions/listen"));
     const _meta = { "io.modelcontextprotocol/subscriptionId": second!["id"] };
-    end.send({ method: "notifications/tools/list_changed", params: { _meta } });
-    end.send({
+    server.send({ method: "notifications/tools/list_changed", params: { _meta } });
+    server.send({
       method: "notifications/tools/list_changed",
       params: { _meta: { ..._meta, "io.modelcontextprotocol/subscriptionId": 999 } },
     });
-    await expect.poll(() => heard[1]!.length).toBe(1);
-    expect(heard).toEqual([[], [{ method: "notifications/tools/list_changed", params: {} }]]);
+    await expect.poll(() => received[1]!.length).toBe(1);
+    expect(received).toEqual([[], [{ method: "notifications/tools/list_changed", params: {} }]]);
   });
 });
 
-describe("a session-style end", () => {
-  it("is refused what our caller cannot answer, in the words of the client pages", async () => {
-    const { end, handler } = await session();
+describe("a session-style server", () => {
+  it("gets the error codes of the specification for what the client cannot answer", async () => {
+    const { server, handler } = await sessionServer();
     const answer = handler(CALL, context());
-    const { id } = await end.until(asked("tools/call"));
+    const { id } = await server.until(asked("tools/call"));
     const elicit = { message: "m", mode: "url", url: "https://example.com", elicitationId: "1" };
-    expect(await end.request({ id: "r", method: "roots/list" })).toMatchObject({ error: { code: -32601 } });
-    expect(await end.request({ id: "e", method: "elicitation/create", params: elicit })).toMatchObject({
+    expect(await server.request({ id: "r", method: "roots/list" })).toMatchObject({ error: { code: -32601 } });
+    expect(await server.request({ id: "e", method: "elicitation/create", params: elicit })).toMatchObject({
       error: { code: -32602 },
     });
-    expect(await end.request({ id: "u", method: "un/known" })).toMatchObject({ error: { code: -32601 } });
-    end.send({ id, result: { content: [] } });
+    expect(await server.request({ id: "u", method: "un/known" })).toMatchObject({ error: { code: -32601 } });
+    server.send({ id, result: { content: [] } });
     expect(await answer).toMatchObject({ resultType: "complete", content: [] });
   });
 
-  it("may take back what it asked", async () => {
-    const { end, handler } = await session();
+  it("may cancel its requests", async () => {
+    const { server, handler } = await sessionServer();
     let signal: AbortSignal | undefined;
     const call = handler(
       CALL,
@@ -200,13 +202,13 @@ describe("a session-style end", () => {
         },
       }),
     );
-    const { id } = await end.until(asked("tools/call"));
-    end.send({ id: 7.5, method: "roots/list" });
+    const { id } = await server.until(asked("tools/call"));
+    server.send({ id: 7.5, method: "roots/list" });
     await expect.poll(() => signal !== undefined).toBe(true);
-    end.send({ method: "notifications/cancelled", params: { requestId: 7.5, reason: "no longer" } });
+    server.send({ method: "notifications/cancelled", params: { requestId: 7.5, reason: "no longer" } });
     await expect.poll(() => signal!.aborted).toBe(true);
-    end.send({ id, result: { content: [] } });
+    server.send({ id, result: { content: [] } });
     await call;
-    expect(end.received.some((message) => message["id"] === 7.5)).toBe(false);
+    expect(server.received.some((message) => message["id"] === 7.5)).toBe(false);
   });
 });

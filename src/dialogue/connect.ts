@@ -1,7 +1,7 @@
-// Opens a dialogue with an end, in the revision that was asked for or in the one that it turns out to speak (see
-// negotiate). An end that says it speaks no exchanges, or says nothing for a while, is shaken hands with; one
-// that the probe has ended is started once more, without a probe. Where a session is preferred the order is the other
-// one: hands first, and the probe for an end that takes none.
+// Connects to a server over a duplex transport, in the revision that was asked for or the one that the server turns out
+// to speak. A `server/discover` request probes for the stateless style. A server that does not know it, or stays silent,
+// gets a handshake; one that closed because of the probe is started once more without it. If a session is preferred, the
+// handshake comes first and the probe second.
 
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -11,149 +11,152 @@ import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts
 import type { Transport } from "../transport/transport.ts";
 import type { Timeouts } from "./calls/pending.ts";
 import { SessionBack } from "./session/back.ts";
-import { Wire, type Role } from "./calls/peer.ts";
+import { Peer, type PeerListener } from "./calls/peer.ts";
 import { StatelessBack } from "./stateless/back.ts";
 
-export interface OpenOptions {
+export interface ServerConnectionOptions {
   readonly info: Json;
-  /** Client capabilities, in the newest shape. */
+  /** Client capabilities, in the shape of the newest revision. */
   readonly capabilities: Json;
-  /** Who is asked, and told, what belongs to no call. */
-  readonly home: Context;
+  /** The context for requests and notifications outside any call. */
+  readonly defaultContext: Context;
   /** Speaks this revision and no other. */
   readonly revision?: string;
-  /** The style for an end that speaks both; exchanges, unless it is said. Without meaning beside a revision. */
+  /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
-  /** Silence after which the probe counts as unanswered. */
-  readonly probeMs?: number;
-  /** For the end's first answer, once it is clear in which style. */
-  readonly startMs?: number;
+  /** How long to wait for the answer to the probe. */
+  readonly probeTimeoutMs?: number;
+  /** How long to wait for the first answer once the style is clear. */
+  readonly startTimeoutMs?: number;
 }
 
-/** A connected end. */
-export interface Opened {
+/** A connected server. */
+export interface ServerConnection {
   readonly handler: Handler;
   readonly revision: Revision;
-  /** What the end said of itself, as an answer to `server/discover`. */
+  /** The server's self-description, as an answer to `server/discover`. */
   readonly discovered: Result;
-  /** Whether it is always clear to which call a question of the end belongs. */
-  readonly saysWhose: boolean;
-  /** Rejects when the connection ends by itself; never resolves before `signal` is aborted. */
+  /** Whether it is always clear to which call a request of the server belongs. */
+  readonly attributesRequests: boolean;
+  /** Rejects when the connection closes by itself; resolves only when `signal` is aborted. */
   ended(signal: AbortSignal): Promise<void>;
   close(budgetMs?: number): Promise<void>;
 }
 
-const PROBE_MS = 1_000;
-export const START_MS = 10_000;
+const PROBE_TIMEOUT_MS = 1_000;
+export const START_TIMEOUT_MS = 10_000;
 
-/** `connect` makes the transport; where the first one failed us, it is called once more with the reason. */
-export async function open(connect: (failure?: ConnectionError) => Transport, options: OpenOptions): Promise<Opened> {
+/** `connect` creates the transport; if the first one fails, it is called once more with the failure. */
+export async function openConnection(
+  connect: (failure?: ConnectionError) => Transport,
+  options: ServerConnectionOptions,
+): Promise<ServerConnection> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
-  const { probeMs = PROBE_MS, startMs = START_MS } = options;
+  const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
   if (wanted === undefined && options.style === "session") return openSessionFirst(connect, options);
   let failure: ConnectionError;
-  const wire = await start(connect(), options);
+  const peer = await startPeer(connect(), options);
   try {
-    if (wanted?.style === "session") return await openSession(wire, options, wanted);
-    const found = await probe(wire, options, wanted ?? NEWEST, wanted === undefined ? probeMs : startMs);
-    if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
-    if (wanted !== undefined) throw lacks(wanted, found.error);
+    if (wanted?.style === "session") return await openSession(peer, options, wanted);
+    const found = await probe(peer, options, wanted ?? NEWEST, wanted === undefined ? probeTimeoutMs : startTimeoutMs);
+    if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+    if (wanted !== undefined) throw revisionRefused(wanted, found.error);
     if (found.final) throw found.error;
-    return await openSession(wire, options, undefined, found.late);
+    return await openSession(peer, options, undefined, found.late);
   } catch (error) {
-    await wire.close().catch(() => undefined);
+    await peer.close().catch(() => undefined);
     if (wanted !== undefined || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
     failure = error;
   }
-  // It may be the probe that it did not survive: once more, without one.
-  const again = await start(connect(failure), options);
+  // The probe may have made the server exit: try again without it.
+  const second = await startPeer(connect(failure), options);
   try {
-    return await openSession(again, options, undefined);
+    return await openSession(second, options, undefined);
   } catch (error) {
-    await again.close().catch(() => undefined);
+    await second.close().catch(() => undefined);
     throw error;
   }
 }
 
-/** The probe comes on the same wire; where the handshake has ended that, on another. */
+/** The probe uses the same connection, or a new one if the handshake made the server close it. */
 async function openSessionFirst(
   connect: (failure?: ConnectionError) => Transport,
-  options: OpenOptions,
-): Promise<Opened> {
-  let wire = await start(connect(), options);
+  options: ServerConnectionOptions,
+): Promise<ServerConnection> {
+  let peer = await startPeer(connect(), options);
   try {
     try {
-      return await openSession(wire, options, undefined);
+      return await openSession(peer, options, undefined);
     } catch (error) {
-      if (!(error instanceof ConnectionError) || !MAY_SPEAK_OTHERWISE.has(error.kind)) throw error;
+      if (!(error instanceof ConnectionError) || !NO_HANDSHAKE.has(error.kind)) throw error;
       if (error.kind === "closed") {
-        await wire.close().catch(() => undefined);
-        wire = await start(connect(error), options);
+        await peer.close().catch(() => undefined);
+        peer = await startPeer(connect(error), options);
       }
-      // Whoever was silent until now is not waited for as long again.
-      const patienceMs = error.kind === "timeout" ? (options.probeMs ?? PROBE_MS) : (options.startMs ?? START_MS);
-      const found = await probe(wire, options, NEWEST, patienceMs);
-      if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
-      const message = `${error.message}; and it speaks no exchanges either: ${found.error.message}`;
+      // A server that was silent until now does not get the full start timeout again.
+      const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
+      const found = await probe(peer, options, NEWEST, error.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
+      if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+      const message = `${error.message}; it does not speak a stateless revision either: ${found.error.message}`;
       throw found.final ? found.error : new ConnectionError(error.kind, message, { cause: error });
     }
   } catch (error) {
-    await wire.close().catch(() => undefined);
+    await peer.close().catch(() => undefined);
     throw error;
   }
 }
 
-/** How a handshake fails with an end that has none. */
-const MAY_SPEAK_OTHERWISE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
+/** How a handshake fails with a server that has none. */
+const NO_HANDSHAKE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
 
-export async function start(transport: Transport, options: OpenOptions): Promise<Wire> {
-  const wire = new Wire(transport, options.timeouts);
-  await wire.start();
-  return wire;
+export async function startPeer(transport: Transport, options: ServerConnectionOptions): Promise<Peer> {
+  const peer = new Peer(transport, options.timeouts);
+  await peer.start();
+  return peer;
 }
 
-/** An end that was given no choice and answered with an error; what it said would not tell what we wanted of it. */
-export function lacks(revision: Revision, error: Error): Error {
+/** The error for a server that had to speak one revision and answered with an error. */
+export function revisionRefused(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
-  const message = `The end does not speak ${revision.name}: ${error.message} (${error.code})`;
+  const message = `The server does not speak ${revision.name}: ${error.message} (${error.code})`;
   return new ConnectionError("protocol", message, { cause: error });
 }
 
-/** Shakes hands over a wire that has been started. */
+/** Does the handshake on a started connection. `late` is a probe that is still unanswered. */
 export async function openSession(
-  wire: Wire,
-  options: OpenOptions,
+  peer: Peer,
+  options: ServerConnectionOptions,
   wanted: Revision | undefined,
-  late?: Promise<Probe>,
-): Promise<Opened> {
+  late?: Promise<ProbeResult>,
+): Promise<ServerConnection> {
   const overtaken = new AbortController();
-  const session = shakeHands(wire, options, wanted, overtaken.signal);
-  // Looked at below, but perhaps not before it fails.
+  const session = initializeSession(peer, options, wanted, overtaken.signal);
+  // It may fail before it is awaited below.
   session.catch(() => undefined);
   try {
     const first = await Promise.race([session, ...(late === undefined ? [] : [onceFound(late)])]);
-    const found = "handler" in first ? await overtaking(wire, late) : first;
+    const found = "handler" in first ? await foundMeanwhile(peer, late) : first;
     if (found !== undefined) {
-      overtaken.abort(new Error("The end speaks exchanges"));
-      return opened(wire, found.back, () => found.discovered);
+      overtaken.abort(new Error("The server speaks a stateless revision"));
+      return serverConnection(peer, found.back, () => found.discovered);
     }
     const back = await session;
-    return opened(wire, back, () => back.discovered);
+    return serverConnection(peer, back, () => back.discovered);
   } catch (error) {
     if (!(error instanceof McpError)) throw error;
-    // A slow end that speaks exchanges only may refuse the handshake before it has answered the probe.
-    const found = late && (await Promise.race([onceFound(late), after(options.probeMs ?? PROBE_MS)]));
-    if (found !== undefined) return opened(wire, found.back, () => found.discovered);
-    throw new ConnectionError("protocol", `The end refused initialize: ${error.message} (${error.code})`, {
+    // A slow server that is only stateless may refuse the handshake before it answers the probe.
+    const found = late && (await Promise.race([onceFound(late), after(options.probeTimeoutMs ?? PROBE_TIMEOUT_MS)]));
+    if (found !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+    throw new ConnectionError("protocol", `The server refused initialize: ${error.message} (${error.code})`, {
       cause: error,
     });
   }
 }
 
-async function shakeHands(
-  wire: Wire,
-  options: OpenOptions,
+async function initializeSession(
+  peer: Peer,
+  options: ServerConnectionOptions,
   wanted: Revision | undefined,
   overtaken: AbortSignal,
 ): Promise<SessionBack> {
@@ -161,28 +164,32 @@ async function shakeHands(
   const offers = wanted ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities, home, startMs = START_MS } = options;
-  const starting: Context = { ...home, signal: AbortSignal.any([home.signal, overtaken]) };
+  const { info, capabilities, defaultContext, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const startContext: Context = { ...defaultContext, signal: AbortSignal.any([defaultContext.signal, overtaken]) };
+  const handshake = { info, capabilities, offers, accepts, defaultContext };
   try {
-    return await SessionBack.initialize(wire, { info, capabilities, offers, accepts, home }, starting, startMs);
+    return await SessionBack.initialize(peer, handshake, startContext, startTimeoutMs);
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
-    const advice = "an end that starts slowly needs a longer `startTimeout`";
-    throw new ConnectionError("timeout", `The end did not answer initialize in ${startMs} ms; ${advice}`, {
+    const advice = "a server that starts slowly needs a longer `startTimeoutMs`";
+    throw new ConnectionError("timeout", `The server did not answer initialize in ${startTimeoutMs} ms; ${advice}`, {
       cause: error,
     });
   }
 }
 
-/** Both answers may have come in one breath, that to the probe first: then it counts. */
-async function overtaking(wire: Wire, late: Promise<Probe> | undefined): Promise<Found | undefined> {
-  if (late === undefined || isProbing(wire)) return undefined;
+/** Both answers may have arrived together, the one to the probe first: then the probe counts. */
+async function foundMeanwhile(
+  peer: Peer,
+  late: Promise<ProbeResult> | undefined,
+): Promise<StatelessServer | undefined> {
+  if (late === undefined || isProbing(peer)) return undefined;
   const found = await late;
   return found.back === undefined ? undefined : found;
 }
 
-/** Settles only if the probe finds something: otherwise it is for the handshake to decide. */
-function onceFound(late: Promise<Probe>): Promise<Found> {
+/** Settles only if the probe succeeds; otherwise the handshake decides. */
+function onceFound(late: Promise<ProbeResult>): Promise<StatelessServer> {
   return new Promise((resolve) => {
     late.then(
       (found) => {
@@ -199,14 +206,14 @@ async function after(ms: number): Promise<undefined> {
   });
 }
 
-/** The end as it is known now: a session that is begun anew may be on other terms. */
-export function opened(
-  wire: Wire,
-  back: Role & { readonly handler: Handler; readonly revision: Revision },
+/** Getters, because a renewed session may have another revision or self-description. */
+export function serverConnection(
+  peer: Peer,
+  back: PeerListener & { readonly handler: Handler; readonly revision: Revision },
   discovered: () => Result,
-): Opened {
+): ServerConnection {
   const { handler } = back;
-  wire.role = back;
+  peer.listener = back;
   return {
     handler,
     get revision() {
@@ -215,99 +222,101 @@ export function opened(
     get discovered() {
       return discovered();
     },
-    // A pipe carries what belongs to a call and what does not side by side; only an exchange tells by itself.
-    saysWhose: back.revision.style === "stateless",
-    ended: (signal) => wire.untilEnd(signal),
-    close: (budgetMs) => wire.close(budgetMs),
+    // On stdio the messages of all calls share one stream; stateless servers make no requests.
+    attributesRequests: back.revision.style === "stateless",
+    ended: (signal) => peer.untilClosed(signal),
+    close: (budgetMs) => peer.close(budgetMs),
   };
 }
 
-// What does an end speak? It is asked with `server/discover`: an answer that names a revision of ours, or an
-// error that only an exchange-style end gives, settles it. Anything else, and silence, speaks for a session; but
-// an end may only be slow, so the question stays open and a late answer still counts (see open).
-
-
-export interface ProbeOptions {
-  readonly info: Json;
-  readonly home: Context;
-}
-
-/** It speaks exchanges. */
-export interface Found {
+/** The probe found a stateless server. */
+interface StatelessServer {
   readonly back: StatelessBack;
   readonly discovered: Result;
 }
 
-/** It does not, as far as we know: `final` where there is nothing more to try with it. */
-export interface NotFound {
+/** The probe found none, as far as is known; `final` if there is nothing else to try. */
+interface ProbeFailure {
   readonly back: undefined;
   readonly error: Error;
   readonly final: boolean;
-  /** The answer that may still come from an end that was silent. */
-  readonly late?: Promise<Probe>;
+  /** The answer that a silent server may still give. */
+  readonly late?: Promise<ProbeResult>;
 }
 
-export type Probe = Found | NotFound;
+type ProbeResult = StatelessServer | ProbeFailure;
 
-/** Without a patience of ours, that of the request itself counts. */
+/**
+ * Asks with `server/discover` whether the server is stateless. It is if the answer names a revision of ours, or is an
+ * error that only stateless servers give. Anything else, and silence, suggests a session. Without `timeoutMs` only the
+ * timeout of the request itself applies.
+ */
 export async function probe(
-  wire: Wire,
-  options: ProbeOptions,
+  peer: Peer,
+  options: Pick<ServerConnectionOptions, "info" | "defaultContext">,
   revision: Revision,
-  patienceMs?: number,
-): Promise<Probe> {
-  const asking = ask(wire, options, revision);
-  if (patienceMs === undefined) return asking;
+  timeoutMs?: number,
+): Promise<ProbeResult> {
+  const answer = discover(peer, options, revision);
+  if (timeoutMs === undefined) return answer;
   let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<NotFound>((resolve) => {
+  const silence = new Promise<ProbeFailure>((resolve) => {
     timer = setTimeout(() => {
-      const error = new ConnectionError("timeout", `The end did not answer server/discover in ${patienceMs} ms`);
-      resolve({ back: undefined, error, final: false, late: asking });
-    }, patienceMs);
+      const error = new ConnectionError("timeout", `The server did not answer server/discover in ${timeoutMs} ms`);
+      resolve({ back: undefined, error, final: false, late: answer });
+    }, timeoutMs);
   });
-  const first = await Promise.race([asking, silence]);
+  const first = await Promise.race([answer, silence]);
   clearTimeout(timer);
   return first;
 }
 
-/** Whether the question is still unanswered. */
-export function isProbing(wire: Wire): boolean {
-  return [...wire.calls.values()].some(({ method }) => method === "server/discover");
+/** Whether the probe is still unanswered. */
+function isProbing(peer: Peer): boolean {
+  return [...peer.calls.values()].some(({ method }) => method === "server/discover");
 }
 
-async function ask(wire: Wire, options: ProbeOptions, revision: Revision, again = true): Promise<Probe> {
-  const back = new StatelessBack(wire, { revision, info: options.info, home: options.home });
+async function discover(
+  peer: Peer,
+  options: Pick<ServerConnectionOptions, "info" | "defaultContext">,
+  revision: Revision,
+  mayRetry = true,
+): Promise<ProbeResult> {
+  const { info, defaultContext } = options;
+  const back = new StatelessBack(peer, { revision, info, defaultContext });
   let names: readonly string[] | undefined;
   let problem: Error | undefined;
   try {
-    const discovered = await back.handler({ method: "server/discover", params: {} }, options.home);
-    const offered: unknown = discovered["supportedVersions"];
-    names = namesIn(offered);
+    const discovered = await back.handler({ method: "server/discover", params: {} }, defaultContext);
+    names = stringsIn(discovered["supportedVersions"]);
     if (names?.includes(revision.name) === true) {
-      back.isFound = true;
+      back.isConfirmed = true;
       return { back, discovered };
     }
   } catch (error) {
     problem = error as Error;
     names = supportedBy(error, revision);
-    // An end that is gone cannot be spoken to in any style; one that answers, however strangely, may know another.
+    // A server that answers over HTTP, however strangely, may speak another style; one that is gone speaks none.
     if (error instanceof ConnectionError)
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
-  // Only an end that knows exchanges says so.
-  if (problem instanceof McpError && MODERN.has(problem.code)) return { back: undefined, error: problem, final: true };
+  if (problem instanceof McpError && STATELESS_CODES.has(problem.code))
+    return { back: undefined, error: problem, final: true };
   const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
-  // Also the one that was refused: some ends refuse the first request whatever it says.
-  if (common !== undefined && again) return ask(wire, options, common, false);
-  // Some session-style ends answer anything with something. One that names revisions means them.
+  // Even the revision that was refused is tried again: some servers refuse their first request, whatever it is.
+  if (common !== undefined && mayRetry) return discover(peer, options, common, false);
+  // Some session-style servers answer any request somehow, but one that names revisions means them.
   const final = names !== undefined && !names.some((name) => isSession(name));
-  if (!final)
-    return { back: undefined, error: problem ?? new ConnectionError("protocol", "The end speaks no exchanges"), final };
-  const message = `The end speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
+  if (!final) {
+    const error = problem ?? new ConnectionError("protocol", "The server does not speak a stateless revision");
+    return { back: undefined, error, final };
+  }
+  const message = `The server speaks only ${names?.join(", ") ?? ""}; we speak ${REVISIONS.map(({ name }) => name).join(", ")}`;
   return { back: undefined, error: new ConnectionError("protocol", message, { cause: problem }), final };
 }
 
-const MODERN: ReadonlySet<number> = new Set(
+/** Codes of errors that only stateless servers give. */
+const STATELESS_CODES: ReadonlySet<number> = new Set(
   (["header_mismatch", "missing_capability"] as const).map((kind) => codeOf(kind, NEWEST)),
 );
 
@@ -318,9 +327,9 @@ function isSession(name: string): boolean {
 /** The revisions that an "unsupported revision" error names; undefined for any other error. */
 function supportedBy(error: unknown, revision: Revision): readonly string[] | undefined {
   if (!(error instanceof McpError) || error.code !== codeOf("unsupported_revision", revision)) return undefined;
-  return namesIn((error.data as Json | undefined)?.["supported"]);
+  return stringsIn((error.data as Json | undefined)?.["supported"]);
 }
 
-function namesIn(list: unknown): readonly string[] | undefined {
+function stringsIn(list: unknown): readonly string[] | undefined {
   return Array.isArray(list) ? list.filter((name) => typeof name === "string") : undefined;
 }

@@ -1,14 +1,14 @@
-// One connection: sessions, cancellation, and the end of input, as a caller sees them on the wire.
+// One connection as its client sees it: sessions, cancellation, and the end of input.
 
 import { describe, expect, it } from "vitest";
 import { facing, serving } from "../../test/support/connection.ts";
 import { stamp } from "../../test/support/raw-peer.ts";
 import type { Result } from "../core/handler.ts";
-import { McpError, REFUSED } from "../protocol/errors.ts";
+import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 describe("a session", () => {
-  it("is refused work before initialize, but for ping", async () => {
+  it("refuses everything but ping before initialize", async () => {
     const { peer } = await serving();
     expect(await peer.request({ id: 1, method: "tools/list" })).toMatchObject({
       error: {
@@ -20,19 +20,19 @@ describe("a session", () => {
     expect(await peer.request({ id: 2, method: "ping" })).toEqual({ jsonrpc: "2.0", id: 2, result: {} });
   });
 
-  it("is told first that it has not begun, whatever its params are", async () => {
+  it("reports a missing initialize before invalid params", async () => {
     const { peer } = await serving();
     expect(await peer.request({ id: 1, method: "tools/call", params: {} })).toMatchObject({ error: { code: -32600 } });
   });
 
-  it("cannot take back its initialize", async () => {
+  it("cannot cancel initialize", async () => {
     const { peer } = await serving();
     peer.send({ id: 1, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } });
     peer.send({ method: "notifications/cancelled", params: { requestId: 1 } });
     expect(await peer.answerTo(1)).toMatchObject({ result: { protocolVersion: NEWEST_SESSION.name } });
   });
 
-  it("sees progress grow, also over the rounds of a handler that is run again", async () => {
+  it("gets increasing progress, even if the handler is run again with input", async () => {
     const peer = await facing(async ({ method, params }, context) => {
       if (method === "server/discover") return { capabilities: { tools: {} } };
       for (const progress of [1, 2]) context.notify({ method: "notifications/progress", params: { progress } });
@@ -48,12 +48,16 @@ describe("a session", () => {
     expect(seen).toEqual([1, 2].map((progress) => ({ progressToken: 7, progress })));
   });
 
-  it("gets an error for arguments that do not fit, in the revisions that want one", async () => {
+  it("gets an error for invalid arguments in the revisions that require it", async () => {
     for (const { name, style, argumentErrors } of REVISIONS) {
       if (style !== "session") continue;
       const peer = await facing(async ({ method }) => {
         if (method === "server/discover") return { capabilities: { tools: {} } };
-        return { content: [], isError: true, [REFUSED]: McpError.of("invalid_params", "Invalid params") } as Result;
+        return {
+          content: [],
+          isError: true,
+          [INVALID_ARGUMENTS]: McpError.of("invalid_params", "Invalid params"),
+        } as Result;
       });
       await peer.handshake(name);
       const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "x" } });
@@ -62,7 +66,7 @@ describe("a session", () => {
     expect(REVISIONS.map(({ argumentErrors }) => argumentErrors)).toEqual([true, true, true, false, false]);
   });
 
-  it("takes what is pipelined behind initialize once that is answered", async () => {
+  it("runs requests pipelined behind initialize once that is answered", async () => {
     const { peer } = await serving();
     peer.send(
       { id: 1, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } },
@@ -82,7 +86,7 @@ describe("a session", () => {
     }
   });
 
-  it("is subscribed to what it asked for last, whatever came between", async () => {
+  it("is subscribed if subscribe came last, after unsubscribe", async () => {
     const { peer, running } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     const params = { uri: "a:b" };
@@ -96,7 +100,7 @@ describe("a session", () => {
     expect(await peer.until(({ method }) => method === "notifications/resources/updated")).toMatchObject({ params });
   });
 
-  it("is not initialized twice, and the first one stays", async () => {
+  it("refuses a second initialize and keeps the first", async () => {
     const { peer } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     const again = await peer.request({ id: 5, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } });
@@ -104,13 +108,13 @@ describe("a session", () => {
     expect(await peer.request({ id: 6, method: "tools/list" })).toMatchObject({ result: { tools: [] } });
   });
 
-  it("names its revisions where it speaks none of this style", async () => {
+  it("names its revisions if it speaks none of this style", async () => {
     const { peer } = await serving({ revisions: [NEWEST.name] });
     const answer = await peer.handshake(NEWEST_SESSION.name);
     expect(answer).toMatchObject({ error: { data: { kind: "unsupported_revision", supported: [NEWEST.name] } } });
   });
 
-  it("sends progress under the caller's token and logs from the level that was set", async () => {
+  it("sends progress under the client's token, and logs from the level that was set", async () => {
     const { peer } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     await peer.request({ id: 1, method: "logging/setLevel", params: { level: "warning" } });
@@ -129,17 +133,17 @@ describe("a session", () => {
     });
   });
 
-  it("answers a call with an error where its result cannot be written", async () => {
+  it("answers a call with an error if its result cannot be written", async () => {
     const { peer } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
-    // The memory wire writes nothing, so the fault is put there by hand.
+    // The in-memory transport encodes nothing, so the failure is simulated.
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
     expect(answer).toMatchObject({
       error: { code: -32602, message: "Tool not found: missing", data: { toolName: "missing" } },
     });
   });
 
-  it("uses the seed documents' codes in the chain profile only", async () => {
+  it("uses its own error codes in the chain profile only", async () => {
     const { peer } = await serving({ profile: "chain" });
     await peer.handshake(NEWEST_SESSION.name);
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
@@ -152,7 +156,7 @@ describe("a session", () => {
     expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
   });
 
-  it("shuts down when asked: finishes its work, refuses more, ends at exit", async () => {
+  it("shuts down on request: finishes its calls, refuses new ones, closes at exit", async () => {
     const { peer, served, running, release } = await serving({ mayShutDown: true });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
@@ -170,7 +174,7 @@ describe("a session", () => {
     expect(peer.received.filter((message) => message["id"] === 1)).toHaveLength(1);
   });
 
-  it("has no shutdown where it is one of many callers", async () => {
+  it("has no shutdown if there may be several clients", async () => {
     const { peer } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "shutdown" })).toMatchObject({ error: { code: -32601 } });
@@ -178,7 +182,7 @@ describe("a session", () => {
 });
 
 describe("cancellation", () => {
-  it("aborts the call and leaves it without an answer, in both styles", async () => {
+  it("aborts the call and suppresses its response, in both styles", async () => {
     const { peer, running } = await serving();
     await peer.handshake(NEWEST_SESSION.name);
     for (const [id, meta] of [
@@ -220,7 +224,7 @@ describe("cancellation", () => {
 });
 
 describe("the end of input", () => {
-  it("lets work in flight finish within the grace, then aborts the rest", async () => {
+  it("lets calls in flight finish within the grace period, then aborts the rest", async () => {
     const { peer, running, served } = await serving({ graceMs: 20 });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "stuck" } } });

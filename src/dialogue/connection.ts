@@ -1,33 +1,42 @@
-// One connection served whole: both styles at once, chosen for each message by what the message itself
-// says. This file owns the life of the connection (requests in flight, batches, order, the end of input);
-// the fronts own what the messages mean.
+// Serves one connection to a client, in both styles at once: the style of each request is decided by the request itself.
+// This file owns the life of the connection (calls in flight, batches, ordering, shutdown); the fronts own the meaning
+// of the messages.
 
 import type { Handler } from "../core/handler.ts";
-import { isId, isNotification, isRequest, isResponse, type Message, type NotificationMessage, type RequestMessage, type ResponseMessage } from "../jsonrpc/message.ts";
+import { encode } from "../jsonrpc/codec.ts";
+import {
+  isId,
+  isNotification,
+  isRequest,
+  isResponse,
+  type Message,
+  type NotificationMessage,
+  type RequestMessage,
+  type ResponseMessage,
+} from "../jsonrpc/message.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
-import { takeBatch, unsendable } from "./batch.ts";
 import { StatelessFront, isStateless } from "./stateless/front.ts";
-import { cancellation } from "./calls/errors.ts";
-import { InFlight, type Flight, Slots, outcomeOf, SETTLE_MS, type Front } from "./calls/in-flight.ts";
-import { Rounds, type RoundsOptions } from "./stateless/parked-calls.ts";
+import { cancellationError, unsendableResponse } from "./calls/errors.ts";
+import { InFlightCalls, type InFlightCall, CallLimiter, runRequest, SETTLE_MS, type Front } from "./calls/in-flight.ts";
+import { ParkedCalls, type ParkedCallsOptions } from "./stateless/parked-calls.ts";
 import { SessionFront } from "./session/front.ts";
 
 export interface ConnectionOptions {
-  /** "sequential" takes one request at a time and answers in order. */
+  /** "sequential" runs one request at a time and answers in order. */
   readonly ordering?: "concurrent" | "sequential";
   readonly profile?: Profile;
-  /** Revisions that may be spoken; all of them where it is left out. */
+  /** Revisions that may be spoken; all by default. */
   readonly revisions?: readonly string[];
-  readonly rounds?: RoundsOptions;
-  /** Requests that are worked on at once; more wait for their turn. 256. */
+  readonly parkedCalls?: ParkedCallsOptions;
+  /** How many requests run at once; more wait. Default: 256. */
   readonly maxInFlight?: number;
-  /** How long work in flight may go on after the end of input. */
+  /** How long calls in flight may go on after the client has closed its side. */
   readonly graceMs?: number;
-  /** Whether the caller may send `shutdown`; for a wire that has one caller only. */
+  /** Whether the client may send `shutdown`; for transports with a single client. */
   readonly mayShutDown?: boolean;
 }
 
@@ -36,54 +45,54 @@ export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "
   ordering: true,
   profile: true,
   revisions: true,
-  rounds: true,
+  parkedCalls: true,
   maxInFlight: true,
   graceMs: true,
 };
 
-export interface Served {
+export interface ServedConnection {
   readonly closed: Promise<void>;
-  /** Work in flight may go on for the grace; none where it is left out. */
+  /** Calls in flight may go on for `graceMs`; they are aborted at once by default. */
   close(graceMs?: number): Promise<void>;
 }
 
 const LAST = { last: true } as const;
 
-class Connection implements Served {
+class Connection implements ServedConnection {
   readonly closed: Promise<void>;
   readonly #transport: Transport;
-  readonly #inFlight = new InFlight();
-  readonly #rounds: Rounds;
+  readonly #inFlight = new InFlightCalls();
+  readonly #parkedCalls: ParkedCalls;
   readonly #session: SessionFront;
-  readonly #exchange: StatelessFront;
-  readonly #speaks: { readonly session: boolean; readonly exchange: boolean };
-  readonly #sequence: Sequence | undefined;
-  readonly #slots: Slots;
+  readonly #stateless: StatelessFront;
+  readonly #speaks: { readonly session: boolean; readonly stateless: boolean };
+  readonly #queue: SequentialQueue | undefined;
+  readonly #limiter: CallLimiter;
   readonly #graceMs: number;
   readonly #mayShutDown: boolean;
   #markClosed: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, transport: Transport, options: ConnectionOptions) {
-    const spoken = spokenRevisions(options.revisions);
+    const allRevisions = selectRevisions(options.revisions);
     const profile = options.profile ?? "mcp";
     this.#transport = transport;
     this.#graceMs = options.graceMs ?? 1_000;
     this.#mayShutDown = options.mayShutDown ?? false;
-    this.#rounds = new Rounds(options.rounds);
-    this.#slots = new Slots(options.maxInFlight ?? 256);
-    this.#sequence = options.ordering === "sequential" ? new Sequence() : undefined;
+    this.#parkedCalls = new ParkedCalls(options.parkedCalls);
+    this.#limiter = new CallLimiter(options.maxInFlight ?? 256);
+    this.#queue = options.ordering === "sequential" ? new SequentialQueue() : undefined;
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
     this.#session = new SessionFront(handler, push, this.#inFlight, {
-      revisions: spoken.filter(({ style }) => style === "session"),
-      spoken,
+      revisions: allRevisions.filter(({ style }) => style === "session"),
+      allRevisions,
       profile,
       mayShutDown: this.#mayShutDown,
       origin: this,
     });
-    const exchanges = spoken.filter(({ style }) => style === "stateless");
-    this.#speaks = { session: exchanges.length < spoken.length, exchange: exchanges.length > 0 };
-    this.#exchange = new StatelessFront(handler, this.#rounds, { revisions: exchanges, profile, origin: this });
+    const revisions = allRevisions.filter(({ style }) => style === "stateless");
+    this.#speaks = { session: revisions.length < allRevisions.length, stateless: revisions.length > 0 };
+    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, profile, origin: this });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });
@@ -104,126 +113,125 @@ class Connection implements Served {
     else if (inbound.message !== undefined) void this.#take(inbound.message, inbound);
   }
 
-  /** The answer to what is no message waits for its turn like any other. */
+  /** An invalid message is answered in its turn, like any other. */
   #takeFault(inbound: Inbound): void {
     const { fault } = inbound;
     if (fault !== undefined) void this.#inTurn(() => this.#respond(fault, inbound));
   }
 
-  /** Work that no request stands for: it counts as in flight all the same, so that the end waits for it. */
+  /** Work without a request of its own still counts as in flight, so that a shutdown waits for it. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
-    const flight = this.#inFlight.beginNameless();
+    const call = this.#inFlight.beginAnonymous();
     try {
-      await (this.#sequence === undefined ? work() : this.#sequence.enqueue(work));
+      await (this.#queue === undefined ? work() : this.#queue.enqueue(work));
     } finally {
-      this.#inFlight.end(flight);
+      this.#inFlight.end(call);
     }
   }
 
-  /** With `awaited`, somebody waits for the returned promise: it must settle even if the work never does. */
+  /** With `awaited`, the returned promise settles on cancellation even if the handler never does. */
   #take(message: Message, inbound: Inbound, awaited = false): Promise<void> | undefined {
     if (isResponse(message)) this.#session.settle(message);
     else if (isNotification(message)) this.#takeNotification(message);
-    else if (isRequest(message)) return this.#takeRequest(message, inbound, awaited || this.#sequence !== undefined);
+    else if (isRequest(message)) return this.#takeRequest(message, inbound, awaited || this.#queue !== undefined);
     return undefined;
   }
 
   #takeNotification(message: NotificationMessage): void {
     if (message.method === "notifications/cancelled") {
       const { requestId, reason } = message.params ?? {};
-      if (isId(requestId)) this.#inFlight.cancel(requestId, cancellation(reason, "the caller"));
+      if (isId(requestId)) this.#inFlight.cancel(requestId, cancellationError(reason, "the client"));
     } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(this.#graceMs);
     else this.#session.take(message);
   }
 
   #takeRequest(message: RequestMessage, inbound: Inbound, awaited: boolean): Promise<void> {
     const { id, method } = message;
-    const front: Front = this.#isStateless(message) ? this.#exchange : this.#session;
-    const background = front === this.#exchange && method === "subscriptions/listen";
-    const flight = this.#inFlight.begin(id, background, method !== "initialize");
-    if (flight === undefined) {
+    const front: Front = this.#isStateless(message) ? this.#stateless : this.#session;
+    const background = front === this.#stateless && method === "subscriptions/listen";
+    const call = this.#inFlight.begin(id, background, method !== "initialize");
+    if (call === undefined) {
       const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
-      return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.fault(error, message) }, inbound));
+      return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.errorBody(error, message) }, inbound));
     }
-    if (inbound.drop !== undefined) flight.onCancel = () => inbound.drop?.();
-    if (background) return this.#answerListen(message, inbound, flight);
-    if (!awaited) return this.#answer(front, message, inbound, flight);
-    // A cancelled call gives up its turn, whether or not it heeds its signal.
-    const given = new Promise<void>((resolve) => {
-      flight.onCancel = () => {
+    if (inbound.drop !== undefined) call.onCancel = () => inbound.drop?.();
+    if (background) return this.#answerListen(message, inbound, call);
+    if (!awaited) return this.#answer(front, message, inbound, call);
+    // A cancelled call gives up its turn, even if its handler ignores the signal.
+    const cancelled = new Promise<void>((resolve) => {
+      call.onCancel = () => {
         inbound.drop?.();
         resolve();
       };
     });
-    const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, flight), given]);
-    if (this.#sequence === undefined) return work();
-    return method === "ping" ? this.#sequence.enqueuePing(work) : this.#sequence.enqueue(work);
+    const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, call), cancelled]);
+    if (this.#queue === undefined) return work();
+    return method === "ping" ? this.#queue.enqueuePing(work) : this.#queue.enqueue(work);
   }
 
-  /** A request that stands by itself, or one of a session: some methods mean nothing in one of the two styles. */
   #isStateless(message: RequestMessage): boolean {
-    if (!this.#speaks.exchange) return false;
+    if (!this.#speaks.stateless) return false;
     if (!this.#speaks.session) return message.method !== "initialize";
     return isStateless(message) && (message.params?.["_meta"] !== undefined || !this.#session.started);
   }
 
-  /** Runs the request and sends what came of it, unless the caller no longer wants to know. */
-  async #answer(front: Front, message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
-    // A ping asks whether we live: busy as we may be, it never waits for a slot.
-    const slots = message.method === "ping" ? undefined : this.#slots;
-    if (slots?.take() === false) await slots.wait();
-    if (flight.cancelled) {
-      slots?.give();
+  /** Runs the request and sends the response, unless the call was cancelled. */
+  async #answer(front: Front, message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
+    // A ping never waits: it asks whether the server is alive, not whether it is idle.
+    const limiter = message.method === "ping" ? undefined : this.#limiter;
+    if (limiter?.tryAcquire() === false) await limiter.acquire();
+    if (call.cancelled) {
+      limiter?.release();
       return;
     }
-    const told = flight.onCancel;
-    flight.onCancel = () => {
-      slots?.cancel();
-      told?.();
+    const { onCancel } = call;
+    call.onCancel = () => {
+      limiter?.cancelled();
+      onCancel?.();
     };
     try {
-      const response = await this.#outcome(front, message, inbound, flight);
-      if (!flight.cancelled) await this.#respond(response, inbound);
+      const response = await this.#run(front, message, inbound, call);
+      if (!call.cancelled) await this.#respond(response, inbound);
     } finally {
-      if (flight.cancelled) slots?.endCancelled();
-      else slots?.give();
-      this.#inFlight.end(flight);
+      if (call.cancelled) limiter?.cancelledEnded();
+      else limiter?.release();
+      this.#inFlight.end(call);
     }
   }
 
-  /** What waited for its turn until the connection was closed never begins. */
-  #outcome(
+  /** A request that was still waiting when the connection was closed is not run. */
+  #run(
     front: Front,
     message: RequestMessage,
     inbound: Inbound,
-    flight: Flight,
+    call: InFlightCall,
   ): Promise<ResponseMessage> | ResponseMessage {
-    if (!flight.stop.aborted) return outcomeOf(front, message, inbound, flight);
+    if (!call.cancelToken.aborted) return runRequest(front, message, inbound, call);
     const error = McpError.of("shutting_down", "The connection is closed", { method: message.method });
-    return { jsonrpc: "2.0", id: message.id, error: front.fault(error, message) };
+    return { jsonrpc: "2.0", id: message.id, error: front.errorBody(error, message) };
   }
 
-  async #answerListen(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<void> {
+  async #answerListen(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
     const { id } = message;
     try {
-      const response = await this.#outcome(this.#exchange, message, inbound, flight);
-      if (flight.cancelled) return;
+      const response = await this.#run(this.#stateless, message, inbound, call);
+      if (call.cancelled) return;
       await this.#respond(response, inbound);
       if ("error" in response) return;
-      // The pages on cancellation and on subscriptions each ask for one of these two; a caller may rely on either.
+      // The specification's pages on cancellation and on subscriptions each require one of these two messages.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
     } finally {
-      this.#inFlight.end(flight);
+      this.#inFlight.end(call);
     }
   }
 
-  /** An answer that cannot be sent is replaced by one that says so: nobody is left waiting. */
+  /** A response that cannot be sent is replaced by an error, so that the client does not wait in vain. */
   async #respond(response: ResponseMessage, inbound: Inbound): Promise<void> {
     try {
       await inbound.reply(response, LAST);
     } catch (error) {
-      if (!inbound.gone.aborted) await inbound.reply(unsendable(response, error), LAST).catch(() => undefined);
+      if (!inbound.gone.aborted) await inbound.reply(unsendableResponse(response, error), LAST).catch(() => undefined);
     }
   }
 
@@ -236,58 +244,54 @@ class Connection implements Served {
       void this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
       return;
     }
-    const flight = this.#inFlight.beginNameless();
+    const call = this.#inFlight.beginAnonymous();
     const take = (message: Message, one: Inbound): Promise<void> | undefined => this.#take(message, one, true);
     const respond = (response: ResponseMessage): Promise<void> => this.#respond(response, inbound);
-    void takeBatch(items, inbound, take, respond).finally(() => this.#inFlight.end(flight));
+    void takeBatch(items, inbound, take, respond).finally(() => this.#inFlight.end(call));
   }
 
   async #finish(graceMs: number): Promise<void> {
     if (graceMs > 0) await this.#inFlight.drained(graceMs);
     const reason = new Error("The connection is closed");
     this.#inFlight.abortAll(reason);
-    // What heeds its signal still gets its answer out: listens end with a result, calls with an error.
+    // Handlers that observe their signal can still answer: subscriptions with a result, calls with an error.
     await this.#inFlight.settled(SETTLE_MS);
-    this.#rounds.close();
+    this.#parkedCalls.close();
     this.#session.close(reason);
     await this.#transport.close().catch(() => undefined);
     this.#markClosed();
   }
 }
 
-/** The revisions of these names, oldest first; all of them where nothing is said. */
-export function spokenRevisions(names: readonly string[] | undefined): readonly Revision[] {
-  const spoken = names?.map((name) => knownRevision(name)) ?? REVISIONS;
-  return REVISIONS.filter((revision) => spoken.includes(revision));
+/** The revisions with these names, oldest first; all by default. */
+export function selectRevisions(names: readonly string[] | undefined): readonly Revision[] {
+  const selected = names?.map((name) => knownRevision(name)) ?? REVISIONS;
+  return REVISIONS.filter((revision) => selected.includes(revision));
 }
 
 export async function serveTransport(
   handler: Handler,
   transport: Transport,
   options: ConnectionOptions = {},
-): Promise<Served> {
+): Promise<ServedConnection> {
   const connection = new Connection(handler, transport, options);
   await connection.start();
   return connection;
 }
 
-// `ordering: "sequential"`: work requests are taken one at a time and answered in the order in which they
-// came. Everything that keeps the dialogue alive stays outside: responses and notifications never wait,
-// and a ping waits only while the request before it is young, so that a stuck call cannot hide that we live.
-
+/** How long a ping waits for the requests before it: a stuck call must not make the server look dead. */
 const PING_GRACE_MS = 100;
 
-export class Sequence {
+/** For `ordering: "sequential"`: requests run one at a time. Responses and notifications never wait in it. */
+class SequentialQueue {
   #tail: Promise<void> = Promise.resolve();
 
-  /** Runs the work when all that came before it is done. */
   enqueue(work: () => Promise<void>): Promise<void> {
     const turn = this.#tail.then(work);
     this.#tail = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Its turn, or a short grace, whichever is first. */
   async enqueuePing(work: () => Promise<void>): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const grace = new Promise<void>((resolve) => {
@@ -296,5 +300,60 @@ export class Sequence {
     await Promise.race([this.#tail, grace]);
     clearTimeout(timer);
     await work();
+  }
+}
+
+/**
+ * Takes each message of a batch as if it had come alone, and sends the responses together, in the order of the requests,
+ * when the last one is ready. Other messages are sent as they come.
+ */
+async function takeBatch(
+  items: readonly BatchItem[],
+  inbound: Inbound,
+  take: (message: Message, inbound: Inbound) => Promise<void> | undefined,
+  respond: (response: ResponseMessage) => Promise<void>,
+): Promise<void> {
+  const responses = new Map<number, ResponseMessage>();
+  const work = items.map(async (item, index) => {
+    if ("fault" in item) {
+      responses.set(index, item.fault);
+      return;
+    }
+    const { message } = item;
+    if (isRequest(message) && (message.method === "initialize" || isStateless(message))) {
+      const details = `${message.method} cannot be part of a batch`;
+      const error = McpError.of("invalid_request", "Invalid Request", { details }).toBody();
+      responses.set(index, { jsonrpc: "2.0", id: message.id, error });
+      return;
+    }
+    const reply: Inbound["reply"] = async (sent, how) => {
+      if (!Array.isArray(sent) && isResponse(sent as Message)) responses.set(index, encodable(sent as ResponseMessage));
+      else await inbound.reply(sent, how);
+    };
+    // Without `drop`: one cancelled request must not drop the reply of the whole batch.
+    const { caller, gone } = inbound;
+    await take(message, { kind: "message", message, ...(caller && { caller }), gone, reply });
+  });
+  await Promise.all(work);
+  const ordered = [...responses].toSorted(([a], [b]) => a - b).map(([, response]) => response);
+  if (ordered.length === 0) {
+    inbound.drop?.();
+    return;
+  }
+  try {
+    await inbound.reply(ordered, LAST);
+  } catch {
+    // Together they may be too long: each is sent alone, and one that is too long by itself becomes an error.
+    for (const response of ordered) await respond(response);
+  }
+}
+
+/** Replaces a response that has no JSON form, so that it does not spoil the whole batch. */
+function encodable(response: ResponseMessage): ResponseMessage {
+  try {
+    encode(response);
+    return response;
+  } catch (error) {
+    return unsendableResponse(response, error);
   }
 }

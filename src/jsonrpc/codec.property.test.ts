@@ -1,12 +1,12 @@
-// The codec against three oracles: what was encoded, JSON.parse, and a model of JSON text that knows the
-// source of every token. Seeds are printed by fast-check when a property fails.
+// The codec against three oracles: its own input, JSON.parse, and a model of JSON that keeps the source of every token.
+// fast-check prints the seed when a property fails.
 import { deepStrictEqual, match } from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, it } from "vitest";
-import { DEFAULT_LIMITS, decode, encode } from "./codec.ts";
-import type { Decoded } from "./codec.ts";
-import { Exact } from "./message.ts";
+import { DEFAULT_LIMITS, decode, encode, type Decoded } from "./codec.ts";
+import { ExactId } from "./message.ts";
 import type { Message } from "./message.ts";
+import { runs } from "../../test/support/depth.ts";
 
 const STREAM = "io.modelcontextprotocol/subscriptionId";
 const NAMES = ["id", "jsonrpc", "method", "params", "result", "error", "code", "message", "_meta"];
@@ -24,7 +24,7 @@ const EXACT = new Set(
   ].map((path) => path.join("\n")),
 );
 
-// JSON text as a model: every token keeps its source, every object all its entries.
+// A model of JSON: every token keeps its source, every object all its entries.
 type Node = { raw: string } | { items: Node[] } | { entries: [key: string, value: Node][]; space: string };
 
 const escaped = (text: string): string =>
@@ -68,7 +68,7 @@ function object(value: fc.Arbitrary<Node>): fc.Arbitrary<Node> {
     .map(([entries, gap]) => ({ entries, space: gap }));
 }
 
-/** An object that is likely, but not sure, to be a message. */
+/** An object that is probably a message. */
 const nearMessage: fc.Arbitrary<Node> = fc
   .tuple(tree(3), tree(3), object(tree(3)), object(tree(2)), fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 2 }))
   .map(([id, result, params, inner, order]): Node => {
@@ -91,13 +91,13 @@ function source(node: Node): string {
   return `{${gap}${node.entries.map(([key, value]) => `${key}${gap}:${gap}${source(value)}${gap}`).join(`,${gap}`)}}`;
 }
 
-/** The value of a model, with an Exact at each exact path whose source JavaScript would write differently. */
+/** The value of a model, with an ExactId at each exact path that JavaScript would write differently. */
 function valueOf(node: Node, path: readonly string[] | undefined): unknown {
   if ("raw" in node) {
     const value: unknown = JSON.parse(node.raw);
     const kept =
       path !== undefined && EXACT.has(path.join("\n")) && (typeof value === "string" || typeof value === "number");
-    return kept && JSON.stringify(value) !== node.raw ? new Exact(node.raw, value) : value;
+    return kept && JSON.stringify(value) !== node.raw ? new ExactId(node.raw, value) : value;
   }
   if ("items" in node) return node.items.map((item) => valueOf(item, undefined));
   const object = {};
@@ -110,18 +110,18 @@ function valueOf(node: Node, path: readonly string[] | undefined): unknown {
   return object;
 }
 
-/** An error that left out its id is given null, and nothing else is ever added. */
+/** An error without an id gets null; nothing else is ever added. */
 function withId(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Object.hasOwn(value, "id") || Object.hasOwn(value, "method"))
     return value;
   return Object.hasOwn(value, "error") ? { ...value, id: null } : value;
 }
 
-/** A plain statement of what a message is. */
+/** The definition of a message, stated plainly. */
 function isMessage(value: unknown): boolean {
   if (!isRecord(value) || value["jsonrpc"] !== "2.0") return false;
   const has = (key: string): boolean => Object.hasOwn(value, key);
-  const named = ["string", "number"].includes(typeof value["id"]) || value["id"] instanceof Exact;
+  const named = ["string", "number"].includes(typeof value["id"]) || value["id"] instanceof ExactId;
   if (has("method")) {
     const rest = !has("result") && !has("error") && (!has("params") || isRecord(value["params"]));
     return typeof value["method"] === "string" && rest && (!has("id") || named);
@@ -133,7 +133,7 @@ function isMessage(value: unknown): boolean {
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Exact);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactId);
 }
 
 function isFault(decoded: Extract<Decoded, { fault: unknown }>, code: number): void {
@@ -145,10 +145,10 @@ function isFault(decoded: Extract<Decoded, { fault: unknown }>, code: number): v
     const { kind, details, ...more } = error.data as Record<string, unknown>;
     deepStrictEqual([kind, typeof details, more], [code === -32700 ? "parse_error" : "invalid_request", "string", {}]);
   }
-  deepStrictEqual(id === null || ["string", "number"].includes(typeof id) || id instanceof Exact, true);
+  deepStrictEqual(id === null || ["string", "number"].includes(typeof id) || id instanceof ExactId, true);
 }
 
-/** Any text at all: one Decoded, and the right one. `exact` is the value with its Exact tokens, where it is known. */
+/** Checks the result for any string. `exact` is the value with its ExactIds, if it is known. */
 function judge(text: string, exact?: { value: unknown }): void {
   const decoded = decode(text);
   let value: unknown;
@@ -183,13 +183,13 @@ function judge(text: string, exact?: { value: unknown }): void {
 function readableId(value: unknown, got: unknown): unknown {
   if (!isRecord(value) || !Object.hasOwn(value, "id")) return null;
   const id = value["id"];
-  if (got instanceof Exact && got.value === id) return got;
-  return typeof id === "string" || typeof id === "number" || id instanceof Exact ? id : null;
+  if (got instanceof ExactId && got.value === id) return got;
+  return typeof id === "string" || typeof id === "number" || id instanceof ExactId ? id : null;
 }
 
-/** The value with each Exact taken for what it stands for. */
+/** The value with each ExactId replaced by its plain value. */
 function plainly(value: unknown): unknown {
-  if (value instanceof Exact) return value.value;
+  if (value instanceof ExactId) return value.value;
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(plainly);
   const object = {};
@@ -211,15 +211,15 @@ describe("codec properties", () => {
       const value = "items" in node ? node.items.map((item) => valueOf(item, [])) : valueOf(node, []);
       judge((bom ? "\ufeff" : "") + source(node), { value });
     });
-    fc.assert(property, { numRuns: 8_000 });
+    fc.assert(property, { numRuns: runs(8_000) });
   });
 
-  it("reads back what it wrote (8,000)", () => {
+  it("decodes what it encoded (8,000)", () => {
     const inner = (node: Node, at: string): Record<string, unknown> => {
       const value = valueOf(node, [at]);
       return isRecord(value) ? value : {};
     };
-    const id = fc.oneof(stringRaw, numberRaw).map((raw) => valueOf({ raw }, ["id"]) as string | number | Exact);
+    const id = fc.oneof(stringRaw, numberRaw).map((raw) => valueOf({ raw }, ["id"]) as string | number | ExactId);
     const method = fc.string({ unit: "binary", maxLength: 8 });
     const body = object(tree(3));
     const error = fc.record({
@@ -244,10 +244,10 @@ describe("codec properties", () => {
       const items = messages.map((one) => ({ message: asJson(one) }));
       deepStrictEqual(decode(encode(messages)), { kind: "batch", items });
     });
-    fc.assert(property, { numRuns: 8_000 });
+    fc.assert(property, { numRuns: runs(8_000) });
   });
 
-  it("gives one answer to a message with faults typed into it (8,000)", () => {
+  it("handles a message with random edits (8,000)", () => {
     const bit = fc.oneof(
       fc.constantFrom(
         ...'{}[]",:\\ \n\t0-1.eE'.split(""),
@@ -271,10 +271,10 @@ describe("codec properties", () => {
       }
       judge(text);
     });
-    fc.assert(property, { numRuns: 8_000 });
+    fc.assert(property, { numRuns: runs(8_000) });
   });
 
-  it("gives one answer to any text (8,000)", () => {
+  it("handles any string (8,000)", () => {
     const pieces = fc.array(fc.constantFrom(...'{}[]",:\\ 01.e-'.split(""), '"id"', '"params"', '{"', "[[", "true"), {
       maxLength: 30,
     });
@@ -285,11 +285,11 @@ describe("codec properties", () => {
     );
     fc.assert(
       fc.property(text, (one) => judge(one)),
-      { numRuns: 8_000 },
+      { numRuns: runs(8_000) },
     );
   });
 
-  it("bounds the depth as a count of open brackets outside strings does (4,000)", () => {
+  it("measures depth by the open brackets outside strings (4,000)", () => {
     const levels = fc.tuple(fc.integer({ min: 1, max: 12 }), tree(5));
     const property = fc.property(levels, ([depth, node]) => {
       const text = source(node);
@@ -297,20 +297,20 @@ describe("codec properties", () => {
       const refused = decoded.kind === "fault" && JSON.stringify(decoded.fault.error.data).includes("limits.depth");
       deepStrictEqual(refused, depthOf(node) > depth);
     });
-    fc.assert(property, { numRuns: 4_000 });
+    fc.assert(property, { numRuns: runs(4_000) });
   });
 });
 
-/** Levels of the text, so also of values that a later duplicate key replaces. */
+/** Levels of the source, including values that a later duplicate key replaces. */
 function depthOf(node: Node): number {
   if ("raw" in node) return 0;
   const below = "items" in node ? node.items : node.entries.map(([, one]) => one);
   return 1 + Math.max(0, ...below.map((one) => depthOf(one)));
 }
 
-/** What JSON can say of a value: no negative zero and no infinity outside an Exact. */
+/** The value as JSON expresses it: no negative zero and no infinity outside an ExactId. */
 function asJson(value: unknown): unknown {
-  if (value instanceof Exact) return value;
+  if (value instanceof ExactId) return value;
   if (typeof value === "number") return Number.isFinite(value) ? value + 0 : null;
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(asJson);

@@ -1,8 +1,8 @@
-// Texts and the one thing that each decodes to; messages and the line that each is written as.
+// Strings with the result that each decodes to, and messages with the line that each is encoded as.
 
 import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode } from "./codec.ts";
-import { Exact } from "./message.ts";
+import { ExactId } from "./message.ts";
 import type { ErrorMessage, Id, Message } from "./message.ts";
 import { compilePaths } from "./scan.ts";
 
@@ -12,7 +12,7 @@ function message(text: string): Record<string, unknown> {
   return decoded.message as unknown as Record<string, unknown>;
 }
 
-/** The two faults whose data is a plain text, as the seed documents show it. */
+/** The two faults whose data is a plain string. */
 const PLAIN = ["Missing required field: jsonrpc", "Missing required field: method"];
 
 function invalid(id: Id | null, details: string): ErrorMessage {
@@ -20,7 +20,7 @@ function invalid(id: Id | null, details: string): ErrorMessage {
   return { jsonrpc: "2.0", id, error: { code: -32600, message: "Invalid Request", data } };
 }
 
-/** What is wrong with broken JSON, in the engine's own words. */
+/** The engine's own message for invalid JSON. */
 function engineReason(text: string): string {
   try {
     JSON.parse(text);
@@ -31,7 +31,7 @@ function engineReason(text: string): string {
 }
 
 describe("decode: messages", () => {
-  it("gives the parsed object itself, with the fields it does not know", () => {
+  it("returns the parsed object itself, with unknown fields", () => {
     const text = '{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"x/y":[1]},"z":null},"extra":{"Method":2}}';
     expect(message(text)).toStrictEqual(JSON.parse(text));
   });
@@ -47,33 +47,33 @@ describe("decode: messages", () => {
     for (const text of texts) expect(message(text)).toStrictEqual(JSON.parse(text));
   });
 
-  it("takes an error without an id for one with id null", () => {
+  it("gives an error without an id the id null", () => {
     const text = '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}';
     expect(message(text)).toStrictEqual({ ...JSON.parse(text), id: null });
   });
 
   it("skips one BOM, not two", () => {
-    expect(message('\ufeff{"jsonrpc":"2.0","id":1.0,"method":"m"}')["id"]).toEqual(new Exact("1.0", 1));
+    expect(message('\ufeff{"jsonrpc":"2.0","id":1.0,"method":"m"}')["id"]).toEqual(new ExactId("1.0", 1));
     expect(decode('\ufeff\ufeff{"jsonrpc":"2.0","id":1,"method":"m"}')).toMatchObject({
       fault: { error: { code: -32700 } },
     });
   });
 
-  it("takes the last of duplicate keys", () => {
+  it("uses the last of duplicate keys", () => {
     expect(message('{"jsonrpc":"2.0","id":1.0,"id":2,"method":"a","method":"b"}')).toMatchObject({
       id: 2,
       method: "b",
     });
-    expect(message('{"jsonrpc":"2.0","id":2,"id":1.0,"method":"b"}')["id"]).toEqual(new Exact("1.0", 1));
+    expect(message('{"jsonrpc":"2.0","id":2,"id":1.0,"method":"b"}')["id"]).toEqual(new ExactId("1.0", 1));
   });
 
-  it("forgets what it noted in params that a later params replaces", () => {
+  it("ignores tokens in params that a later params replaces", () => {
     const head = '{"jsonrpc":"2.0","method":"m","params":{"requestId":1.0,"_meta":{"progressToken":1e3}},"params":';
     expect(message(`${head}{"requestId":1}}`)["params"]).toStrictEqual({ requestId: 1 });
     expect(message(`${head}{"_meta":{"progressToken":5}}}`)["params"]).toStrictEqual({ _meta: { progressToken: 5 } });
     expect(message(`${head}{"_meta":{"x":1},"_meta":{}}}`)["params"]).toStrictEqual({ _meta: {} });
     const twice = message(`${head}{"requestId":[1.0],"requestId":2.0}}`)["params"];
-    expect(twice).toStrictEqual({ requestId: new Exact("2.0", 2) });
+    expect(twice).toStrictEqual({ requestId: new ExactId("2.0", 2) });
   });
 
   it("keeps hostile keys as data", () => {
@@ -83,18 +83,18 @@ describe("decode: messages", () => {
     const got = message(text);
     expect(Object.getPrototypeOf(got)).toBe(Object.prototype);
     expect(Object.hasOwn(got, "__proto__")).toBe(true);
-    expect(got["id"]).toEqual(new Exact("1.0", 1));
+    expect(got["id"]).toEqual(new ExactId("1.0", 1));
     const params = got["params"] as Record<string, unknown>;
     expect(Object.getPrototypeOf(params)).toBe(Object.prototype);
-    expect(params["requestId"]).toEqual(new Exact("2.0", 2));
+    expect(params["requestId"]).toEqual(new ExactId("2.0", 2));
     expect(JSON.stringify(params)).toBe(
       '{"__proto__":{"requestId":9},"requestId":2,"_meta":{"__proto__":{"progressToken":1}}}',
     );
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
-  it("is exact about the names of keys, and reads them through escapes", () => {
-    expect(message('{"jsonrpc":"2.0","\\u0069d":1.0,"method":"m"}')["id"]).toEqual(new Exact("1.0", 1));
+  it("compares keys exactly, escapes resolved", () => {
+    expect(message('{"jsonrpc":"2.0","\\u0069d":1.0,"method":"m"}')["id"]).toEqual(new ExactId("1.0", 1));
     expect(message('{"jsonrpc":"2.0","method":"m","ID":1.0,"iD":1.0}')).toMatchObject({ ID: 1, iD: 1 });
     expect(decode('{"jsonrpc":"2.0","id":1,"Method":"m"}')).toMatchObject({
       fault: { error: { data: "Missing required field: method" } },
@@ -105,9 +105,9 @@ describe("decode: messages", () => {
 describe("decode: exact tokens", () => {
   const stream = "io.modelcontextprotocol/subscriptionId";
 
-  it("notes the named places and no others", () => {
+  it("are kept at the listed paths only", () => {
     const t = "1.0";
-    const exact = new Exact(t, 1);
+    const exact = new ExactId(t, 1);
     const text = `{"jsonrpc":"2.0","id":${t},"method":"m","other":${t},"params":{"requestId":${t},"progressToken":${t},"id":${t},
       "_meta":{"progressToken":${t},"${stream}":${t},"requestId":${t},"deep":{"progressToken":${t}}},
       "arguments":{"_meta":{"progressToken":${t}},"requestId":${t},"id":${t}},"list":[{"requestId":${t}}]}}`;
@@ -129,12 +129,12 @@ describe("decode: exact tokens", () => {
     expect(result).toEqual({ requestId: 1, _meta: { [stream]: exact } });
   });
 
-  it("does not take an array on the way for an object", () => {
+  it("are not kept inside an array", () => {
     const params = message('{"jsonrpc":"2.0","method":"m","params":{"_meta":[{"progressToken":1.0}]}}')["params"];
     expect(params).toStrictEqual({ _meta: [{ progressToken: 1 }] });
   });
 
-  it("works in each item of a batch", () => {
+  it("are kept in each item of a batch", () => {
     const decoded = decode(
       '[1.0,{"jsonrpc":"2.0","id":1.0,"method":"a"},[2.0],{"jsonrpc":"2.0","id":2,"method":"b"},' +
         '{"jsonrpc":"2.0","id":3,"method":"c","params":{"_meta":{"progressToken":"\\u0041"}}}]',
@@ -143,29 +143,29 @@ describe("decode: exact tokens", () => {
       kind: "batch",
       items: [
         { fault: invalid(null, "A message must be an object") },
-        { message: { id: new Exact("1.0", 1) } },
+        { message: { id: new ExactId("1.0", 1) } },
         { fault: invalid(null, "A batch inside a batch is not a message") },
         { message: { id: 2 } },
-        { message: { params: { _meta: { progressToken: new Exact('"\\u0041"', "A") } } } },
+        { message: { params: { _meta: { progressToken: new ExactId('"\\u0041"', "A") } } } },
       ],
     });
   });
 
-  it("still works for a single message where batches are switched off", () => {
+  it("are kept in a single message if batches are off", () => {
     const decoded = decode('{"jsonrpc":"2.0","id":1.0,"method":"m"}', { ...DEFAULT_LIMITS, batch: 0 });
-    expect(decoded).toMatchObject({ kind: "message", message: { id: new Exact("1.0", 1) } });
+    expect(decoded).toMatchObject({ kind: "message", message: { id: new ExactId("1.0", 1) } });
   });
 
-  it("takes other paths than its own", () => {
+  it("are kept at other given paths", () => {
     const paths = compilePaths([
       ["params", "a", "b", "c"],
       ["params", "a"],
     ]);
     const text = '{"jsonrpc":"2.0","method":"m","params":{"a":{"b":{"c":1.0}},"requestId":1.0}}';
     const deep = decode(text, DEFAULT_LIMITS, paths);
-    expect(deep).toMatchObject({ message: { params: { a: { b: { c: new Exact("1.0", 1) } }, requestId: 1 } } });
+    expect(deep).toMatchObject({ message: { params: { a: { b: { c: new ExactId("1.0", 1) } }, requestId: 1 } } });
     const flat = decode('{"jsonrpc":"2.0","method":"m","params":{"a":-0}}', DEFAULT_LIMITS, paths);
-    expect(flat).toMatchObject({ message: { params: { a: new Exact("-0", -0) } } });
+    expect(flat).toMatchObject({ message: { params: { a: new ExactId("-0", -0) } } });
   });
 });
 
@@ -182,15 +182,15 @@ describe("decode: faults", () => {
     ['{"jsonrpc":"1.0","id":"x","method":"m"}', "x", "Invalid jsonrpc version", true],
     ['{"jsonrpc":2.0,"id":"x","method":"m"}', "x", "Invalid jsonrpc version", true],
     ['{"jsonrpc":"2.0","id":3}', 3, "Missing required field: method", true],
-    ['{"jsonrpc":"2.0","id":1.0}', new Exact("1.0", 1), "Missing required field: method", true],
+    ['{"jsonrpc":"2.0","id":1.0}', new ExactId("1.0", 1), "Missing required field: method", true],
     ['{"jsonrpc":"2.0","id":3,"method":5}', 3, "Invalid field: method must be a string", true],
     ['{"jsonrpc":"2.0","id":3,"method":null}', 3, "Invalid field: method must be a string", true],
     ['{"jsonrpc":"2.0","id":null,"method":"m"}', null, "Invalid field: id must be a string or a number", true],
     ['{"jsonrpc":"2.0","id":true,"method":"m"}', null, "Invalid field: id must be a string or a number", true],
     ['{"jsonrpc":"2.0","id":{},"method":"m"}', null, "Invalid field: id must be a string or a number", true],
     ['{"jsonrpc":"2.0","id":[1],"method":"m"}', null, "Invalid field: id must be a string or a number", true],
-    ['{"jsonrpc":"2.0","id":1,"method":"m","result":{}}', 1, "Invalid field: result cannot stand beside method", true],
-    ['{"jsonrpc":"2.0","id":1,"method":"m","error":{}}', 1, "Invalid field: error cannot stand beside method", true],
+    ['{"jsonrpc":"2.0","id":1,"method":"m","result":{}}', 1, "Invalid field: result is not allowed with method", true],
+    ['{"jsonrpc":"2.0","id":1,"method":"m","error":{}}', 1, "Invalid field: error is not allowed with method", true],
     ['{"jsonrpc":"2.0","id":1,"result":null}', 1, "Invalid field: result must be an object", false],
     ['{"jsonrpc":"2.0","id":1,"result":[]}', 1, "Invalid field: result must be an object", false],
     ['{"jsonrpc":"2.0","result":{}}', null, "Missing required field: id", false],
@@ -236,7 +236,7 @@ describe("decode: faults", () => {
     },
   );
 
-  it("names the limit and the setting", () => {
+  it("names the limit and its option", () => {
     const limits = { messageBytes: 60, depth: 3, batch: 2 };
     const ok = '{"jsonrpc":"2.0","id":1,"method":"m"}';
     expect(decode(`[${ok}]`, limits)).toMatchObject({ kind: "batch" });
@@ -260,11 +260,11 @@ describe("decode: faults", () => {
     expect(decode(deep, limits)).toEqual({
       kind: "fault",
       answerable: true,
-      fault: invalid(new Exact("1.0", 1), "Nested deeper than 3 levels (limits.depth)"),
+      fault: invalid(new ExactId("1.0", 1), "Nested deeper than 3 levels (limits.depth)"),
     });
   });
 
-  it("reads the id of a message that is too deep wherever it stands, and tells an answer from a question", () => {
+  it("finds the id of a message that is too deep, and tells a response from a request", () => {
     const nest = "[".repeat(200) + "]".repeat(200);
     const at = (text: string): unknown => decode(text);
     expect(at(`{"params":{"x":${nest}},"method":"m","id":7}`)).toMatchObject({ answerable: true, fault: { id: 7 } });
@@ -301,19 +301,19 @@ describe("encode", () => {
     for (const [one, text] of table) expect(encode(one)).toBe(text);
   });
 
-  it("writes Exact tokens as they came, at any place", () => {
+  it("writes an ExactId as it was received, anywhere", () => {
     const text =
       '{"jsonrpc":"2.0","id":9007199254740993,"method":"m","params":{"requestId":1.0,"_meta":{"progressToken":"\\u0041$&","x":[1]}}}';
     const { params, ...rest } = message(text);
     expect(encode({ ...rest, params } as unknown as Message)).toBe(text);
-    const nested = { list: [new Exact("-0", -0), { deep: new Exact("1e400", Infinity) }] };
+    const nested = { list: [new ExactId("-0", -0), { deep: new ExactId("1e400", Infinity) }] };
     expect(encode({ jsonrpc: "2.0", id: 1, result: nested })).toBe(
       '{"jsonrpc":"2.0","id":1,"result":{"list":[-0,{"deep":1e400}]}}',
     );
   });
 
-  it("lets an Exact be plain JSON elsewhere, and an encode inside an encode", () => {
-    const exact = new Exact("1.0", 1);
+  it("writes an ExactId as a plain value in JSON.stringify, and allows nested calls", () => {
+    const exact = new ExactId("1.0", 1);
     expect(JSON.stringify({ exact })).toBe('{"exact":1}');
     const inner = { toJSON: () => encode({ jsonrpc: "2.0", method: "in", params: { exact } }) };
     const text = encode({ jsonrpc: "2.0", method: "out", params: { before: exact, inner, after: exact } });
@@ -323,7 +323,7 @@ describe("encode", () => {
     expect(JSON.stringify({ exact })).toBe('{"exact":1}');
   });
 
-  it("throws a TypeError that says why", () => {
+  it("throws a TypeError with the reason", () => {
     const cycle: Record<string, unknown> = {};
     cycle["self"] = cycle;
     let deep: unknown[] = [];
@@ -339,6 +339,6 @@ describe("encode", () => {
     expect(() => encode(none)).toThrow("result has no JSON form");
     expect(() => encode({ jsonrpc: "2.0", id: Number.NaN, method: "m" })).toThrow("id must be");
     // A failure leaves nothing behind.
-    expect(JSON.stringify(new Exact("1.0", 1))).toBe("1");
+    expect(JSON.stringify(new ExactId("1.0", 1))).toBe("1");
   });
 });

@@ -1,18 +1,14 @@
-// Text <-> messages. `decode` gives for any text exactly one thing: a message, a batch, or the one
-// answer that the faulty text gets; it never throws. `encode` writes a message on one line. The parsed
-// object itself is the message: unknown fields survive, nothing is copied. What the methods and their
-// params mean is not known here; how messages follow each other on a wire is framing's matter.
+// Strings <-> JSON-RPC messages. `decode` never throws: it returns a message, a batch, or the error response for a
+// string that is neither. `encode` writes a message on one line. The parsed object itself is the message, so nothing is
+// copied and unknown fields survive.
 
-import { invalidRequest, missingField, parseError, tooLong } from "./fault.ts";
-import { Exact, isId, stringify } from "./message.ts";
-import type { ErrorMessage, Id, Message } from "./message.ts";
-import { compilePaths, glimpse, scan } from "./scan.ts";
-import type { Paths, Token } from "./scan.ts";
+import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
+import { compilePaths, peek, scan, type Paths, type Token } from "./scan.ts";
 
 export interface Limits {
   /** Bytes of UTF-8 in one message. */
   readonly messageBytes: number;
-  /** Objects and arrays inside each other; the message itself is the first. */
+  /** Levels of objects and arrays, including the message itself. */
   readonly depth: number;
   /** Messages in one batch. */
   readonly batch: number;
@@ -20,7 +16,7 @@ export interface Limits {
 
 export const DEFAULT_LIMITS: Limits = { messageBytes: 4 * 1024 * 1024, depth: 128, batch: 100 };
 
-/** `answerable` is false for a broken answer: an error sent back for it would be an answer to an answer. */
+/** The error response for an invalid message. Not `answerable` if that is itself a response, which must get none. */
 export interface Fault {
   readonly fault: ErrorMessage;
   readonly answerable: boolean;
@@ -31,8 +27,7 @@ export type Decoded =
   | { readonly kind: "batch"; readonly items: readonly ({ readonly message: Message } | Fault)[] }
   | ({ readonly kind: "fault" } & Fault);
 
-// Tokens besides the id by which one side names something to the other, so that each must come back as
-// it was written: the id of a call being cancelled, and the marks of a progress or event stream.
+// Besides ids, these tokens must come back exactly as they were written.
 const EXACT_PATHS: Paths = compilePaths([
   ["params", "requestId"],
   ["params", "progressToken"],
@@ -44,19 +39,19 @@ const EXACT_PATHS: Paths = compilePaths([
 
 type Parsed = { [key: string]: unknown };
 
-/** `paths` says which tokens besides the id are kept as Exact where JavaScript would write them differently. */
+/** `paths` are the tokens besides the id that become an ExactId if JavaScript would write them differently. */
 export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Paths = EXACT_PATHS): Decoded {
   if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const { tooDeep, batch, tokens } = scan(body, paths, limits.depth, limits.batch);
-  // Nothing that might recurse has seen the text yet.
+  // Nothing that might recurse has seen the string yet.
   if (tooDeep) return refuseDeep(body, batch, limits, paths);
 
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch (error) {
-    // The engine's message quotes some twenty characters of the text; the cut guards against one that quotes more.
+    // V8 quotes some twenty characters of the input; the cut is for engines that quote more.
     const reason = error instanceof Error ? error.message : "Not JSON";
     return refuse(parseError(reason.slice(0, 100)));
   }
@@ -75,10 +70,10 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 
-/** One line without its newline. Throws a TypeError for what JSON cannot say (a cycle, a BigInt, no end of depth). */
+/** One line without its newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt). */
 export function encode(message: Message | readonly Message[]): string {
   try {
-    if (isList(message)) return `[${message.map(encodeOne).join(",")}]`;
+    if (isBatch(message)) return `[${message.map(encodeOne).join(",")}]`;
     return encodeOne(message);
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
@@ -88,33 +83,33 @@ export function encode(message: Message | readonly Message[]): string {
 
 function encodeOne(message: Message): string {
   if ("method" in message) {
-    const id = "id" in message ? `"id":${idText(message.id)},` : "";
+    const id = "id" in message ? `"id":${idToJson(message.id)},` : "";
     const head = `{"jsonrpc":"2.0",${id}"method":${JSON.stringify(message.method)}`;
-    return message.params === undefined ? `${head}}` : `${head},"params":${written("params", message.params)}}`;
+    return message.params === undefined ? `${head}}` : `${head},"params":${toJson("params", message.params)}}`;
   }
-  const head = `{"jsonrpc":"2.0","id":${message.id === null ? "null" : idText(message.id)}`;
-  if ("error" in message) return `${head},"error":${written("error", message.error)}}`;
-  return `${head},"result":${written("result", message.result)}}`;
+  const head = `{"jsonrpc":"2.0","id":${message.id === null ? "null" : idToJson(message.id)}`;
+  if ("error" in message) return `${head},"error":${toJson("error", message.error)}}`;
+  return `${head},"result":${toJson("result", message.result)}}`;
 }
 
-function written(name: string, value: unknown): string {
+function toJson(name: string, value: unknown): string {
   const text = stringify(value);
   if (text === undefined) throw new TypeError(`${name} has no JSON form`);
   return text;
 }
 
-function idText(id: Id): string {
-  if (id instanceof Exact) return id.raw;
+function idToJson(id: Id): string {
+  if (id instanceof ExactId) return id.raw;
   if (typeof id === "string" || Number.isFinite(id)) return JSON.stringify(id);
   throw new TypeError("id must be a string or a finite number");
 }
 
-function isList(message: Message | readonly Message[]): message is readonly Message[] {
+function isBatch(message: Message | readonly Message[]): message is readonly Message[] {
   return Array.isArray(message);
 }
 
 function isTooLong(text: string, maxBytes: number): boolean {
-  // One UTF-16 unit is one to three bytes of UTF-8, so most texts need no counting.
+  // One UTF-16 unit is one to three bytes of UTF-8, so most strings need no counting.
   if (text.length * 3 <= maxBytes) return false;
   return text.length > maxBytes || Buffer.byteLength(text, "utf8") > maxBytes;
 }
@@ -126,36 +121,36 @@ function refuse(fault: ErrorMessage, answerable = true): Decoded {
 function refuseDeep(text: string, batch: boolean, limits: Limits, paths: Paths): Decoded {
   const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
   if (batch) return refuse(invalidRequest(null, details));
-  const seen = glimpse(text, paths);
-  return refuse(invalidRequest(readToken(seen.id), details), seen.method || !seen.answer);
+  const seen = peek(text, paths);
+  return refuse(invalidRequest(readToken(seen.id), details), seen.hasMethod || !seen.isResponse);
 }
 
-/** Who sent a line, from its beginning alone: for a line that cannot be read whole. */
-export function beginning(head: string): { readonly id: Id | null; readonly answerable: boolean } {
+/** The id of a line and whether to answer it, from its first bytes: for a line that cannot be parsed. */
+export function readHead(head: string): { readonly id: Id | null; readonly answerable: boolean } {
   const { batch } = scan(head, EXACT_PATHS, DEFAULT_LIMITS.depth, 1);
-  const seen = batch ? undefined : glimpse(head, EXACT_PATHS);
+  const seen = batch ? undefined : peek(head, EXACT_PATHS);
   if (seen === undefined) return { id: null, answerable: true };
   const id = seen.id?.includes("\ufffd") === true ? null : readToken(seen.id);
-  return { id, answerable: seen.method || !seen.answer };
+  return { id, answerable: seen.hasMethod || !seen.isResponse };
 }
 
 function readToken(raw: string | undefined): Id | null {
   if (raw === undefined) return null;
   try {
     const value: unknown = JSON.parse(raw);
-    return typeof value === "string" || typeof value === "number" ? exactly(raw, value) : null;
+    return typeof value === "string" || typeof value === "number" ? toId(raw, value) : null;
   } catch {
     return null;
   }
 }
 
-function exactly(raw: string, value: string | number): Id {
+function toId(raw: string, value: string | number): Id {
   if ((typeof value === "number" ? String(value) : JSON.stringify(value)) === raw) return value;
-  // Half a surrogate pair, not escaped, has no UTF-8; written anew by JSON.stringify it survives.
-  return /[\ud800-\udfff]/u.test(raw) ? value : new Exact(raw, value);
+  // An unescaped half of a surrogate pair has no UTF-8; JSON.stringify escapes it.
+  return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 
-/** The scan saw every name of the path as an own key, so the walk meets no prototype. */
+/** The scan saw every name of the path as an own key, so this never reads a prototype. */
 function restore(root: Parsed, text: string, token: Token): void {
   const last = token.path.length - 1;
   let holder = root;
@@ -163,26 +158,26 @@ function restore(root: Parsed, text: string, token: Token): void {
   const name = token.path[last] ?? "";
   const value = holder[name];
   if (typeof value === "string" || typeof value === "number") {
-    holder[name] = exactly(text.slice(token.start, token.end), value);
+    holder[name] = toId(text.slice(token.start, token.end), value);
   }
 }
 
-/** The fault of a parsed value as a message, or undefined where it is one. JSON has no undefined: that is "absent". */
+/** Undefined for a valid message. JSON has no undefined, so an undefined field is an absent one. */
 function check(value: unknown): Fault | undefined {
-  if (Array.isArray(value)) return wrong(null, "A batch inside a batch is not a message");
-  if (!isObject(value)) return wrong(null, "A message must be an object");
+  if (Array.isArray(value)) return faultOf(null, "A batch inside a batch is not a message");
+  if (!isObject(value)) return faultOf(null, "A message must be an object");
   const { jsonrpc, id, method, params, result, error } = value;
   const readable = isId(id) ? id : null;
-  const isAnswer = method === undefined && (result !== undefined || error !== undefined);
-  const answerable = !isAnswer;
+  const isResponse = method === undefined && (result !== undefined || error !== undefined);
+  const answerable = !isResponse;
   if (jsonrpc === undefined) return { fault: missingField(readable, "jsonrpc"), answerable };
-  if (jsonrpc !== "2.0") return wrong(readable, "Invalid jsonrpc version", answerable);
-  if (method === undefined && !isAnswer) return { fault: missingField(readable, "method"), answerable };
-  const details = isAnswer ? answerFault(value) : requestFault(method, id, params, result, error);
-  return details === undefined ? undefined : wrong(readable, details, answerable);
+  if (jsonrpc !== "2.0") return faultOf(readable, "Invalid jsonrpc version", answerable);
+  if (method === undefined && !isResponse) return { fault: missingField(readable, "method"), answerable };
+  const details = isResponse ? responseProblem(value) : requestProblem(method, id, params, result, error);
+  return details === undefined ? undefined : faultOf(readable, details, answerable);
 }
 
-function requestFault(
+function requestProblem(
   method: unknown,
   id: unknown,
   params: unknown,
@@ -194,13 +189,13 @@ function requestFault(
   if (params !== undefined && !isObject(params)) {
     return "Invalid field: params must be an object (JSON-RPC also allows an array, MCP does not)";
   }
-  if (result !== undefined) return "Invalid field: result cannot stand beside method";
-  if (error !== undefined) return "Invalid field: error cannot stand beside method";
+  if (result !== undefined) return "Invalid field: result is not allowed with method";
+  if (error !== undefined) return "Invalid field: error is not allowed with method";
   return undefined;
 }
 
-function answerFault(answer: Parsed): string | undefined {
-  const { id, result, error } = answer;
+function responseProblem(response: Parsed): string | undefined {
+  const { id, result, error } = response;
   if (result !== undefined) {
     if (error !== undefined) return "Invalid field: result and error exclude each other";
     if (!isObject(result)) return "Invalid field: result must be an object";
@@ -210,16 +205,52 @@ function answerFault(answer: Parsed): string | undefined {
   if (!isObject(error)) return "Invalid field: error must be an object";
   if (!Number.isInteger(error["code"])) return "Invalid field: error.code must be an integer";
   if (typeof error["message"] !== "string") return "Invalid field: error.message must be a string";
-  // An error may leave out the id that it could not read; inside the house it is null then.
-  if (id === undefined) answer["id"] = null;
+  // An error response may leave out an id that could not be read; here it is always null then.
+  if (id === undefined) response["id"] = null;
   else if (id !== null && !isId(id)) return "Invalid field: id must be a string, a number or null";
   return undefined;
 }
 
-function wrong(id: Id | null, details: string, answerable = true): Fault {
+function faultOf(id: Id | null, details: string, answerable = true): Fault {
   return { fault: invalidRequest(id, details), answerable };
 }
 
 function isObject(value: unknown): value is Parsed {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Exact);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactId);
+}
+
+/** `data` of the two errors of JSON-RPC itself: -32700 for invalid JSON, -32600 for JSON that is not a message. */
+interface FaultData {
+  readonly kind: "parse_error" | "invalid_request";
+  readonly details: string;
+}
+
+export const PARSE_ERROR = -32700;
+
+export function parseError(details: string): ErrorMessage {
+  const data: FaultData = { kind: "parse_error", details };
+  return { jsonrpc: "2.0", id: null, error: { code: PARSE_ERROR, message: "Parse error", data } };
+}
+
+export function invalidRequest(id: Id | null, details: string): ErrorMessage {
+  return invalid(id, { kind: "invalid_request", details });
+}
+
+/** Its `data` is a plain string, which existing clients expect. */
+export function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage {
+  return invalid(id, `Missing required field: ${field}`);
+}
+
+export function tooLong(maxBytes: number): ErrorMessage {
+  return invalidRequest(null, `Message longer than ${maxBytes} bytes (limits.messageBytes)`);
+}
+
+/** The fault on one line, for people. */
+export function faultText({ error }: ErrorMessage): string {
+  const { data } = error;
+  return `${error.message}: ${typeof data === "string" ? data : (data as FaultData).details}`;
+}
+
+function invalid(id: Id | null, data: FaultData | string): ErrorMessage {
+  return { jsonrpc: "2.0", id, error: { code: -32600, message: "Invalid Request", data } };
 }

@@ -1,20 +1,16 @@
-// A long message out of its bytes, without a text of the whole. Such a text would be as long as the message, and V8,
-// which keeps what JSON.parse reads until it has parsed it, is in no hurry to collect it: five messages of 10 MB in a
-// row took up to 8 times the bytes of one, and 17 times where a character beyond Latin-1 doubles the text. What makes
-// a message long is nearly always a few strings; so those are cut out and read by themselves, and the rest, which is
-// short, is decoded as every message is. Where that would not do, the whole text is decoded after all.
+// Decodes a long message from its bytes without one string of the whole, which V8 collects late: five messages of 10 MB
+// in a row took up to 8 times the memory of one, and 17 times if a character beyond Latin-1 doubles the string. A message
+// is nearly always long because of a few strings, so these are cut out and decoded separately; the short rest is decoded
+// like any message. If that does not work, the whole string is decoded after all.
 
-import { decode } from "./codec.ts";
-import type { Decoded, Limits } from "./codec.ts";
-import { parseError } from "./fault.ts";
-import { Exact } from "./message.ts";
-import { readString } from "./string-bytes.ts";
+import { decode, type Decoded, type Limits, parseError } from "./codec.ts";
+import { ExactId } from "./message.ts";
 
-/** Shorter ones are read faster as a text. */
-export const LONG_MESSAGE: number = 1024 * 1024;
-const LONG_STRING = 64 * 1024;
-/** So many strings are looked at: a message that is made of short ones is long for another reason. */
-const MOST_STRINGS = 4096;
+/** From this length on; a shorter message is decoded faster as a string. */
+export const LONG_MESSAGE_BYTES: number = 1024 * 1024;
+const LONG_STRING_BYTES = 64 * 1024;
+/** How many strings are examined: with more, the message is long because of their number. */
+const MAX_STRINGS = 4096;
 const SCRATCH_BYTES = 4096;
 
 const TAB = 9;
@@ -25,31 +21,31 @@ const QUOTE = 34;
 const COLON = 58;
 const BACKSLASH = 92;
 
-/** Of the bytes of a string without its quotes. */
+/** The bytes of a string without its quotes. */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** Where in the parsed message a string is missing. */
+/** A place in the parsed message where a string is missing. */
 interface Gap {
   readonly holder: Record<string, unknown>;
   readonly key: string;
   readonly span: Span;
 }
 
-/** What `decode` gives for their text. The bytes are written over. `longString`: strings from that length are cut out. */
-export function decodeLong(bytes: Buffer, limits: Limits, longString: number = LONG_STRING): Decoded {
+/** Same result as `decode` of the string. Overwrites the bytes. Strings of `longString` bytes and more are cut out. */
+export function decodeLong(bytes: Buffer, limits: Limits, longString: number = LONG_STRING_BYTES): Decoded {
   const whole = (): Decoded => decode(bytes.toString("utf8"), limits);
-  const spans = bytes.length > limits.messageBytes ? [] : longStrings(bytes, longString);
+  const spans = bytes.length > limits.messageBytes ? [] : findLongStrings(bytes, longString);
   if (spans.length === 0) return whole();
-  // Made anew each time, so nobody can write it in advance.
+  // Random each time, so that no input can contain it.
   const mark = crypto.randomUUID();
   const decoded = decode(withoutStrings(bytes, spans, mark), limits);
-  // What is wrong with it, or with one of many, must be told of the message as it is.
+  // An error must describe the original message; a batch is not handled here.
   if (decoded.kind !== "message") return whole();
-  const gaps = gapsIn(decoded.message as unknown as Record<string, unknown>, spans, mark);
-  // One that is not there was replaced by a key that came twice, and may have been no string at all.
+  const gaps = findGaps(decoded.message as unknown as Record<string, unknown>, spans, mark);
+  // A missing mark means that a duplicate key replaced it, or that it was not in a string.
   if (gaps?.length !== spans.length) return whole();
   try {
     for (const { holder, key, span } of gaps) holder[key] = readString(bytes, span.start, span.end);
@@ -60,12 +56,12 @@ export function decodeLong(bytes: Buffer, limits: Limits, longString: number = L
   return decoded;
 }
 
-function longStrings(bytes: Buffer, length: number): Span[] {
+function findLongStrings(bytes: Buffer, length: number): Span[] {
   const spans: Span[] = [];
   const scratch = new Uint8Array(SCRATCH_BYTES);
   let open = bytes.indexOf(QUOTE);
-  for (let seen = 0; open !== -1 && seen < MOST_STRINGS; seen += 1) {
-    const end = stringEnd(bytes, open, scratch);
+  for (let seen = 0; open !== -1 && seen < MAX_STRINGS; seen += 1) {
+    const end = findStringEnd(bytes, open, scratch);
     if (end === -1) break;
     const start = open + 1;
     if (end - start >= length && !isKey(bytes, end + 1)) spans.push({ start, end });
@@ -75,10 +71,10 @@ function longStrings(bytes: Buffer, length: number): Span[] {
 }
 
 /** The closing quote, or -1. */
-function stringEnd(bytes: Buffer, open: number, scratch: Uint8Array): number {
+function findStringEnd(bytes: Buffer, open: number, scratch: Uint8Array): number {
   const quote = bytes.indexOf(QUOTE, open + 1);
   if (quote === -1 || bytes[quote - 1] !== BACKSLASH) return quote;
-  // With many quotes inside, to look at each byte of a copy is faster than to search for each quote.
+  // With many quotes inside, scanning a copy byte by byte is faster than searching for each quote.
   for (let from = open + 1; from < bytes.length;) {
     const length = bytes.copy(scratch, 0, from);
     let at = 0;
@@ -95,20 +91,20 @@ function isKey(bytes: Buffer, after: number): boolean {
   return bytes[at] === COLON;
 }
 
-/** The text of the rest, with a mark for each string that is missing. */
+/** The rest of the message, with a mark for each string that was cut out. */
 function withoutStrings(bytes: Buffer, spans: readonly Span[], mark: string): string {
   let text = "";
   let from = 0;
   spans.forEach(({ start, end }, at) => {
-    // Nobody writes an A like this, so a mark in the place of an id becomes Exact, and is seen to stand for one.
+    // This spelling of A is never canonical, so a mark in place of an id becomes an ExactId and is recognized there.
     text += `${bytes.toString("utf8", from, start)}\\u0041${mark}:${at}`;
     from = end;
   });
   return text + bytes.toString("utf8", from);
 }
 
-/** Undefined where a long string stands for an id: that must come back as it was written. */
-function gapsIn(message: Record<string, unknown>, spans: readonly Span[], mark: string): Gap[] | undefined {
+/** Undefined if a long string is an id, which must come back exactly as written. */
+function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark: string): Gap[] | undefined {
   const prefix = `A${mark}:`;
   const spanOf = (value: unknown): Span | undefined =>
     typeof value === "string" && value.startsWith(prefix) ? spans[Number(value.slice(prefix.length))] : undefined;
@@ -119,10 +115,119 @@ function gapsIn(message: Record<string, unknown>, spans: readonly Span[], mark: 
       const value = holder[key];
       const span = spanOf(value);
       if (span !== undefined) gaps.push({ holder, key, span });
-      else if (value instanceof Exact) {
+      else if (value instanceof ExactId) {
         if (spanOf(value.value) !== undefined) return undefined;
       } else if (typeof value === "object" && value !== null) holders.push(value as Record<string, unknown>);
     }
   }
   return gaps;
+}
+
+const LOWER_U = 117;
+const FIRST_PLAIN = 32;
+/** V8 is faster in such a copy than in memory that can grow. A multiple of four. */
+const BLOCK_BYTES = 64 * 1024;
+
+/** By the character after the backslash. */
+const ESCAPES = new Uint8Array(256);
+for (const [name, byte] of Object.entries({ b: 8, f: 12, n: 10, r: 13, t: 9, '"': 34, "/": 47, "\\": BACKSLASH })) {
+  ESCAPES[name.charCodeAt(0)] = byte;
+}
+
+/**
+ * Decodes the bytes between the quotes of a JSON string, and overwrites them. Escapes are resolved in place, where the
+ * result is always shorter, so that nothing but the string is allocated. Invalid strings, and half surrogates, which have
+ * no UTF-8, are left to JSON.parse, whose error is thrown.
+ */
+export function readString(bytes: Buffer, start: number, end: number, blockBytes: number = BLOCK_BYTES): string {
+  const block = new Uint8Array(blockBytes);
+  let from = start;
+  let to = start;
+  while (from < end) {
+    const { read, written } = resolveEscapes(block, bytes.copy(block, 0, from, end));
+    if (read === 0) break;
+    if (to < from || written < read) bytes.set(block.subarray(0, written), to);
+    from += read;
+    to += written;
+  }
+  const text = bytes.toString("utf8", start, to);
+  return from === end ? text : text + String(JSON.parse(`"${bytes.toString("utf8", from, end)}"`));
+}
+
+/** Stops at an escape that cannot be resolved; if it was only cut off, it is whole at the start of the next block. */
+function resolveEscapes(block: Uint8Array, length: number): { read: number; written: number } {
+  let read = plainBytes(block, length);
+  let written = read;
+  while (read < length) {
+    const c = block[read] as number;
+    if (c < FIRST_PLAIN) break;
+    if (c !== BACKSLASH) {
+      block[written] = c;
+      written += 1;
+      read += 1;
+    } else if (block[read + 1] !== LOWER_U) {
+      const byte = read + 1 < length ? (ESCAPES[block[read + 1] as number] as number) : 0;
+      if (byte === 0) break;
+      block[written] = byte;
+      written += 1;
+      read += 2;
+    } else {
+      const unit = codeUnitAt(block, read, length);
+      const isHigh = unit >= 0xd800 && unit < 0xdc00;
+      const low = isHigh ? codeUnitAt(block, read + 6, length) : 0;
+      const isUnpaired = isHigh ? low < 0xdc00 || low > 0xdfff : unit >= 0xdc00 && unit <= 0xdfff;
+      if (unit < 0 || isUnpaired) break;
+      written = writeUtf8(block, written, isHigh ? 0x10000 + ((unit - 0xd800) << 10) + low - 0xdc00 : unit);
+      read += isHigh ? 12 : 6;
+    }
+  }
+  return { read, written };
+}
+
+/** A number of bytes at the start that need no change, examined four at a time. */
+function plainBytes(block: Uint8Array, length: number): number {
+  const words = new Int32Array(block.buffer, 0, length >> 2);
+  let at = 0;
+  for (; at < words.length; at += 1) {
+    const word = words[at] as number;
+    const other = word ^ 0x5c5c5c5c;
+    // Sets the highest bit of each byte that is below 32 or a backslash.
+    if ((((word - 0x20202020) & ~word) | ((other - 0x01010101) & ~other)) & 0x80808080) break;
+  }
+  return at * 4;
+}
+
+/** The code unit of a `\u` escape, or -1. */
+function codeUnitAt(block: Uint8Array, at: number, length: number): number {
+  if (at + 6 > length || block[at] !== BACKSLASH || block[at + 1] !== LOWER_U) return -1;
+  let unit = 0;
+  for (let digit = at + 2; digit < at + 6; digit += 1) {
+    const value = hexValue(block[digit] as number);
+    if (value < 0) return -1;
+    unit = unit * 16 + value;
+  }
+  return unit;
+}
+
+function hexValue(c: number): number {
+  if (c >= 48 && c <= 57) return c - 48;
+  const lower = c | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+}
+
+/** Writes a code point as UTF-8; returns the index after it. */
+function writeUtf8(block: Uint8Array, at: number, point: number): number {
+  if (point < 0x80) {
+    block[at] = point;
+    return at + 1;
+  }
+  const length = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+  let rest = point;
+  for (let last = at + length - 1; last > at; last -= 1) {
+    block[last] = 0x80 | (rest & 0x3f);
+    rest >>= 6;
+  }
+  // The first byte starts with as many ones as there are bytes.
+  block[at] = rest | (0xff00 >> length);
+  return at + length;
 }

@@ -1,66 +1,64 @@
-// The four messages of JSON-RPC 2.0 and the id that ties an answer to its question.
-// An id comes back byte for byte. JavaScript would turn 1.0 into 1 and 9007199254740993 into
-// ...992, so a token that JavaScript would write differently is kept as `Exact`; every other id is
-// the plain string or number that it looks like. Nothing here knows of MCP.
+// The four messages of JSON-RPC 2.0 and their ids. An id must come back byte for byte, but JavaScript turns 1.0 into 1
+// and 9007199254740993 into ...992. So an id that JavaScript would write differently is an `ExactId`; every other id is a
+// plain string or number.
 
-/** An id, or a token that stands for one, whose source text JavaScript would not write back alike. */
-export class Exact {
+/** An id, or a token such as a progress token, that JavaScript would write differently. */
+export class ExactId {
   readonly raw: string;
   readonly value: string | number;
   constructor(raw: string, value: string | number) {
     this.raw = raw;
     this.value = value;
   }
-  /** Inside `stringify` a placeholder for the source text; anywhere else (a log, say) the plain value. */
+  /** Inside `stringify`, a placeholder for the source text; anywhere else, such as in a log, the plain value. */
   toJSON(): string | number {
-    return writing === undefined ? this.value : writing.leave(this);
+    return placeholders === undefined ? this.value : placeholders.add(this);
   }
 }
 
-/** The Exact tokens met by one `stringify`. Its mark is made anew each time, so nobody can write it in advance. */
+/** The ExactIds found by one `stringify`. The mark is random each time, so that no input can contain it. */
 class Placeholders {
   #mark = "";
-  readonly #met: Exact[] = [];
-  leave(exact: Exact): string {
+  readonly #found: ExactId[] = [];
+  add(exact: ExactId): string {
     if (this.#mark === "") this.#mark = crypto.randomUUID();
-    return this.#mark + ":" + (this.#met.push(exact) - 1);
+    return this.#mark + ":" + (this.#found.push(exact) - 1);
   }
   fill(text: string): string {
     if (this.#mark === "") return text;
-    return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (found, at: string) => {
-      return this.#met[Number(at)]?.raw ?? found;
+    return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (match, at: string) => {
+      return this.#found[Number(at)]?.raw ?? match;
     });
   }
 }
 
-let writing: Placeholders | undefined;
+let placeholders: Placeholders | undefined;
 
-/** JSON.stringify, but an Exact anywhere inside is written as its source text. Throws what JSON.stringify throws. */
+/** JSON.stringify, but an ExactId anywhere inside is written as its source text. */
 export function stringify(value: unknown): string | undefined {
-  const outer = writing;
+  const outer = placeholders;
   const own = new Placeholders();
-  writing = own;
+  placeholders = own;
   let text: string | undefined;
   try {
     text = JSON.stringify(value) as string | undefined;
   } finally {
-    writing = outer;
+    placeholders = outer;
   }
   return text === undefined ? undefined : own.fill(text);
 }
 
-export type Id = string | number | Exact;
+export type Id = string | number | ExactId;
 
-/** One key for one id: strings by their value, numbers by their text, so that 1, 1.0 and "1" differ. */
+/** A map key for an id: strings by value, numbers by source text, so that 1, 1.0 and "1" differ. */
 export function idKey(id: Id): string {
   if (typeof id === "number") return String(id);
   if (typeof id === "string") return '"' + id;
   return typeof id.value === "string" ? '"' + id.value : id.raw;
 }
 
-/** Whether a parsed value can be an id, or stand for one. */
 export function isId(value: unknown): value is Id {
-  return typeof value === "number" || typeof value === "string" || value instanceof Exact;
+  return typeof value === "number" || typeof value === "string" || value instanceof ExactId;
 }
 
 export type Params = { readonly [key: string]: unknown };
@@ -90,7 +88,7 @@ export interface ErrorBody {
   readonly data?: unknown;
 }
 
-/** `id` is null where the id of the faulty message could not be read. */
+/** `id` is null if the id of the invalid message could not be read. */
 export interface ErrorMessage {
   readonly jsonrpc: "2.0";
   readonly id: Id | null;

@@ -1,9 +1,8 @@
-// One pass over the text of a message, before JSON.parse: it bounds the nesting and notes where the
-// tokens stand that must come back byte for byte. It is no parser: on broken JSON it may note nonsense,
-// which nobody sees, because JSON.parse refuses the text afterwards. It does not recurse, looks at each
-// character a bounded number of times, and allocates nothing where every token is plain.
+// One pass over a message before JSON.parse: it checks the nesting depth and records the positions of tokens that must
+// come back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails. It
+// does not recurse, reads each character a bounded number of times, and allocates nothing if every token is plain.
 
-/** A name on a path to a noted token. Slots are numbered so that those below a name follow it directly. */
+/** A name on a path to a recorded token. Slots are numbered so that those below a name follow it directly. */
 interface Step {
   readonly name: string;
   readonly path: readonly string[];
@@ -12,11 +11,11 @@ interface Step {
   readonly slot: number;
   readonly exact: boolean;
   lastSlot: number;
-  /** No key written with this many characters or more can spell a name below. */
-  reach: number;
+  /** A key of this many characters or more, escapes included, cannot be a name below. */
+  maxKeyLength: number;
 }
 
-/** The names to look for, and scratch space for one scan (scans never overlap: they do not await). */
+/** The names to look for, and scratch space for one scan. Scans are synchronous, so they never overlap. */
 export interface Paths {
   readonly root: Step;
   readonly steps: readonly Step[];
@@ -24,7 +23,7 @@ export interface Paths {
   readonly ends: Int32Array;
 }
 
-/** A token that JavaScript might write differently: `text.slice(start, end)` at `path` in item `item`. */
+/** A token that JavaScript might write differently: `text.slice(start, end)`, at `path` in item `item` of a batch. */
 export interface Token {
   readonly item: number;
   readonly path: readonly string[];
@@ -38,11 +37,11 @@ export interface Scan {
   readonly tokens: readonly Token[] | undefined;
 }
 
-/** What could be seen of a single message that is not parsed because it is too deep. */
-interface Glimpse {
+/** Facts about a message that cannot be parsed, because it is too deep or too long. */
+interface Peeked {
   readonly id: string | undefined;
-  readonly method: boolean;
-  readonly answer: boolean;
+  readonly hasMethod: boolean;
+  readonly isResponse: boolean;
 }
 
 const QUOTE = 34;
@@ -51,37 +50,37 @@ const MINUS = 45;
 const BACKSLASH = 92;
 const BRACE = 123; // with bit 32 set both opening brackets are this, and both closing ones this plus two
 
-// Never exact; noted so that a message too deep to parse can still be told from an answer.
+// Recorded, though never exact, so that a request that is too deep to parse can be told from a response.
 const MARKS = [["method"], ["result"], ["error"]];
 
 /** The top-level id is always among the exact ones. */
 export function compilePaths(others: readonly (readonly string[])[]): Paths {
   const exact = [["id"], ...others];
-  const leadsTo = (path: readonly string[], one: readonly string[]): boolean =>
+  const isPrefixOf = (path: readonly string[], one: readonly string[]): boolean =>
     path.every((word, at) => word === one[at]);
   const steps: Step[] = [];
-  const grow = (name: string, path: readonly string[], parent: Step | undefined): Step => {
-    const ends = exact.some((one) => one.length === path.length && leadsTo(path, one));
-    const step: Step = { name, path, parent, below: [], slot: steps.length, exact: ends, lastSlot: 0, reach: 0 };
+  const addStep = (name: string, path: readonly string[], parent: Step | undefined): Step => {
+    const ends = exact.some((one) => one.length === path.length && isPrefixOf(path, one));
+    const step: Step = { name, path, parent, below: [], slot: steps.length, exact: ends, lastSlot: 0, maxKeyLength: 0 };
     steps.push(step);
     const names = new Set<string>();
     for (const one of [...exact, ...MARKS]) {
       const next = one[path.length];
-      if (next !== undefined && leadsTo(path, one)) names.add(next);
+      if (next !== undefined && isPrefixOf(path, one)) names.add(next);
     }
     for (const next of names) {
-      step.below.push(grow(next, [...path, next], step));
+      step.below.push(addStep(next, [...path, next], step));
       // An escape takes at most six characters for one.
-      step.reach = Math.max(step.reach, 1 + 6 * next.length);
+      step.maxKeyLength = Math.max(step.maxKeyLength, 1 + 6 * next.length);
     }
     step.lastSlot = steps.length - 1;
     return step;
   };
-  const root = grow("", [], undefined);
+  const root = addStep("", [], undefined);
   return { root, steps, starts: new Int32Array(steps.length), ends: new Int32Array(steps.length) };
 }
 
-/** `maxItems`: in a batch, tokens of later items are not noted (such a batch is refused anyway). */
+/** `maxItems`: tokens of later items of a batch are not recorded, since such a batch is refused. */
 export function scan(text: string, paths: Paths, maxDepth: number, maxItems: number): Scan {
   const { root, starts, ends } = paths;
   let tokens: Token[] | undefined;
@@ -89,7 +88,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
   let depth = 0;
   let batch = false;
   let item = 0;
-  let step: Step | undefined; // the object we stand in; whatever holds no noted name is skipped as a whole
+  let step: Step | undefined; // the object being read; values without recorded names are skipped as a whole
   let atKey = false;
   let pending: Step | undefined; // its key was read, its value comes next
 
@@ -99,9 +98,9 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
       const close = stringEnd(text, i);
       if (atKey && step !== undefined) {
         atKey = false;
-        pending = named(step, text, i, close);
+        pending = stepFor(step, text, i, close);
         if (pending !== undefined) {
-          // Of duplicate keys the last wins, with all that it holds.
+          // Of duplicate keys the last one counts, with all that it contains.
           forget(paths, pending);
           starts[pending.slot] = i;
         }
@@ -150,7 +149,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
   return { tooDeep, batch, tokens };
 }
 
-/** From an opening bracket to its closing one, or the end of the text; `~` that place where it nests too deep. */
+/** The index of the closing bracket, or the end of the text; its complement (`~`) if it nests too deep. */
 function skip(text: string, open: number, maxDepth: number): number {
   let depth = 0;
   let deepest = 0;
@@ -176,8 +175,8 @@ function forget(paths: Paths, step: Step): void {
   }
 }
 
-/** Only right after a scan of the same text, and only where the text is no batch. */
-export function glimpse(text: string, paths: Paths): Glimpse {
+/** Valid only right after a scan of the same text, which must not be a batch. */
+export function peek(text: string, paths: Paths): Peeked {
   const seen = (name: string): Step | undefined => {
     const step = paths.root.below.find((one) => one.name === name);
     return step !== undefined && (paths.starts[step.slot] ?? -1) >= 0 ? step : undefined;
@@ -185,14 +184,14 @@ export function glimpse(text: string, paths: Paths): Glimpse {
   const id = seen("id");
   const end = id === undefined ? -1 : (paths.ends[id.slot] ?? -1);
   return {
-    // A token that ends with the text may have been cut.
+    // A token at the very end of the text may be cut off.
     id: id === undefined || end < 0 || end >= text.length ? undefined : text.slice(paths.starts[id.slot], end),
-    method: seen("method") !== undefined,
-    answer: seen("result") !== undefined || seen("error") !== undefined,
+    hasMethod: seen("method") !== undefined,
+    isResponse: seen("result") !== undefined || seen("error") !== undefined,
   };
 }
 
-/** The index of the closing quote, or the length of the text. Each backslash is looked at twice at most. */
+/** The index of the closing quote, or the length of the text. Each backslash is read twice at most. */
 function stringEnd(text: string, open: number): number {
   for (let close = text.indexOf('"', open + 1); close !== -1; close = text.indexOf('"', close + 1)) {
     let before = close - 1;
@@ -212,12 +211,12 @@ function numberEnd(text: string, start: number): number {
   return end;
 }
 
-function named(step: Step, text: string, open: number, close: number): Step | undefined {
+function stepFor(step: Step, text: string, open: number, close: number): Step | undefined {
   const length = close - open - 1;
   for (const one of step.below) {
     if (one.name.length === length && text.startsWith(one.name, open + 1)) return one;
   }
-  if (length >= step.reach) return undefined;
+  if (length >= step.maxKeyLength) return undefined;
   let at = open + 1;
   while (at < close && text.charCodeAt(at) !== BACKSLASH) at++;
   if (at === close) return undefined;
@@ -241,7 +240,7 @@ function collect(text: string, paths: Paths, item: number, tokens: Token[] | und
   return found;
 }
 
-/** Surely written back alike: a string without an escape, or an integer of at most 15 digits. */
+/** Certainly written the same by JavaScript: a string without an escape, or an integer of at most 15 digits. */
 function isPlain(text: string, start: number, end: number): boolean {
   if (text.charCodeAt(start) === QUOTE) return !text.slice(start, end).includes("\\");
   const first = text.charCodeAt(start) === MINUS ? start + 1 : start;

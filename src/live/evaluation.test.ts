@@ -1,10 +1,10 @@
-// Evaluations as records and as text: each section in its place, and none that is empty.
+// Evaluations as records and as text: every section in its place, and none empty.
 
 import { describe, expect, it } from "vitest";
-import { Capture } from "./output.ts";
-import { evaluationOf, evaluationText, stopText } from "./evaluation.ts";
+import { evaluationText, stoppedText, toEvaluation } from "./evaluation.ts";
+import { OutputCapture } from "./output.ts";
 import type { GuestEvaluation } from "./runtime.ts";
-import type { Ran } from "./session.ts";
+import type { RunResult } from "./session.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };
 const OK: GuestEvaluation = { status: "ok", values: [], warnings: [], timing: TIMING, defined: [] };
@@ -15,23 +15,23 @@ const CONDITION = {
   frames: [{ number: 0, text: "(/ 1 0)" }],
 };
 
-function ran(reply: object, more: Partial<Ran> = {}): Ran {
+function runResult(reply: object, more: Partial<RunResult> = {}): RunResult {
   return {
-    end: "answered",
+    outcome: "answered",
     reply: { ...reply },
     step: undefined,
     state: "kept",
-    why: undefined,
+    reason: undefined,
     notice: undefined,
     background: "",
     timeoutMs: 2_000,
-    capture: new Capture(10),
+    capture: new OutputCapture(10),
     ...more,
   };
 }
 
-function text(one: Ran, withTiming = false): string {
-  return evaluationText(evaluationOf("main", one, 1), { withTiming, timeoutMs: one.timeoutMs });
+function text(result: RunResult, withTiming = false): string {
+  return evaluationText(toEvaluation("main", result, 1), { withTiming, timeoutMs: result.timeoutMs });
 }
 
 describe("the text of an evaluation", () => {
@@ -47,34 +47,34 @@ describe("the text of an evaluation", () => {
       { ...OK, status: "error", condition: CONDITION },
     ],
   ])("%j", (expected, reply) => {
-    expect(text(ran(reply))).toBe(expected);
+    expect(text(runResult(reply))).toBe(expected);
   });
 
-  it("shows what was printed before all else, and how much of it there was", () => {
-    const capture = new Capture(10);
-    capture.hear("hello\n", "stdout");
-    capture.hear("err", "stderr");
-    expect(text(ran({ ...OK, values: [":R"] }, { capture }))).toBe("hello\n[stderr] err\n=> :R");
-    capture.hear("x".repeat(1_000), "stdout");
-    const one = ran({ ...OK, dropped: { stdout: 500 } }, { capture });
-    expect(text(one)).toBe("hello\nxxxx\n\n[Output truncated at 10 of 1,506 characters]\n[stderr] err\n; No values");
-    expect(evaluationOf("main", one, 1).truncated).toEqual({ stdout: 1_506, stderr: false });
+  it("shows output first, and how much of it was cut", () => {
+    const capture = new OutputCapture(10);
+    capture.write("hello\n", "stdout");
+    capture.write("err", "stderr");
+    expect(text(runResult({ ...OK, values: [":R"] }, { capture }))).toBe("hello\n[stderr] err\n=> :R");
+    capture.write("x".repeat(1_000), "stdout");
+    const result = runResult({ ...OK, dropped: { stdout: 500 } }, { capture });
+    expect(text(result)).toBe("hello\nxxxx\n\n[Output truncated at 10 of 1,506 characters]\n[stderr] err\n; No values");
+    expect(toEvaluation("main", result, 1).truncated).toEqual({ stdout: 1_506, stderr: false });
   });
 
-  it("shows times where they are asked for", () => {
-    expect(text(ran({ ...OK, values: ["25"] }), true)).toBe(
+  it("shows the timing on request", () => {
+    expect(text(runResult({ ...OK, values: ["25"] }), true)).toBe(
       "=> 25\n\n; Timing: 12ms real, 3ms run, 0ms GC, 65,536 bytes consed",
     );
   });
 
-  it("says how it was stopped, and what became of the state", () => {
-    const kept = text(ran({ status: "interrupted" }, { end: "timeout", step: "renew" }));
-    expect(kept).toMatch(/^\[TIMEOUT\] Evaluation exceeded 2 seconds\n\n.*evaluator was replaced; .*kept/);
-    const why = "The state of the session main is lost; defined were: sq";
-    const lost = ran({}, { end: "lost", state: "lost", step: "restart", why, notice: "Earlier" });
-    expect(text(lost)).toMatch(/^\[Notice\] Earlier\n.*defined were: sq\n\[LOST\]/);
-    expect(evaluationOf("main", lost, 7)).toMatchObject({ status: "lost", state: "lost", timing: { realMs: 7 } });
-    expect(text(ran({}, { end: "stopped", step: "interrupt" }))).toMatch(/^\[INTERRUPTED\]/);
-    expect(stopText(lost)).toMatch(/^\[Notice\] Earlier\n.*defined were: sq\n\[LOST\]/);
+  it("says how it was stopped and whether the state was kept", () => {
+    const kept = text(runResult({ status: "interrupted" }, { outcome: "timeout", step: "renew" }));
+    expect(kept).toMatch(/^\[TIMEOUT\] Evaluation exceeded 2 seconds\n\n.*evaluator was replaced; .*keeps its state/);
+    const reason = "The state of session main was lost; lost definitions: sq";
+    const lost = runResult({}, { outcome: "lost", state: "lost", step: "restart", reason, notice: "Earlier" });
+    expect(text(lost)).toMatch(/^\[Notice\] Earlier\n.*lost definitions: sq\n\[LOST\]/);
+    expect(toEvaluation("main", lost, 7)).toMatchObject({ status: "lost", state: "lost", timing: { realMs: 7 } });
+    expect(text(runResult({}, { outcome: "interrupted", step: "interrupt" }))).toMatch(/^\[INTERRUPTED\]/);
+    expect(stoppedText(lost)).toMatch(/^\[Notice\] Earlier\n.*lost definitions: sq\n\[LOST\]/);
   });
 });

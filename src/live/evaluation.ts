@@ -1,68 +1,68 @@
-// What becomes of an evaluation: one record, for programs, and from it the text that a model reads, in the form of
-// CL-MCP-Server: what was printed, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
+// The result of an evaluation: one record for programs, and the text made from it for the model. The text has the form
+// of CL-MCP-Server: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
 
 import type { JsonSchema } from "../protocol/model/index.ts";
-import type { Captured } from "./output.ts";
-import type { Step, Ran } from "./session.ts";
+import type { CapturedOutput } from "./output.ts";
 import type { Condition, GuestEvaluation, Timing } from "./runtime.ts";
+import type { RunResult, Step } from "./session.ts";
 
 export interface Evaluation {
   readonly session: string;
   readonly status: "ok" | "error" | "timeout" | "interrupted" | "lost";
-  /** As they are printed. */
+  /** The printed values of the last form or statement. */
   readonly values: readonly string[];
   readonly stdout: string;
   readonly stderr: string;
   readonly warnings: readonly { readonly type: string; readonly message: string }[];
   readonly condition?: Condition;
-  /** The package that the next evaluation begins in, where the language has packages. */
+  /** The package in which the next evaluation begins, if the language has packages. */
   readonly package?: string;
-  /** Whether a stream had more than was kept, and how many characters there were. */
+  /** For each stream, the number of characters printed if not all were kept, or false. */
   readonly truncated: { readonly stdout: number | false; readonly stderr: number | false };
   readonly timing: Timing;
   readonly state: "kept" | "lost";
-  /** How it was stopped, where it was. */
+  /** How the evaluation was stopped, if it was. */
   readonly step?: Step;
-  /** What was lost, in this evaluation or before it. */
+  /** State that was lost, in this evaluation or before it. */
   readonly notice?: string;
-  /** What was printed between the evaluation before and this one. */
+  /** What was printed between the previous evaluation and this one. */
   readonly background?: string;
 }
 
-const text = { type: "string" } as const;
-const texts = { type: "array", items: text } as const;
-const count = { anyOf: [{ type: "integer" }, { const: false }] } as const;
+const string = { type: "string" } as const;
+const strings = { type: "array", items: string } as const;
+const countOrFalse = { anyOf: [{ type: "integer" }, { const: false }] } as const;
 
 export const EVALUATION_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
-    session: text,
+    session: string,
     status: { enum: ["ok", "error", "timeout", "interrupted", "lost"] },
-    values: { ...texts, description: "The values of the last form, as they are printed" },
-    stdout: text,
-    stderr: text,
+    values: { ...strings, description: "The printed values of the last form or statement" },
+    stdout: string,
+    stderr: string,
     warnings: {
       type: "array",
-      items: { type: "object", properties: { type: text, message: text }, required: ["type", "message"] },
+      items: { type: "object", properties: { type: string, message: string }, required: ["type", "message"] },
     },
     condition: {
       type: "object",
       properties: {
-        type: text,
-        message: text,
+        type: string,
+        message: string,
         restarts: {
           type: "array",
-          items: { type: "object", properties: { name: { type: ["string", "null"] }, description: text } },
+          items: { type: "object", properties: { name: { type: ["string", "null"] }, description: string } },
         },
-        frames: { type: "array", items: { type: "object", properties: { number: { type: "integer" }, text } } },
+        frames: { type: "array", items: { type: "object", properties: { number: { type: "integer" }, text: string } } },
       },
       required: ["type", "message", "restarts", "frames"],
     },
-    package: { ...text, description: "The package that the next evaluation begins in" },
+    package: { ...string, description: "The package in which the next evaluation begins" },
     truncated: {
       type: "object",
-      description: "For each stream, how many characters there were where not all were kept, or else false",
-      properties: { stdout: count, stderr: count },
+      description: "For each stream, the number of characters printed if not all were kept, or false",
+      properties: { stdout: countOrFalse, stderr: countOrFalse },
       required: ["stdout", "stderr"],
     },
     timing: {
@@ -75,71 +75,70 @@ export const EVALUATION_SCHEMA: JsonSchema = {
       },
       required: ["realMs"],
     },
-    state: { enum: ["kept", "lost"], description: "Whether what was defined before is still there" },
-    step: { enum: ["interrupt", "renew", "restart"], description: "How the evaluation was stopped" },
-    notice: { ...text, description: "What was lost" },
-    background: { ...text, description: "What was printed since the evaluation before" },
+    state: { enum: ["kept", "lost"], description: "Whether earlier definitions still exist" },
+    step: { enum: ["interrupt", "renew", "restart"], description: "How the evaluation was stopped, if it was" },
+    notice: { ...string, description: "State that was lost" },
+    background: { ...string, description: "What was printed since the previous evaluation" },
   },
   required: ["session", "status", "values", "stdout", "stderr", "warnings", "truncated", "timing", "state"],
 };
 
-export function evaluationOf(session: string, ran: Ran, realMs: number): Evaluation {
-  const said = ran.reply as Partial<GuestEvaluation>;
-  const stdout = ran.capture.of("stdout", said.dropped?.stdout);
-  const stderr = ran.capture.of("stderr", said.dropped?.stderr);
+export function toEvaluation(session: string, result: RunResult, realMs: number): Evaluation {
+  const reply = result.reply as Partial<GuestEvaluation>;
+  const stdout = result.capture.captured("stdout", reply.dropped?.stdout);
+  const stderr = result.capture.captured("stderr", reply.dropped?.stderr);
   const evaluation: { -readonly [Key in keyof Evaluation]: Evaluation[Key] } = {
     session,
-    status: statusOf(ran, said.status),
-    values: said.values ?? [],
+    status: statusOf(result, reply.status),
+    values: reply.values ?? [],
     stdout: stdout.text,
     stderr: stderr.text,
-    warnings: said.warnings ?? [],
-    truncated: { stdout: excess(stdout), stderr: excess(stderr) },
-    timing: said.timing ?? { realMs },
-    state: ran.state,
+    warnings: reply.warnings ?? [],
+    truncated: { stdout: truncatedTotal(stdout), stderr: truncatedTotal(stderr) },
+    timing: reply.timing ?? { realMs },
+    state: result.state,
   };
-  // Set one by one, not spread from parts: this is the path of every evaluation.
-  if (said.condition !== undefined) evaluation.condition = said.condition;
-  if (said.package !== undefined) evaluation.package = said.package;
-  if (ran.step !== undefined) evaluation.step = ran.step;
-  if (ran.background !== "") evaluation.background = ran.background;
-  const notice = noticeOf(ran);
+  // Set one by one instead of spread, since every evaluation comes through here.
+  if (reply.condition !== undefined) evaluation.condition = reply.condition;
+  if (reply.package !== undefined) evaluation.package = reply.package;
+  if (result.step !== undefined) evaluation.step = result.step;
+  if (result.background !== "") evaluation.background = result.background;
+  const notice = noticeOf(result);
   if (notice !== "") evaluation.notice = notice;
   return evaluation;
 }
 
-function noticeOf({ notice = "", state, why = "" }: Ran): string {
-  return state === "kept" || why === "" ? notice : notice === "" ? why : `${notice}\n${why}`;
+function noticeOf({ notice = "", state, reason = "" }: RunResult): string {
+  return state === "kept" || reason === "" ? notice : notice === "" ? reason : `${notice}\n${reason}`;
 }
 
-function statusOf({ end }: Ran, said: GuestEvaluation["status"] | undefined): Evaluation["status"] {
-  if (end === "answered") return said === "ok" ? "ok" : "error";
-  return end === "stopped" ? "interrupted" : end === "timeout" ? "timeout" : "lost";
+function statusOf({ outcome }: RunResult, status: GuestEvaluation["status"] | undefined): Evaluation["status"] {
+  if (outcome === "answered") return status === "ok" ? "ok" : "error";
+  return outcome === "interrupted" || outcome === "timeout" ? outcome : "lost";
 }
 
-function excess({ text: kept, total }: Captured): number | false {
-  return total > kept.length ? total : false;
+function truncatedTotal({ text, total }: CapturedOutput): number | false {
+  return total > text.length ? total : false;
 }
 
-/** How an evaluation was stopped, in words. */
-const STEPS: Readonly<Record<Step, string>> = {
-  interrupt: "It was interrupted; the state of the session is kept.",
-  renew: "It did not heed an interrupt, so its evaluator was replaced; the state of the session is kept.",
-  restart: "It could not be interrupted, so its process was ended; the next evaluation begins in a fresh one.",
+const STEP_TEXTS: Readonly<Record<Step, string>> = {
+  interrupt: "It was interrupted; the session keeps its state.",
+  renew: "It ignored the interrupt, so its evaluator was replaced; the session keeps its state.",
+  restart: "It could not be interrupted, so its process was ended; the next evaluation starts a new one.",
 };
 
-export interface Shown {
+export interface EvaluationTextOptions {
   readonly withTiming: boolean;
   readonly timeoutMs: number;
 }
 
-/** As the model reads it. */
-export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }: Shown): string {
+/** The text for the model. */
+export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }: EvaluationTextOptions): string {
   const { status, values, warnings, condition, timing } = evaluation;
-  const parts = before(evaluation.notice, evaluation.background);
-  if (evaluation.stdout !== "") parts.push(printed(evaluation.stdout, evaluation.truncated.stdout));
-  if (evaluation.stderr !== "") parts.push(`[stderr] ${printed(evaluation.stderr, evaluation.truncated.stderr)}`);
-  // One for each use of a name in an expansion: saying it once is enough.
+  const parts = notices(evaluation.notice, evaluation.background);
+  if (evaluation.stdout !== "") parts.push(outputText(evaluation.stdout, evaluation.truncated.stdout));
+  if (evaluation.stderr !== "") parts.push(`[stderr] ${outputText(evaluation.stderr, evaluation.truncated.stderr)}`);
+  // The compiler repeats a warning for each use of a name; once is enough.
   for (const line of new Set(warnings.map(({ type, message }) => `[Warning] ${type}: ${message}`))) parts.push(line);
   if (status === "ok")
     parts.push(values.length === 0 ? "; No values" : values.map((value) => `=> ${value}`).join("\n"));
@@ -147,40 +146,39 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
   if (condition !== undefined && status === "error") parts.push(conditionText(condition));
   if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtrace(condition));
   if (status === "interrupted")
-    parts.push(`[INTERRUPTED] ${STEPS[evaluation.step ?? "interrupt"]}`, backtrace(condition));
+    parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtrace(condition));
   if (status === "lost") parts.push("[LOST] The evaluation ended with its process.");
   return parts.filter((part) => part !== "").join("\n");
 }
 
-/** What another tool says, or a guest that refused, behind what is said before. */
-export function answerText(ran: Ran, said: string): string {
-  return [...before(noticeOf(ran), ran.background), said].join("\n");
+/** The text of another tool, or of a refusal, after the notices. */
+export function withNotices(result: RunResult, text: string): string {
+  return [...notices(noticeOf(result), result.background), text].join("\n");
 }
 
-/** Of another tool, which was stopped or lost. */
-export function stopText(ran: Ran): string {
-  const { end, step = "interrupt", timeoutMs } = ran;
-  if (end === "timeout") return answerText(ran, timeoutText(timeoutMs, { step }));
-  if (end === "lost") return answerText(ran, "[LOST] The call ended with the session's process.");
-  return answerText(ran, `[INTERRUPTED] ${STEPS[step]}`);
+/** The text of a tool other than evaluate that was stopped or lost. */
+export function stoppedText(result: RunResult): string {
+  const { outcome, step = "interrupt", timeoutMs } = result;
+  if (outcome === "timeout") return withNotices(result, timeoutText(timeoutMs, { step }));
+  if (outcome === "lost") return withNotices(result, "[LOST] The call ended with the session's process.");
+  return withNotices(result, `[INTERRUPTED] ${STEP_TEXTS[step]}`);
 }
 
-/** Whoever comes next is told of it, whatever becomes of the call. */
-function before(notice = "", background = ""): string[] {
+function notices(notice = "", background = ""): string[] {
   const parts: string[] = [];
   if (notice !== "") parts.push(`[Notice] ${notice}`);
-  if (background !== "") parts.push(`[background] ${trimmed(background)}`);
+  if (background !== "") parts.push(`[background] ${withoutNewline(background)}`);
   return parts;
 }
 
-function printed(output: string, total: number | false): string {
-  if (total === false) return trimmed(output);
+function outputText(output: string, total: number | false): string {
+  if (total === false) return withoutNewline(output);
   const [kept, all] = [output.length, total].map((number) => number.toLocaleString("en"));
   return `${output}\n\n[Output truncated at ${kept} of ${all} characters]`;
 }
 
-/** Without the newline that the next section brings. */
-function trimmed(output: string): string {
+/** The parts are joined by newlines. */
+function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
 }
 
@@ -200,8 +198,8 @@ function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?
   return [
     `[TIMEOUT] Evaluation exceeded ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
     "",
-    STEPS[step],
-    "If this is not an endless loop, give a longer `timeout`, or raise it with configure-limits.",
+    STEP_TEXTS[step],
+    "If this is not an endless loop, pass a longer `timeout`, or raise the limit with configure-limits.",
   ].join("\n");
 }
 

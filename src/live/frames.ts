@@ -1,8 +1,8 @@
-// Frames between host and guest: the number of bytes in decimal digits, a newline, and so many bytes of UTF-8. A length
-// before the text, because what an evaluation prints may hold any character. What a frame says is not known here.
+// Frames between host and guest: the number of bytes in decimal digits, a newline, and that many bytes of UTF-8. The
+// length comes first because the payload may contain any character.
 
-/** A length that takes more digits is no length. */
-const MOST_DIGITS = 12;
+/** A longer length is not valid. */
+const MAX_DIGITS = 12;
 const NEWLINE = 10;
 const ZERO = 48;
 
@@ -11,73 +11,72 @@ export function frame(text: string): string {
 }
 
 export class FrameReader {
-  readonly #take: (text: string) => void;
-  readonly #most: () => number;
-  /** What came of the frame that is not whole yet. */
+  readonly #onFrame: (text: string) => void;
+  readonly #maxBytes: () => number;
+  /** The part of a frame that has arrived so far. */
   #chunks: Buffer[] = [];
-  #held = 0;
-  /** Bytes of the frame that is being read; undefined while its length is. */
-  #wanted: number | undefined;
+  #bufferedBytes = 0;
+  /** Bytes of the current frame with its header; undefined until the length is known. */
+  #frameBytes: number | undefined;
+  /** Where the payload begins, after the length and the newline. */
+  #payloadStart = 0;
 
-  /** Frames of more than `most` bytes, as it is then, are none. */
-  constructor(take: (text: string) => void, most: () => number) {
-    this.#take = take;
-    this.#most = most;
+  /** `maxBytes` is asked for each frame. */
+  constructor(onFrame: (text: string) => void, maxBytes: () => number) {
+    this.#onFrame = onFrame;
+    this.#maxBytes = maxBytes;
   }
 
-  /** Throws where what comes is no frame: the other side can be understood no more. */
+  /** Throws if the bytes are not a frame. The stream cannot be read any further then. */
   push(chunk: Buffer): void {
     let rest = chunk;
     for (;;) {
-      this.#wanted ??= this.#length(rest);
-      if (this.#wanted === undefined) return;
-      if (this.#held > 0) {
-        this.#keep(rest);
-        if (this.#held < this.#wanted) return;
+      this.#frameBytes ??= this.#readLength(rest);
+      if (this.#frameBytes === undefined) return;
+      if (this.#bufferedBytes > 0) {
+        this.#buffer(rest);
+        if (this.#bufferedBytes < this.#frameBytes) return;
         rest = Buffer.concat(this.#chunks);
-        this.#drop();
-      } else if (rest.length < this.#wanted) {
-        this.#keep(rest);
+        this.#clear();
+      } else if (rest.length < this.#frameBytes) {
+        this.#buffer(rest);
         return;
       }
-      const text = rest.toString("utf8", this.#start, this.#wanted);
-      rest = rest.subarray(this.#wanted);
-      this.#wanted = undefined;
-      this.#take(text);
+      const text = rest.toString("utf8", this.#payloadStart, this.#frameBytes);
+      rest = rest.subarray(this.#frameBytes);
+      this.#frameBytes = undefined;
+      this.#onFrame(text);
       if (rest.length === 0) return;
     }
   }
 
-  /** Where the text begins, behind its length. */
-  #start = 0;
-
-  /** Of the whole frame with its head; undefined where the head is not whole. */
-  #length(bytes: Buffer): number | undefined {
-    const head = this.#held === 0 ? bytes : Buffer.concat([...this.#chunks, bytes]);
+  /** Bytes of the whole frame with its header; undefined if the header is not complete. */
+  #readLength(bytes: Buffer): number | undefined {
+    const head = this.#bufferedBytes === 0 ? bytes : Buffer.concat([...this.#chunks, bytes]);
     const end = head.indexOf(NEWLINE);
-    if (end === -1 || end > MOST_DIGITS) {
-      if (end > MOST_DIGITS || head.length > MOST_DIGITS) throw new Error("what came is no frame");
-      this.#keep(bytes);
+    if (end === -1 || end > MAX_DIGITS) {
+      if (end > MAX_DIGITS || head.length > MAX_DIGITS) throw new Error("invalid frame");
+      this.#buffer(bytes);
       return undefined;
     }
     let length = 0;
     for (let at = 0; at < end; at += 1) {
       const digit = (head[at] as number) - ZERO;
-      if (digit < 0 || digit > 9) throw new Error("what came is no frame");
+      if (digit < 0 || digit > 9) throw new Error("invalid frame");
       length = length * 10 + digit;
     }
-    if (end === 0 || length > this.#most()) throw new Error(`a frame of ${length} bytes is too long`);
-    this.#start = end + 1;
+    if (end === 0 || length > this.#maxBytes()) throw new Error(`a frame of ${length} bytes is too long`);
+    this.#payloadStart = end + 1;
     return end + 1 + length;
   }
 
-  #keep(bytes: Buffer): void {
+  #buffer(bytes: Buffer): void {
     this.#chunks.push(bytes);
-    this.#held += bytes.length;
+    this.#bufferedBytes += bytes.length;
   }
 
-  #drop(): void {
+  #clear(): void {
     this.#chunks = [];
-    this.#held = 0;
+    this.#bufferedBytes = 0;
   }
 }

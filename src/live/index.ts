@@ -1,122 +1,114 @@
-// catenary/live: live sessions, as servers. Each call of `javascript` or `lisp` is a server of its own, with its own
-// sessions; nothing is started before the first evaluation. They run whatever they are given: this is no sandbox.
+// catenary/live: servers of live sessions. Each call of `javascript` or `lisp` creates a server with its own sessions.
+// No process starts before the first evaluation. A session runs any code that it is given: it is not a sandbox.
 
+import { isObject } from "../core/objects.ts";
+import { OptionReader } from "../core/options.ts";
 import { jsLanguage, type JavaScriptGuestOptions, type JavaScriptPermission } from "./js/index.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
-import { liveServer, type Live, type LiveOptions } from "./server.ts";
-import { checkOptions } from "../core/options.ts";
-import { isObject } from "../core/objects.ts";
-import { BOUNDS, type Limits } from "./runtime.ts";
+import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
+import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
 
 export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/index.ts";
-export type { Live, LiveOptions } from "./server.ts";
 export type { Limits } from "./runtime.ts";
+export type { Live, LiveOptions } from "./server.ts";
+
+export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
+export type LispOptions = LiveOptions & LispGuestOptions;
 
 /**
- * Sessions in JavaScript and TypeScript, in Node processes of their own.
+ * Sessions in JavaScript and TypeScript, each in its own Node process.
  *
  * @example
  * await serve(javascript());
  */
 export function javascript(options: JavaScriptOptions = {}): Live {
-  checkJavaScript(options);
-  return liveServer(jsLanguage(options), options);
+  const read = checkCommon("javascript()", options, JAVASCRIPT_OPTIONS);
+  checkPermission(read, options.permission);
+  return createLiveServer(jsLanguage(options), options);
 }
 
 /**
- * Sessions in Common Lisp, on the SBCL of this machine.
+ * Sessions in Common Lisp, each in its own SBCL process. SBCL must be installed.
  *
  * @example
  * await serve(chain(log()).to({ lisp: lisp(), js: javascript() }));
  */
 export function lisp(options: LispOptions = {}): Live {
-  checkLisp(options);
-  return liveServer(lispLanguage(options), options);
+  checkCommon("lisp()", options, LISP_OPTIONS);
+  return createLiveServer(lispLanguage(options), options);
 }
 
-// What people say of live sessions, looked at when they say it: a name that there is not, or a value that can be none,
-// would otherwise be found out by what does not happen. Whether there is such a program, and whether it can do what is
-// wanted, is seen when a session is started.
-
-export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
-export type LispOptions = LiveOptions & LispGuestOptions;
-
-// By the types, so that an option which is added there must be added here.
-const LISP = {
+// Typed against the options, so that a new option must be added here too.
+const LISP_OPTIONS = {
   name: true,
   limits: true,
-  sessions: true,
-  idle: true,
+  maxSessions: true,
+  idleMs: true,
   cwd: true,
   env: true,
   command: true,
 } as const satisfies Record<keyof LispOptions, true>;
 
-const JAVASCRIPT = { ...LISP, permission: true } as const satisfies Record<keyof JavaScriptOptions, true>;
+const JAVASCRIPT_OPTIONS = { ...LISP_OPTIONS, permission: true } as const satisfies Record<
+  keyof JavaScriptOptions,
+  true
+>;
 
-const PERMISSION = { read: "paths", write: "paths", childProcess: "flag", net: "flag" } as const satisfies Record<
+const PERMISSIONS = { read: "paths", write: "paths", childProcess: "flag", net: "flag" } as const satisfies Record<
   keyof JavaScriptPermission,
   "paths" | "flag"
 >;
 
-type Said = { readonly [name: string]: unknown };
-
-/** Throws a TypeError that says what is wrong. */
-export function checkJavaScript(options: unknown): void {
-  const owner = "javascript()";
-  const { permission } = checkCommon(owner, options, JAVASCRIPT);
-  if (permission === undefined || typeof permission === "boolean") return;
-  if (!isObject(permission)) throw fault(owner, "permission", "true, false, or { read, write, childProcess, net }");
-  checkOptions(`\`permission\` of ${owner}`, permission, PERMISSION);
-  for (const [name, kind] of Object.entries(PERMISSION)) {
-    const given = permission[name];
-    if (given === undefined) continue;
-    if (kind === "flag" && typeof given !== "boolean") throw fault(owner, `permission.${name}`, "true or false");
-    if (kind === "paths" && !(Array.isArray(given) && given.every(isText)))
-      throw fault(owner, `permission.${name}`, "a list of paths");
-  }
-}
-
-/** Throws a TypeError that says what is wrong. */
-export function checkLisp(options: unknown): void {
-  checkCommon("lisp()", options, LISP);
-}
-
-function checkCommon(owner: string, options: unknown, known: object): Said {
-  if (!isObject(options)) throw new TypeError(`${owner}: the options must be an object`);
-  checkOptions(owner, options, known);
-  const { limits, sessions, idle, env } = options;
-  if (limits !== undefined) checkLimits(owner, limits);
-  if (sessions !== undefined && !(Number.isSafeInteger(sessions) && Number(sessions) > 0))
-    throw fault(owner, "sessions", "a whole number above 0");
-  if (idle !== undefined && !(typeof idle === "number" && idle >= 0))
-    throw fault(owner, "idle", "a number of milliseconds; 0: never");
+/** Throws an OptionError, which is a TypeError. Whether the program exists is checked when a session starts. */
+function checkCommon(owner: string, options: unknown, known: object): OptionReader {
+  // An option that is undefined counts as absent, whatever its name.
+  const given = isObject(options)
+    ? Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+    : options;
+  const read = new OptionReader(owner, given, Object.keys(known));
+  checkLimits(read);
+  read.count("maxSessions");
+  const idleMs = read.any("idleMs");
+  if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs >= 0))
+    throw read.error("idleMs", "must be milliseconds, 0 for never");
   for (const name of ["name", "command", "cwd"])
-    if (options[name] !== undefined && !isText(options[name])) throw fault(owner, name, "a text, and not empty");
-  // What is in it is not repeated: it may be secret.
+    if (read.any(name) !== undefined && !isNonEmpty(read.any(name)))
+      throw read.error(name, "must be a non-empty string");
+  const env = read.any("env");
   const isEnvironment =
-    isObject(env) && Object.values(env).every((one) => one === undefined || typeof one === "string");
-  if (env !== undefined && !isEnvironment) throw fault(owner, "env", "an object of texts by name");
-  return options;
+    isObject(env) && Object.values(env).every((value) => value === undefined || typeof value === "string");
+  // The values are not quoted, since they may be secret.
+  if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
+  return read;
 }
 
-function checkLimits(owner: string, limits: unknown): void {
-  if (!isObject(limits)) throw fault(owner, "limits", `an object of ${Object.keys(BOUNDS).join(", ")}`);
-  checkOptions(`\`limits\` of ${owner}`, limits, BOUNDS);
-  for (const [name, [least, most]] of Object.entries(BOUNDS)) {
-    const given = limits[name];
-    // A part of a millisecond does no harm; a part of a character does.
-    const isKind = name === ("timeoutMs" satisfies keyof Limits) ? typeof given === "number" : Number.isInteger(given);
-    if (given === undefined || (isKind && Number(given) >= least && Number(given) <= most)) continue;
-    throw fault(owner, `limits.${name}`, `a${name === "timeoutMs" ? "" : " whole"} number from ${least} to ${most}`);
+function checkLimits(read: OptionReader): void {
+  const limits = read.inner("limits", Object.keys(LIMIT_BOUNDS));
+  for (const [name, [min, max]] of Object.entries(LIMIT_BOUNDS)) {
+    const given = limits.any(name);
+    // Only the timeout may have a fraction.
+    const isTimeout = name === ("timeoutMs" satisfies keyof Limits);
+    const isNumber = isTimeout ? typeof given === "number" : Number.isInteger(given);
+    if (given === undefined || (isNumber && Number(given) >= min && Number(given) <= max)) continue;
+    throw limits.error(name, `must be a${isTimeout ? "" : " whole"} number from ${min} to ${max}`);
   }
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.trim() !== "";
+function checkPermission(read: OptionReader, permission: unknown): void {
+  if (permission === undefined || typeof permission === "boolean") return;
+  if (!isObject(permission))
+    throw read.error("permission", "must be true, false, or { read, write, childProcess, net }");
+  const inner = read.inner("permission", Object.keys(PERMISSIONS));
+  for (const [name, kind] of Object.entries(PERMISSIONS)) {
+    const given = inner.any(name);
+    if (given === undefined) continue;
+    if (kind === "flag" && typeof given !== "boolean") throw inner.error(name, "must be true or false");
+    if (kind === "paths" && !(Array.isArray(given) && given.every(isNonEmpty)))
+      throw inner.error(name, "must be an array of paths");
+  }
 }
 
-function fault(owner: string, name: string, wanted: string): TypeError {
-  return new TypeError(`${owner}: \`${name}\` must be ${wanted}`);
+function isNonEmpty(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "";
 }

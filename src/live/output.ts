@@ -1,124 +1,123 @@
-// What an evaluation prints: its first characters are kept, the rest only counted, and all of it is told to whoever
-// listens, in pieces that come no faster than somebody could read them.
+// Captures what an evaluation prints, and what a process prints between evaluations. Output is bounded: the start of an
+// evaluation's output and the end of background output are kept.
 
-import type { Hear, OutputStream, Guest } from "./guest.ts";
+import type { Guest, OutputListener, OutputStream } from "./guest.ts";
 
-export interface Captured {
+export interface CapturedOutput {
   readonly text: string;
-  /** Characters there were in all. */
+  /** All characters printed, kept or not. */
   readonly total: number;
 }
 
-/** Pieces come this far apart; what lies between two of them is told together. */
-const PACE_MS = 100;
-/** Of what is told together, the last so many characters. */
-const MOST_TOLD = 2_000;
+export type ProgressListener = (text: string, total: number) => void;
 
-export class Capture {
-  readonly #most: number;
+/** Progress is reported at most this often. */
+const PROGRESS_INTERVAL_MS = 100;
+/** Of the output between two reports, the last characters are sent. */
+const MAX_PROGRESS_LENGTH = 2_000;
+
+export class OutputCapture {
+  readonly #maxLength: number;
   readonly #kept: Record<OutputStream, string> = { stdout: "", stderr: "" };
   readonly #totals: Record<OutputStream, number> = { stdout: 0, stderr: 0 };
-  readonly #tell: ((text: string, total: number) => void) | undefined;
-  readonly #also: Hear | undefined;
-  #untold = "";
-  #pace: NodeJS.Timeout | undefined;
+  readonly #onProgress: ProgressListener | undefined;
+  readonly #onOutput: OutputListener | undefined;
+  #unreported = "";
+  #timer: NodeJS.Timeout | undefined;
 
-  /** `tell` gets the pieces, `also` everything at once. */
-  constructor(mostChars: number, tell?: (text: string, total: number) => void, also?: Hear) {
-    this.#most = mostChars;
-    this.#tell = tell;
-    this.#also = also;
+  /** `onProgress` gets the output in paced pieces, `onOutput` gets all of it at once. */
+  constructor(maxLength: number, onProgress?: ProgressListener, onOutput?: OutputListener) {
+    this.#maxLength = maxLength;
+    this.#onProgress = onProgress;
+    this.#onOutput = onOutput;
   }
 
-  readonly hear: Hear = (text, stream) => {
-    const room = this.#most - this.#totals[stream];
-    if (room > 0) this.#kept[stream] += first(text, room);
+  readonly write: OutputListener = (text, stream) => {
+    const free = this.#maxLength - this.#totals[stream];
+    if (free > 0) this.#kept[stream] += firstChars(text, free);
     this.#totals[stream] += text.length;
-    if (this.#tell !== undefined) this.#pass(text);
-    this.#also?.(text, stream);
+    if (this.#onProgress !== undefined) this.#report(text);
+    this.#onOutput?.(text, stream);
   };
 
-  /** With `dropped`: characters that the guest has counted and not sent. */
-  of(stream: OutputStream, dropped = 0): Captured {
+  /** `dropped`: characters that the guest has counted but not sent. */
+  captured(stream: OutputStream, dropped = 0): CapturedOutput {
     return { text: this.#kept[stream], total: this.#totals[stream] + dropped };
   }
 
-  /** Nothing more is told. */
+  /** Ends the progress reports. */
   close(): void {
-    clearTimeout(this.#pace);
-    this.#untold = "";
+    clearTimeout(this.#timer);
+    this.#unreported = "";
   }
 
-  #pass(text: string): void {
-    this.#untold = last(this.#untold + text, MOST_TOLD);
-    if (this.#pace !== undefined) return;
+  #report(text: string): void {
+    this.#unreported = lastChars(this.#unreported + text, MAX_PROGRESS_LENGTH);
+    if (this.#timer !== undefined) return;
     this.#flush();
     const next = (): void => {
-      this.#pace = undefined;
-      if (this.#untold === "") return;
+      this.#timer = undefined;
+      if (this.#unreported === "") return;
       this.#flush();
-      this.#pace = setTimeout(next, PACE_MS);
+      this.#timer = setTimeout(next, PROGRESS_INTERVAL_MS);
     };
-    this.#pace = setTimeout(next, PACE_MS);
+    this.#timer = setTimeout(next, PROGRESS_INTERVAL_MS);
   }
 
   #flush(): void {
-    const text = this.#untold;
-    this.#untold = "";
-    this.#tell?.(text, this.#totals.stdout + this.#totals.stderr);
+    const text = this.#unreported;
+    this.#unreported = "";
+    this.#onProgress?.(text, this.#totals.stdout + this.#totals.stderr);
   }
 }
 
-/** The first so many characters, without half of one: many who read JSON refuse a whole answer that has one in it. */
-export function first(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const code = text.charCodeAt(most - 1);
-  return text.slice(0, code >= 0xd800 && code < 0xdc00 ? most - 1 : most);
-}
+/** Background output that is kept for the next evaluation. */
+const MAX_BACKGROUND_LENGTH = 4_000;
+/** Background output that is read before the process has to wait for the next request. */
+const MAX_BACKGROUND_READ = 1_000_000;
 
-/** The same of the last. */
-export function last(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const at = text.length - most;
-  const code = text.charCodeAt(at);
-  return text.slice(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
-}
-
-// What a process prints while no evaluation runs in it: the last of it is kept for the next one, and who prints without
-// end waits until something is asked of the process.
-
-/** Of what is printed while nothing runs, the last so many characters are kept. */
-const MOST_BACKGROUND = 4_000;
-/** Of such, so many characters are read until something is asked; then the process waits. */
-const MOST_UNASKED = 1_000_000;
-
-export class Background {
+/** Output that a process prints while no evaluation runs, for example from timers and threads. */
+export class BackgroundOutput {
   #text = "";
   #length = 0;
 
-  /** From now on it is heard here. */
+  /** Receives the guest's output from now on. */
   listen(guest: Guest): void {
-    guest.hearRaw = (text, stream) => {
-      this.keep(text, stream);
-      if (this.#length > MOST_UNASKED) guest.silence(true);
+    guest.onRawOutput = (text, stream) => {
+      this.write(text, stream);
+      if (this.#length > MAX_BACKGROUND_READ) guest.pauseOutput(true);
     };
   }
 
-  readonly keep: Hear = (text) => {
-    this.#text = last(this.#text + text, MOST_BACKGROUND);
+  readonly write: OutputListener = (text) => {
+    this.#text = lastChars(this.#text + text, MAX_BACKGROUND_LENGTH);
     this.#length += text.length;
   };
 
-  /** The process may go on. */
+  /** Lets a paused process go on. */
   release(guest: Guest): void {
-    if (this.#length > MOST_UNASKED) guest.silence(false);
+    if (this.#length > MAX_BACKGROUND_READ) guest.pauseOutput(false);
     this.#length = 0;
   }
 
-  /** What there was. */
   take(): string {
     const text = this.#text;
     this.#text = "";
     return text;
   }
+}
+
+/** The first `max` characters. Never ends in half a surrogate pair, which many JSON parsers refuse. */
+export function firstChars(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const code = text.charCodeAt(max - 1);
+  return text.slice(0, code >= 0xd800 && code < 0xdc00 ? max - 1 : max);
+}
+
+/** The last `max` characters. Never begins with half a surrogate pair. */
+export function lastChars(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const at = text.length - max;
+  const code = text.charCodeAt(at);
+  return text.slice(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
 }

@@ -1,13 +1,12 @@
-// A language, as the rest of the live room sees it: how its guest is started, how a request is written for it, and how
-// far it can be stopped without being ended. What a guest answers is the same in all languages, and is written down
-// here too. No language is named here.
+// The interface between the host and the guest of one language: limits, how a guest is started and stopped, and the
+// shape of its requests and replies. No language is named here.
 
-/** What one session may take. */
+/** Limits of one session. */
 export interface Limits {
-  /** Milliseconds for one evaluation; 0: as long as it takes. */
+  /** Milliseconds for one evaluation; 0 means no limit. */
   readonly timeoutMs: number;
   readonly memoryMb: number;
-  /** Characters of output that are kept, of stdout and of stderr each. */
+  /** Characters of output that are kept, for stdout and stderr each. */
   readonly outputChars: number;
   /** Elements of a collection that are printed. */
   readonly printLength: number;
@@ -23,8 +22,7 @@ export const DEFAULT_LIMITS: Limits = {
   printDepth: 10,
 };
 
-/** What they may be set to. */
-export const BOUNDS: Readonly<Record<keyof Limits, readonly [least: number, most: number]>> = {
+export const LIMIT_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 24 * 3_600_000],
   memoryMb: [64, 16_384],
   outputChars: [1, 1_000_000],
@@ -45,26 +43,23 @@ export interface GuestRequest {
   readonly [param: string]: unknown;
 }
 
-/** A way to stop what runs and keep the rest: the evaluation alone, or the evaluator with it. */
-export type Rung = "interrupt" | "renew";
+/** A way to stop an evaluation that keeps the session's state: interrupt it, or replace the evaluator's thread. */
+export type StopStep = "interrupt" | "renew";
 
 export interface Runtime {
   readonly language: string;
-  /** The gentlest first. */
-  readonly ladder: readonly Rung[];
-  /** Rejects with a ConnectionError that says what to install where it cannot be had. */
+  /** The steps that the guest supports, the gentlest first. */
+  readonly stopSteps: readonly StopStep[];
+  /** Rejects with a ConnectionError that says what to install if the program is missing. */
   start(limits: Limits): Promise<GuestCommand>;
-  /** What its runtime says on stderr of itself, and nobody needs to know; with a g. */
+  /** Lines that the language's runtime prints to stderr about itself, to be removed. Needs the g flag. */
   readonly noise?: RegExp;
-  /** The payload of a frame. */
+  /** Returns the payload of a frame. */
   encode(request: GuestRequest): string;
-  /**
-   * A guest ended before it was ready, by itself or because it was given up. True: it was not the fault of the language,
-   * and another start is worth it.
-   */
-  failed?(command: GuestCommand, isGivenUp: boolean): Promise<boolean>;
-  /** A guest is ready: the time for what makes the next one start sooner. */
-  settled?(): void;
+  /** Called if a guest ended before it was ready. Resolves to true if another start may succeed. */
+  startFailed?(command: GuestCommand, isCancelled: boolean): Promise<boolean>;
+  /** Called when a guest is ready. The runtime can now prepare what makes the next start faster. */
+  onReady?(): void;
   close?(): Promise<void>;
 }
 
@@ -97,7 +92,7 @@ export interface Definition {
   readonly name: string;
 }
 
-/** What a guest answers to `eval`. */
+/** A guest's reply to `eval`. */
 export interface GuestEvaluation {
   readonly status: "ok" | "error" | "interrupted";
   readonly values: readonly string[];
@@ -105,14 +100,14 @@ export interface GuestEvaluation {
   readonly condition?: Condition;
   readonly package?: string;
   readonly timing: Timing;
-  /** Characters that were not sent because there were too many. */
+  /** Characters over the output limit, which were not sent. */
   readonly dropped?: { readonly stdout?: number; readonly stderr?: number };
   readonly defined: readonly Definition[];
-  /** It cannot be trusted any more, and is to be ended. */
+  /** The process may be corrupt and must be ended. */
   readonly damaged?: boolean;
 }
 
-/** What a guest answers to any other tool. */
+/** A guest's reply to any other tool. */
 export interface GuestText {
   readonly text: string;
   readonly isError?: boolean;

@@ -1,54 +1,61 @@
-// A language as an MCP server: its own tools, and those that every live server has. A call names a session, or means
-// the one called main; an evaluation's output goes out as progress while it runs, and cancelling the call stops it.
+// Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to the
+// caller as progress while the code runs, and cancelling the call interrupts the code.
 
 import { EVALUATES_CODE } from "../core/evaluates-code.ts";
-import { createServer, type Server } from "../server/server.ts";
 import type { ToolContext } from "../server/call-context.ts";
-import { MadeResult } from "../server/tool-result.ts";
+import { createServer, type Server } from "../server/server.ts";
+import { TrustedResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
-import { camel, checked, type Given, type Arguments, type GuestTool, type Language } from "./tool.ts";
-import { registerCommon, SESSION, sessionOf } from "./session-tools.ts";
-import { answerText, evaluationOf, evaluationText, EVALUATION_SCHEMA, stopText } from "./evaluation.ts";
-import type { Filled } from "./guest.ts";
+import { EVALUATION_SCHEMA, evaluationText, stoppedText, toEvaluation, withNotices } from "./evaluation.ts";
+import type { GuestParams } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestText, type Limits } from "./runtime.ts";
-import type { Ran, Session } from "./session.ts";
-import { closed, Sessions } from "./sessions.ts";
+import { getSession, registerSessionTools, SESSION_ARGUMENT } from "./session-tools.ts";
+import type { RunResult, Session } from "./session.ts";
+import { closedError, Sessions } from "./sessions.ts";
+import {
+  toCamelCase,
+  toolInput,
+  type ArgumentSpecs,
+  type GuestTool,
+  type Language,
+  type ToolArguments,
+} from "./tool.ts";
 
 export interface LiveOptions {
-  /** What the server is called. */
+  /** The name of the server. */
   readonly name?: string;
-  /** What each session may take; see `Limits`. */
+  /** The limits of each session; see `Limits`. */
   readonly limits?: Partial<Limits>;
-  /** Sessions at once; 32. */
-  readonly sessions?: number;
-  /** Milliseconds of rest after which a session's process is ended; 30 minutes, and 0 means never. */
-  readonly idle?: number;
+  /** How many sessions may have a process at once; 32 by default. */
+  readonly maxSessions?: number;
+  /** Milliseconds after which the process of an idle session is ended; 30 minutes by default, 0 for never. */
+  readonly idleMs?: number;
 }
 
-/** A server that evaluates code. Closing it ends all its processes, and it is of no use after that. */
+/** A server that evaluates code. Closing it ends all its processes; it cannot be used afterwards. */
 export interface Live extends Server {
   readonly [EVALUATES_CODE]: true;
 }
 
-const MOST_SESSIONS = 32;
+const MAX_SESSIONS = 32;
 const IDLE_MS = 30 * 60_000;
 
-const TIMEOUT: Arguments = {
+const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
     type: "number",
-    least: 0,
-    description: "Seconds that it may take, in the place of the session's limit; 0: no end",
+    min: 0,
+    description: "Seconds that it may take, instead of the session's limit; 0 for no limit",
   },
 };
 
-export function liveServer(language: Language, options: LiveOptions): Live {
+export function createLiveServer(language: Language, options: LiveOptions): Live {
   const { runtime, title, instructions } = language;
-  const said = Object.entries(options.limits ?? {}).filter(([, value]) => value !== undefined);
+  const given = Object.entries(options.limits ?? {}).filter(([, value]) => value !== undefined);
   const sessions = new Sessions({
     runtime,
-    limits: { ...DEFAULT_LIMITS, ...Object.fromEntries(said) },
-    most: options.sessions ?? MOST_SESSIONS,
-    idleMs: options.idle ?? IDLE_MS,
+    limits: { ...DEFAULT_LIMITS, ...Object.fromEntries(given) },
+    maxSessions: options.maxSessions ?? MAX_SESSIONS,
+    idleMs: options.idleMs ?? IDLE_MS,
   });
   const server = createServer({
     name: options.name ?? `catenary-${runtime.language}`,
@@ -59,44 +66,53 @@ export function liveServer(language: Language, options: LiveOptions): Live {
   });
   registerEvaluate(server, language.evaluate, sessions);
   for (const tool of language.tools) registerTool(server, tool, sessions);
-  registerCommon(server, language, sessions);
-  return closing(server, async () => {
+  registerSessionTools(server, language, sessions);
+  return closable(server, async () => {
     await Promise.all([server.close(), sessions.close()]);
     await runtime.close?.();
   });
 }
 
-/** The server, until it is closed: what came later would start processes that nobody ends. */
-function closing(server: Server, close: () => Promise<void>): Live {
+/** Wraps the server so that it refuses calls once it is closed: they would start processes that nothing ends. */
+function closable(server: Server, close: () => Promise<void>): Live {
   let isClosed = false;
   const live = ((request, context) =>
-    // Whoever waits for a task is still told what became of it.
-    isClosed && !request.method.startsWith("tasks/") ? Promise.reject(closed()) : server(request, context)) as Live;
-  const own = Object.entries(server).map(([name, method]: [string, (...args: unknown[]) => unknown]) => {
+    // Tasks of a closed server can still be asked for their result.
+    isClosed && !request.method.startsWith("tasks/")
+      ? Promise.reject(closedError())
+      : server(request, context)) as Live;
+  const methods = Object.entries(server).map(([name, method]: [string, (...args: unknown[]) => unknown]) => {
     const value = (...args: unknown[]): unknown => {
-      const answer = method(...args);
-      return answer === server ? live : answer;
+      const result = method(...args);
+      return result === server ? live : result;
     };
     return [name, { value }] as const;
   });
-  const end = async (): Promise<void> => {
+  const closeOnce = async (): Promise<void> => {
     isClosed = true;
     await close();
   };
-  return Object.defineProperties(live, { ...Object.fromEntries(own), [EVALUATES_CODE]: { value: true }, close: { value: end } });
+  return Object.defineProperties(live, {
+    ...Object.fromEntries(methods),
+    [EVALUATES_CODE]: { value: true },
+    close: { value: closeOnce },
+  });
 }
 
 function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {
-  const { input, inputSchema } = checked({ ...tool.arguments, ...TIMEOUT, ...SESSION });
-  const evaluate = async (args: Given, context: ToolContext): Promise<ToolAnswer | MadeResult> => {
-    const begun = performance.now();
-    const session = sessionOf(sessions, args, context);
-    const ran = await run(session, "eval", args, context);
-    if (ran.end === "refused") return failed(answerText(ran, String(ran.why)));
-    const evaluation = evaluationOf(session.name, ran, performance.now() - begun);
-    const text = evaluationText(evaluation, { withTiming: args["capture-time"] === true, timeoutMs: ran.timeoutMs });
+  const { input, inputSchema } = toolInput({ ...tool.arguments, ...TIMEOUT_ARGUMENT, ...SESSION_ARGUMENT });
+  const evaluate = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
+    const startedAt = performance.now();
+    const session = getSession(sessions, args, context);
+    const result = await run(session, "eval", args, context);
+    if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
+    const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
+    const text = evaluationText(evaluation, {
+      withTiming: args["capture-time"] === true,
+      timeoutMs: result.timeoutMs,
+    });
     const isError = evaluation.status !== "ok";
-    return new MadeResult(text, evaluation, isError);
+    return new TrustedResult(text, evaluation, isError);
   };
   server.tool(
     tool.name,
@@ -105,7 +121,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
       description: tool.description,
       input,
       inputSchema,
-      output: ANYTHING,
+      output: UNCHECKED,
       outputSchema: EVALUATION_SCHEMA,
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
       task: "optional",
@@ -114,16 +130,16 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
   );
 }
 
-/** What we have made ourselves need not be checked. */
-const ANYTHING = {
+/** We build the record ourselves, so it need not be validated. */
+const UNCHECKED = {
   "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
 } as const;
 
 function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void {
-  const { input, inputSchema } = checked({
+  const { input, inputSchema } = toolInput({
     ...tool.arguments,
-    ...(tool.runsCode === true ? TIMEOUT : undefined),
-    ...SESSION,
+    ...(tool.runsCode === true ? TIMEOUT_ARGUMENT : undefined),
+    ...SESSION_ARGUMENT,
   });
   const annotations = tool.readOnly === true ? { readOnlyHint: true, openWorldHint: false } : { destructiveHint: true };
   server.tool(
@@ -136,52 +152,52 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
       annotations,
       ...(tool.runsCode === true ? { task: "optional" } : undefined),
     },
-    async (args: Given, context: ToolContext): Promise<ToolAnswer> => {
-      const session = sessionOf(sessions, args, context);
-      if (tool.atOnce === true && session.state === "starting") return textAnswer(STARTING);
-      if (tool.atOnce === true && session.state === "busy") {
-        const said = await session.aside(tool.name, params(args));
-        if (said !== undefined) return textAnswer(said);
+    async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
+      const session = getSession(sessions, args, context);
+      if (tool.whileBusy === true && session.state === "starting") return textAnswer(STARTING);
+      if (tool.whileBusy === true && session.state === "busy") {
+        const reply = await session.control(tool.name, guestParams(args));
+        if (reply !== undefined) return textAnswer(reply);
       }
-      return ranAnswer(await run(session, tool.name, args, context));
+      return toolAnswer(await run(session, tool.name, args, context));
     },
   );
 }
 
 const STARTING: GuestText = { text: "The session's process is starting." };
 
-/** The arguments that are the guest's own. */
-function params(args: Given): Filled {
-  const own: Filled = {};
+/** The arguments for the guest. `session` and `timeout` are for the host. */
+function guestParams(args: ToolArguments): GuestParams {
+  const params: GuestParams = {};
   for (const name of Object.keys(args)) {
-    if (name !== "session" && name !== "timeout") own[name.includes("-") ? camel(name) : name] = args[name];
+    if (name !== "session" && name !== "timeout") params[name.includes("-") ? toCamelCase(name) : name] = args[name];
   }
-  return own;
+  return params;
 }
 
-function run(session: Session, op: string, args: Given, context: ToolContext): Promise<Ran> {
+function run(session: Session, op: string, args: ToolArguments, context: ToolContext): Promise<RunResult> {
   const { timeout } = args;
-  return session.run(op, params(args), {
+  return session.run(op, guestParams(args), {
     context,
     timeoutMs: typeof timeout === "number" ? timeout * 1000 : undefined,
-    tell: (text, total) => context.progress(total, undefined, text),
+    onProgress: (text, total) => context.progress(total, undefined, text),
   });
 }
 
-function ranAnswer(ran: Ran): ToolAnswer {
-  const { text = "" } = ran.reply as Partial<GuestText>;
-  if (ran.end === "answered") return textAnswer({ ...ran.reply, text: answerText(ran, text) });
-  return failed(ran.end === "refused" ? answerText(ran, String(ran.why)) : stopText(ran));
+function toolAnswer(result: RunResult): ToolAnswer {
+  const { text = "" } = result.reply as Partial<GuestText>;
+  if (result.outcome === "answered") return textAnswer({ ...result.reply, text: withNotices(result, text) });
+  return errorAnswer(result.outcome === "refused" ? withNotices(result, String(result.reason)) : stoppedText(result));
 }
 
-function failed(text: string): ToolAnswer {
+function errorAnswer(text: string): ToolAnswer {
   return { content: [{ type: "text", text }], isError: true };
 }
 
-function textAnswer(said: Partial<GuestText>): ToolAnswer {
+function textAnswer(reply: Partial<GuestText>): ToolAnswer {
   return {
-    content: [{ type: "text", text: said.text ?? "" }],
-    ...(said.data === undefined ? undefined : { structuredContent: said.data }),
-    isError: said.isError === true,
+    content: [{ type: "text", text: reply.text ?? "" }],
+    ...(reply.data === undefined ? undefined : { structuredContent: reply.data }),
+    isError: reply.isError === true,
   };
 }

@@ -1,14 +1,14 @@
-// Who waits for a session: one at a time has it, and the others follow in the order in which they came. Who no longer
-// wants it leaves the line.
+// Scheduling within one session: the queue of calls, of which one runs at a time, and the deadline of the one that runs.
 
-import type { Context } from "../core/handler.ts";
 import { onCancel } from "../core/cancel.ts";
+import type { Context } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 
-/** Evaluations that may wait. */
-const MOST_WAITING = 100;
+/** Calls that may wait for one session. */
+const MAX_WAITING = 100;
 
-export class Queue {
+/** Runs calls one at a time, in order of arrival. A call that is cancelled leaves the queue. */
+export class SessionQueue {
   readonly #session: string;
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;
@@ -25,28 +25,28 @@ export class Queue {
     return this.#waiting.length;
   }
 
-  /** Undefined where nobody has it: then there is nothing to wait for. */
-  take(context: Pick<Context, "signal">): Promise<void> | undefined {
-    if (this.#isTaken) return this.#turn(context);
+  /** Returns undefined if the session is free, so that the usual case awaits nothing. */
+  acquire(context: Pick<Context, "signal">): Promise<void> | undefined {
+    if (this.#isTaken) return this.#wait(context);
     this.#isTaken = true;
     return undefined;
   }
 
-  give(): void {
+  release(): void {
     const next = this.#waiting.shift();
-    // It stays taken for the next in line: whoever comes between must not pass by.
+    // It stays taken for the next in the queue, so that a new call cannot overtake it.
     if (next === undefined) this.#isTaken = false;
     else next();
   }
 
-  /** Nobody need wait any longer. */
-  open(): void {
+  /** Lets every waiting call go on at once, for example to learn that the session is closed. */
+  releaseAll(): void {
     for (const next of this.#waiting.splice(0)) next();
   }
 
-  async #turn(context: Pick<Context, "signal">): Promise<void> {
-    if (this.#waiting.length >= MOST_WAITING) {
-      const message = `The session ${this.#session} is busy, and ${MOST_WAITING} wait for it; interrupt it, or use another`;
+  async #wait(context: Pick<Context, "signal">): Promise<void> {
+    if (this.#waiting.length >= MAX_WAITING) {
+      const message = `Session ${this.#session} is busy and ${MAX_WAITING} calls wait for it; interrupt it, or use another session`;
       throw McpError.of("rate_limited", message, { session: this.#session });
     }
     await new Promise<void>((resolve, reject) => {
@@ -64,20 +64,20 @@ export class Queue {
   }
 }
 
-// One timer for all the deadlines of a session, of which only one holds at a time. Setting one costs no timer where that
-// of an earlier one is still running: it is looked at when it fires, and set for what is left.
-
+/**
+ * One timer for all deadlines of a session, of which only one holds at a time. A new deadline needs no new timer while
+ * an earlier timer runs: when that fires, it is set again for the rest.
+ */
 export class Deadline {
-  readonly #act: () => void;
+  readonly #onExpire: () => void;
   #timer: NodeJS.Timeout | undefined;
   /** When the timer fires. */
   #firesAt = Infinity;
-  /** When the time is up; Infinity: it is not. */
+  /** When the deadline expires; Infinity if there is none. */
   #at = Infinity;
 
-  /** `act` is called when the time is up. */
-  constructor(act: () => void) {
-    this.#act = act;
+  constructor(onExpire: () => void) {
+    this.#onExpire = onExpire;
   }
 
   set(ms: number): void {
@@ -88,7 +88,7 @@ export class Deadline {
     this.#arm(now);
   }
 
-  /** It holds no more; the timer may stay, and keeps nobody alive. */
+  /** Removes the deadline. The timer may run on; it does not keep the process alive. */
   clear(): void {
     this.#at = Infinity;
   }
@@ -113,7 +113,7 @@ export class Deadline {
     if (this.#at > now) this.#arm(now);
     else {
       this.#at = Infinity;
-      this.#act();
+      this.#onExpire();
     }
   }
 }

@@ -1,27 +1,33 @@
-// The tools that every live server has: its sessions listed, interrupted, reset, closed, their limits, and how to use
-// the whole. None of them waits for an evaluation.
+// The tools that every live server has: list, interrupt, reset and close sessions, change their limits, and the usage
+// guide. None of them waits for an evaluation. Also the `session` argument, which nearly every tool takes.
 
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
-import { checked, type Given, type Arguments, type Language } from "./tool.ts";
-import { BOUNDS, type Limits } from "./runtime.ts";
+import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
+import { toolInput, type ArgumentSpecs, type Language, type ToolArguments } from "./tool.ts";
 
-const LIMITS: Arguments = {
-  timeout: { type: "number", description: "Seconds that an evaluation may take; 0: no end" },
-  "max-output": { type: "integer", description: "Characters of output that are kept, of stdout and stderr each" },
-  "print-length": { type: "integer", description: "Elements of a collection that are printed" },
-  "print-depth": { type: "integer", description: "How deep a value is printed" },
-  memory: { type: "integer", description: "Megabytes of heap; holds from the next reset on" },
+const DEFAULT_SESSION = "main";
+
+export const SESSION_ARGUMENT: ArgumentSpecs = {
+  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
 };
 
-/** A model that gives `session` to every tool is not to be refused for it. */
-const ALL: Arguments = {
-  session: { type: "string", description: "Passed over: this is about all sessions" },
+const LIMIT_ARGUMENTS: ArgumentSpecs = {
+  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
+  "max-output": { type: "integer", description: "Characters of output to keep, for stdout and stderr each" },
+  "print-length": { type: "integer", description: "Elements of a collection to print" },
+  "print-depth": { type: "integer", description: "How deep to print a value" },
+  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
 };
 
-const NAMES: readonly (readonly [string, keyof Limits, number])[] = [
+/** A model that passes `session` to every tool must not be refused. */
+const IGNORED_SESSION: ArgumentSpecs = {
+  session: { type: "string", description: "Ignored: this tool is about all sessions" },
+};
+
+const LIMIT_NAMES: readonly (readonly [argument: string, limit: keyof Limits, factor: number])[] = [
   ["timeout", "timeoutMs", 1000],
   ["max-output", "outputChars", 1],
   ["print-length", "printLength", 1],
@@ -29,46 +35,66 @@ const NAMES: readonly (readonly [string, keyof Limits, number])[] = [
   ["memory", "memoryMb", 1],
 ];
 
-export function registerCommon(server: Server, { guide, title }: Language, sessions: Sessions): void {
-  const all = checked(ALL);
-  const one = checked(SESSION);
+/** Returns the session that the call names, and creates it if there is none. */
+export function getSession(sessions: Sessions, args: ToolArguments, context: ToolContext): Session {
+  return sessions.get(ownerOf(context), sessionName(args));
+}
+
+function sessionName({ session }: ToolArguments): string {
+  return (session as string | undefined) ?? DEFAULT_SESSION;
+}
+
+/** Sessions belong to the authenticated principal. Unauthenticated callers share theirs. */
+function ownerOf({ caller }: ToolContext): string {
+  return caller.principal ?? "";
+}
+
+const READ_ONLY = { annotations: { readOnlyHint: true, openWorldHint: false } } as const;
+
+export function registerSessionTools(server: Server, { guide, title }: Language, sessions: Sessions): void {
+  const all = toolInput(IGNORED_SESSION);
+  const one = toolInput(SESSION_ARGUMENT);
   server.tool(
     "get-usage-guide",
-    { title: "Usage guide", description: `How to work with these ${title} sessions; read it first`, ...all, ...READS },
+    {
+      title: "Usage guide",
+      description: `How to work with these ${title} sessions. Read it first.`,
+      ...all,
+      ...READ_ONLY,
+    },
     () => guide,
   );
   server.tool(
     "list-sessions",
-    { title: "List sessions", description: "The sessions there are, and what each does now", ...all, ...READS },
-    (_args: Given, context: ToolContext) => listText(sessions.list(ownerOf(context))),
+    { title: "List sessions", description: "List the sessions and what each is doing.", ...all, ...READ_ONLY },
+    (_args: ToolArguments, context: ToolContext) => listText(sessions.list(ownerOf(context))),
   );
   server.tool(
     "interrupt-session",
     {
       title: "Interrupt",
-      description: "Stops what a session evaluates now; what was defined in it is kept wherever that is possible",
+      description: "Stop what a session is evaluating. Its definitions are kept if possible.",
       ...one,
       annotations: { destructiveHint: false },
     },
-    async (args: Given, context: ToolContext) => {
-      const name = nameOf(args);
-      const found = await sessions.find(ownerOf(context), name)?.interrupt();
-      return found === true ? `Interrupted what ran in ${name}.` : `Nothing runs in ${name}.`;
+    async (args: ToolArguments, context: ToolContext) => {
+      const name = sessionName(args);
+      const wasRunning = await sessions.find(ownerOf(context), name)?.interrupt();
+      return wasRunning === true ? `Interrupted session ${name}.` : `Nothing is running in session ${name}.`;
     },
   );
   server.tool(
     "reset-session",
     {
       title: "Reset",
-      description:
-        "Ends the session's process: the next evaluation finds a fresh one, and all that was defined is gone",
+      description: "End the session's process. All definitions are lost, and the next evaluation starts a new process.",
       ...one,
       annotations: { destructiveHint: true },
     },
-    async (args: Given, context: ToolContext) => {
-      const name = nameOf(args);
+    async (args: ToolArguments, context: ToolContext) => {
+      const name = sessionName(args);
       const session = sessions.find(ownerOf(context), name);
-      // The one that everybody has is fresh until it is used.
+      // The default session always exists, even before it is used.
       if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
       await session?.end(undefined);
       return "Session reset successfully.";
@@ -78,53 +104,51 @@ export function registerCommon(server: Server, { guide, title }: Language, sessi
     "close-session",
     {
       title: "Close",
-      description: "Ends a session's process and forgets its name and its limits",
+      description: "End a session's process and forget its name and limits.",
       ...one,
       annotations: { destructiveHint: true },
     },
-    async (args: Given, context: ToolContext) => {
-      const name = nameOf(args);
-      return (await sessions.remove(ownerOf(context), name)) ? `Closed ${name}.` : `There is no session ${name}.`;
+    async (args: ToolArguments, context: ToolContext) => {
+      const name = sessionName(args);
+      const wasThere = await sessions.remove(ownerOf(context), name);
+      return wasThere ? `Closed session ${name}.` : `There is no session ${name}.`;
     },
   );
   server.tool(
     "configure-limits",
     {
       title: "Limits",
-      description: "Shows what a session may take, and changes it where a number is given",
-      ...checked({ ...LIMITS, ...SESSION }),
+      description: "Show the limits of a session, and change those that are given.",
+      ...toolInput({ ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT }),
       annotations: { destructiveHint: false, idempotentHint: true },
     },
-    (args: Given, context: ToolContext) => {
-      const session = sessionOf(sessions, args, context);
-      session.limits = changed(session.limits, args);
+    (args: ToolArguments, context: ToolContext) => {
+      const session = getSession(sessions, args, context);
+      session.limits = changeLimits(session.limits, args);
       return limitsText(session);
     },
   );
 }
 
-const READS = { annotations: { readOnlyHint: true, openWorldHint: false } } as const;
-
-function changed(limits: Limits, args: Given): Limits {
-  const next: { -readonly [Key in keyof Limits]: number } = { ...limits };
-  for (const [name, key, factor] of NAMES) {
-    if (args[name] === undefined) continue;
-    const [least, most] = BOUNDS[key];
-    const value = Number(args[name]) * factor;
-    if (value < least || value > most)
-      throw new Error(`${name} must be from ${least / factor} to ${most / factor}; got ${value / factor}`);
-    next[key] = value;
+function changeLimits(limits: Limits, args: ToolArguments): Limits {
+  const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
+  for (const [argument, limit, factor] of LIMIT_NAMES) {
+    if (args[argument] === undefined) continue;
+    const [min, max] = LIMIT_BOUNDS[limit];
+    const value = Number(args[argument]) * factor;
+    if (value < min || value > max)
+      throw new Error(`${argument} must be from ${min / factor} to ${max / factor}; got ${value / factor}`);
+    changed[limit] = value;
   }
-  return next;
+  return changed;
 }
 
-function limitsText({ limits, memoryMb: has, state }: Session): string {
+function limitsText({ limits, memoryMb: current, state }: Session): string {
   const { timeoutMs, outputChars, printLength, printDepth, memoryMb } = limits;
-  const until = state === "asleep" || has === memoryMb ? "" : ` from the next reset on; ${has} MB until then`;
-  const timeout = timeoutMs === 0 ? "disabled seconds (WARNING: no timeout)" : `${timeoutMs / 1000} seconds`;
+  const until = state === "stopped" || current === memoryMb ? "" : ` from the next reset on; ${current} MB until then`;
   return [
     "Current limits:",
-    `  timeout: ${timeout}`,
+    `  timeout: ${timeoutMs === 0 ? "none (WARNING: evaluations may run forever)" : `${timeoutMs / 1000} seconds`}`,
     `  max-output: ${outputChars} characters`,
     `  print-length: ${printLength} elements`,
     `  print-depth: ${printDepth} levels`,
@@ -133,37 +157,15 @@ function limitsText({ limits, memoryMb: has, state }: Session): string {
 }
 
 function listText(sessions: readonly Session[]): string {
-  if (sessions.length === 0) return "There are no sessions yet; the first evaluation begins one.";
-  return [`${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}:`, ...sessions.map(line)].join("\n");
+  if (sessions.length === 0) return "There are no sessions yet; the first evaluation creates one.";
+  return [`${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}:`, ...sessions.map(sessionLine)].join(
+    "\n",
+  );
 }
 
-function line(session: Session): string {
-  const { name, state, runningFor, waiting, evaluations, version } = session;
-  const running = runningFor === undefined ? "" : ` (${runningFor.op} for ${Math.round(runningFor.ms)} ms)`;
+function sessionLine({ name, state, running, waiting, evaluations, version }: Session): string {
+  const current = running === undefined ? "" : ` (${running.op} for ${Math.round(running.ms)} ms)`;
   const queue = waiting === 0 ? "" : `, ${waiting} waiting`;
-  const process = version === "" ? "" : `, ${version}`;
-  return `  ${name}: ${state}${running}${queue}, ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}${process}`;
-}
-
-// The argument by which a call names a session, and whose session that is: one of the same person, as far as the wire
-// proves who calls.
-
-/** The session of who names none. */
-const MAIN = "main";
-
-export const SESSION: Arguments = {
-  session: { type: "string", description: "Name of the session; made where there is none", default: MAIN },
-};
-
-export function nameOf({ session }: Given): string {
-  return (session as string | undefined) ?? MAIN;
-}
-
-export function ownerOf({ caller }: ToolContext): string {
-  return caller.principal ?? "";
-}
-
-/** Made where there is none. */
-export function sessionOf(sessions: Sessions, args: Given, context: ToolContext): Session {
-  return sessions.get(ownerOf(context), nameOf(args));
+  const runtime = version === "" ? "" : `, ${version}`;
+  return `  ${name}: ${state}${current}${queue}, ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}${runtime}`;
 }

@@ -1,29 +1,59 @@
-// One live session: a name, a process, and a queue before it. Evaluations are run one after the other; each has a
-// deadline, and what does not end by itself is stopped by the gentlest step that works, up to ending the process. A
-// process that is gone is started again when it is next needed, and what was lost with it is said once.
+// One live session: a name, a guest process, and a queue of calls. Each evaluation has a deadline. One that does not end
+// by itself is stopped by the gentlest step that works; the last step ends the process. The next call then starts a new
+// process and reports once what was lost.
 
-import { ConnectionError } from "../core/errors.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
-import { Background, Capture } from "./output.ts";
-import { Deadline, Queue } from "./session-queue.ts";
-import { Guest, GuestGone, type Filled, type Opening, type Reply, type Hear } from "./guest.ts";
-import { checkedEvaluation } from "./guest-messages.ts";
-import { ending, Losses } from "./state-loss.ts";
-import type { Definition, Limits, Runtime, Rung } from "./runtime.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
+import { checkEvaluation, type GuestReply } from "./guest-messages.ts";
+import { Guest, GuestExited, type GuestParams, type GuestStart, type OutputListener } from "./guest.ts";
+import { BackgroundOutput, OutputCapture, type ProgressListener } from "./output.ts";
+import type { Definition, Limits, Runtime, StopStep } from "./runtime.ts";
+import { Deadline, SessionQueue } from "./session-queue.ts";
+import { exitReason, StateLoss } from "./state-loss.ts";
 
-/** Why it was stopped: its time was up, or somebody wanted it. */
-type Cause = "timeout" | "stopped";
+export interface RunOptions {
+  /** Aborting its signal interrupts the run. */
+  readonly context: Pick<Context, "signal">;
+  /** Overrides the session's timeout; 0 means no limit. */
+  readonly timeoutMs?: number | undefined;
+  /** Gets the output in paced pieces, with the number of characters so far. */
+  readonly onProgress?: ProgressListener | undefined;
+  /** Gets all output at once. */
+  readonly onOutput?: OutputListener | undefined;
+}
 
-/** What runs now. */
-interface Running {
+/** How an evaluation was stopped. "restart" ends the process, and its state is lost. */
+export type Step = StopStep | "restart";
+
+export interface RunResult {
+  /** "interrupted": by another call, or by the caller's signal. */
+  readonly outcome: "answered" | "refused" | "timeout" | "interrupted" | "lost";
+  /** The guest's reply; empty if there was none. */
+  readonly reply: GuestReply;
+  /** The step that stopped it. */
+  readonly step: Step | undefined;
+  readonly state: "kept" | "lost";
+  /** Why it was refused or lost. */
+  readonly reason: string | undefined;
+  /** What was lost before it began. */
+  readonly notice: string | undefined;
+  /** What was printed between the previous run and this one. */
+  readonly background: string;
+  readonly timeoutMs: number;
+  readonly capture: OutputCapture;
+}
+
+type StopCause = "timeout" | "interrupted";
+
+interface ActiveRun {
   readonly id: number;
   readonly guest: Guest;
   readonly since: number;
   readonly op: string;
-  /** Ends it before its time; resolves when that is done. */
-  readonly stop: (why: Cause) => Promise<void>;
-  /** What it lost with its process, where somebody else has ended that. */
+  /** Stops it; resolves when that is done. */
+  readonly stop: (cause: StopCause) => Promise<void>;
+  /** The notice about its process, if another call has ended that. */
   lost?: string;
 }
 
@@ -41,33 +71,34 @@ export class Session {
   limits: Limits;
   usedAt: number = performance.now();
   evaluations = 0;
-  /** What its process may take: as it was when that was started. */
+  /** The memory limit with which the process was started. */
   memoryMb = 0;
   readonly #options: SessionOptions;
-  readonly #losses: Losses;
-  readonly #queue: Queue;
-  readonly #background = new Background();
-  readonly #deadline = new Deadline(() => void this.#running?.stop("timeout"));
+  readonly #stateLoss: StateLoss;
+  readonly #queue: SessionQueue;
+  readonly #background = new BackgroundOutput();
+  readonly #deadline = new Deadline(() => void this.#active?.stop("timeout"));
   #guest: Guest | undefined;
   #starting: Promise<Guest> | undefined;
-  #opening: Opening = {};
-  #running: Running | undefined;
-  /** Whether what waits for its process is not to be run any more. */
-  #isUnwanted = false;
+  #start: GuestStart = {};
+  #active: ActiveRun | undefined;
+  /** Whether the call that waits for its process must not run any more. */
+  #isStartUnwanted = false;
   #isClosed = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
     this.name = options.name;
     this.limits = options.limits;
-    this.#losses = new Losses(options.name);
-    this.#queue = new Queue(options.name);
+    this.#stateLoss = new StateLoss(options.name);
+    this.#queue = new SessionQueue(options.name);
   }
 
-  get state(): "asleep" | "idle" | "starting" | "busy" {
+  /** "stopped": it has no process; the next call starts one. */
+  get state(): "stopped" | "idle" | "starting" | "busy" {
     if (this.#starting !== undefined) return "starting";
     if (this.#queue.isTaken) return "busy";
-    return this.#guest === undefined ? "asleep" : "idle";
+    return this.#guest === undefined ? "stopped" : "idle";
   }
 
   get pid(): number | undefined {
@@ -82,251 +113,219 @@ export class Session {
     return this.#queue.length;
   }
 
-  get runningFor(): { readonly op: string; readonly ms: number } | undefined {
-    return this.#running && { op: this.#running.op, ms: performance.now() - this.#running.since };
+  get running(): { readonly op: string; readonly ms: number } | undefined {
+    return this.#active && { op: this.#active.op, ms: performance.now() - this.#active.since };
   }
 
-  /** Asks the evaluator, in turn. Rejects only where nothing was begun. */
-  async run(op: string, params: Filled, wish: Wish): Promise<Ran> {
-    const turn = this.#queue.take(wish.context);
+  /** Runs a request in the evaluator, in order of arrival. Rejects only if nothing has run. */
+  async run(op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
+    const turn = this.#queue.acquire(options.context);
     if (turn !== undefined) await turn;
     this.#options.onBusy();
     try {
-      const guest = this.#guest ?? (await this.#start());
-      // Who has gone while it started must not be run for.
-      if (isCancelled(wish.context)) throw wish.context.signal.reason;
-      if (this.#isUnwanted) return unbegun(wish.timeoutMs ?? this.limits.timeoutMs);
-      return await this.#runIn(guest, op, params, wish);
+      const guest = this.#guest ?? (await this.#startGuest());
+      // Skip the run if the caller left while the process was starting.
+      if (isCancelled(options.context)) throw options.context.signal.reason;
+      if (this.#isStartUnwanted) return interruptedBeforeStart(options.timeoutMs ?? this.limits.timeoutMs);
+      return await this.#runIn(guest, op, params, options);
     } finally {
-      this.#isUnwanted = false;
+      this.#isStartUnwanted = false;
       this.usedAt = performance.now();
-      this.#queue.give();
+      this.#queue.release();
     }
   }
 
-  /** Asks the reader, whatever the evaluator does; undefined where there is no process, or it ends before it answers. */
-  async aside(op: string, params: Reply): Promise<Reply | undefined> {
-    return this.#guest?.tell(op, { ...params, target: this.#running?.id ?? 0 }).catch((error: unknown) => {
-      if (!(error instanceof GuestGone)) throw error;
+  /** Sends a request that is answered while the evaluator works. Undefined if there is no process, or it exits first. */
+  async control(op: string, params: GuestReply): Promise<GuestReply | undefined> {
+    return this.#guest?.control(op, { ...params, target: this.#active?.id ?? 0 }).catch((error: unknown) => {
+      if (!(error instanceof GuestExited)) throw error;
       return undefined;
     });
   }
 
-  /** Stops what runs; false where nothing does. */
+  /** Stops the current run; returns false if nothing runs. */
   async interrupt(): Promise<boolean> {
-    const running = this.#running;
-    if (running === undefined && this.#starting !== undefined) {
-      this.#isUnwanted = true;
+    const active = this.#active;
+    if (active === undefined && this.#starting !== undefined) {
+      this.#isStartUnwanted = true;
       return true;
     }
-    await running?.stop("stopped");
-    return running !== undefined;
+    await active?.stop("interrupted");
+    return active !== undefined;
   }
 
-  /** Ends the process: the next evaluation finds a fresh one. What is said of it then, is said once. */
-  async end(notice: string | undefined, budgetMs?: number): Promise<void> {
+  /**
+   * Ends the process; the next call starts a new one and reports the loss for this reason. Without a reason, the caller
+   * wanted it, and nothing is reported.
+   */
+  async end(reason: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
     this.#guest = undefined;
-    if (this.#starting !== undefined) this.#isUnwanted = true;
-    if (notice === undefined) {
-      // Who runs there has not wanted it so.
-      if (this.#running !== undefined)
-        this.#running.lost = this.#losses.lost(`it was ${this.#isClosed ? "closed" : "reset"} by another call`);
-      this.#losses.forget();
+    if (this.#starting !== undefined) this.#isStartUnwanted = true;
+    if (reason === undefined) {
+      // The caller of the current run did not ask for this, so it gets a notice.
+      if (this.#active !== undefined)
+        this.#active.lost = this.#stateLoss.describe(`it was ${this.#isClosed ? "closed" : "reset"} by another call`);
+      this.#stateLoss.clear();
       this.#background.take();
     }
     if (guest === undefined) return;
-    if (notice !== undefined) this.#losses.happened(notice);
-    // Its last words are nothing to the next evaluation.
-    if (this.#running === undefined) guest.hearRaw = () => undefined;
+    if (reason !== undefined) this.#stateLoss.record(reason);
+    // The last output of this process must not reach the next evaluation.
+    if (this.#active === undefined) guest.onRawOutput = () => undefined;
     await guest.close(budgetMs);
   }
 
-  /** For ever. */
+  /** The session cannot be used afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#deadline.close();
-    this.#queue.open();
+    this.#queue.releaseAll();
     await this.end(undefined);
-    this.#opening.isGivenUp = true;
-    await this.#opening.guest?.close(0);
+    this.#start.isCancelled = true;
+    await this.#start.guest?.close(0);
     await this.#starting?.catch(() => undefined);
   }
 
-  #start(): Promise<Guest> {
-    const starting = this.#begin().finally(() => (this.#starting = undefined));
+  #startGuest(): Promise<Guest> {
+    const starting = this.#spawn().finally(() => (this.#starting = undefined));
     this.#starting = starting;
     return starting;
   }
 
-  async #begin(): Promise<Guest> {
+  async #spawn(): Promise<Guest> {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
       this.memoryMb = this.limits.memoryMb;
-      this.#opening = {};
-      return Guest.start(this.#options.runtime, this.limits, this.#opening).catch((error: unknown) => {
+      this.#start = {};
+      return Guest.start(this.#options.runtime, this.limits, this.#start).catch((error: unknown) => {
         this.#checkOpen();
         throw error;
       });
     });
     if (this.#isClosed) await guest.close();
     this.#checkOpen();
-    guest.onGone = (how) => {
+    guest.onExit = (how) => {
       if (this.#guest !== guest) return;
       this.#guest = undefined;
-      if (this.#running !== undefined) return;
-      this.#losses.happened(ending(how, guest.child.stderrTail(), this.memoryMb, "ended by itself"));
+      if (this.#active !== undefined) return;
+      this.#stateLoss.record(exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself"));
     };
     return (this.#guest = guest);
   }
 
   #checkOpen(): void {
-    if (this.#isClosed)
-      throw new ConnectionError("closed", `The session ${this.name} was closed`, { mayHaveRun: false });
+    if (this.#isClosed) throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
   }
 
-  async #runIn(guest: Guest, op: string, params: Filled, wish: Wish): Promise<Ran> {
+  async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
     const { limits } = this;
-    const timeoutMs = wish.timeoutMs ?? limits.timeoutMs;
+    const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
     const isEvaluation = op === "eval";
-    // No other tool has a place for it.
-    const also = isEvaluation ? wish.hear : this.#background.keep;
-    const capture = new Capture(limits.outputChars, wish.tell, also);
-    // Programs look for it in evaluations: who has only looked about has not heard it for them.
-    const notice = isEvaluation ? this.#losses.take() : this.#losses.untold;
+    // The results of other tools have no place for output.
+    const onOutput = isEvaluation ? options.onOutput : this.#background.write;
+    const capture = new OutputCapture(limits.outputChars, options.onProgress, onOutput);
+    // Programs look for the notice in evaluations, so other tools show it without taking it.
+    const notice = isEvaluation ? this.#stateLoss.takeNotice() : this.#stateLoss.notice;
     const background = isEvaluation ? this.#background.take() : "";
     this.#background.release(guest);
-    guest.hearRaw = capture.hear;
+    guest.onRawOutput = capture.write;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
     params["printLevel"] = limits.printDepth;
     params["maxOutput"] = limits.outputChars;
-    const { id, reply } = guest.ask(op, params, capture.hear);
-    let cause: Cause | undefined;
+    const { id, reply } = guest.request(op, params, capture.write);
+    let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;
-    const stop = async (why: Cause): Promise<void> => {
+    const stop = async (why: StopCause): Promise<void> => {
       cause ??= why;
-      await (stopping ??= climb(guest, this.#options.runtime.ladder, id, reply));
+      await (stopping ??= stopRequest(guest, this.#options.runtime.stopSteps, id, reply));
     };
-    const running: Running = { id, guest, op, since: performance.now(), stop };
-    this.#running = running;
+    const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
+    this.#active = active;
     if (timeoutMs > 0) this.#deadline.set(timeoutMs);
-    const forget = onCancel(wish.context, () => void stop("stopped"));
-    // Not spread together from parts: this is the path of every evaluation.
-    const ran = (end: Ran["end"], said: Reply, step: Step | undefined, why?: string): Ran => {
+    const forget = onCancel(options.context, () => void stop("interrupted"));
+    // One literal instead of spread parts, since every evaluation comes through here.
+    const result = (
+      outcome: RunResult["outcome"],
+      answer: GuestReply,
+      step: Step | undefined,
+      reason?: string,
+    ): RunResult => {
       const state = step === "restart" ? "lost" : "kept";
-      return { end, reply: said, step, state, why, notice, background, timeoutMs, capture };
+      return { outcome, reply: answer, step, state, reason, notice, background, timeoutMs, capture };
     };
     try {
-      const said = await reply;
-      if (isEvaluation) this.#note(checkedEvaluation(said));
-      // Where nobody here has stopped it, it has done so itself.
-      const step = said["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
-      const end = step === undefined ? "answered" : (cause ?? "stopped");
-      if (said["damaged"] !== true) return ran(end, said, step);
-      await this.#give(guest);
-      return ran(end, said, "restart", this.#losses.lost("its memory was damaged, so its process was ended"));
+      const answer = await reply;
+      if (isEvaluation) this.#count(checkEvaluation(answer));
+      // An evaluation can also interrupt itself; then there is no `stopping`.
+      const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
+      const outcome = step === undefined ? "answered" : (cause ?? "interrupted");
+      if (answer["damaged"] !== true) return result(outcome, answer, step);
+      await this.#discard(guest);
+      const lost = this.#stateLoss.describe("its memory was damaged, so its process was ended");
+      return result(outcome, answer, "restart", lost);
     } catch (error) {
-      if (!(error instanceof GuestGone)) return ran("refused", {}, undefined, (error as Error).message);
-      const how = cause === undefined ? ending(error.message, capture.of("stderr").text, this.memoryMb) : "";
-      const why = running.lost ?? this.#losses.take() ?? this.#losses.lost(how);
-      await this.#give(guest);
-      return ran(cause ?? "lost", {}, "restart", why);
+      if (!(error instanceof GuestExited)) return result("refused", {}, undefined, (error as Error).message);
+      const how = cause === undefined ? exitReason(error.message, capture.captured("stderr").text, this.memoryMb) : "";
+      const lost = active.lost ?? this.#stateLoss.takeNotice() ?? this.#stateLoss.describe(how);
+      await this.#discard(guest);
+      return result(cause ?? "lost", {}, "restart", lost);
     } finally {
       this.#deadline.clear();
       forget();
       capture.close();
       if (this.#guest === guest) this.#background.listen(guest);
-      else guest.hearRaw = () => undefined;
-      this.#running = undefined;
+      else guest.onRawOutput = () => undefined;
+      this.#active = undefined;
     }
   }
 
-  /** The process is of no use any more. */
-  async #give(guest: Guest): Promise<void> {
+  async #discard(guest: Guest): Promise<void> {
     if (this.#guest === guest) this.#guest = undefined;
     await guest.close(0);
   }
 
-  #note(said: Reply): void {
+  #count({ defined }: GuestReply): void {
     this.evaluations += 1;
-    const { defined } = said;
-    if (Array.isArray(defined)) this.#losses.defined(defined as readonly Definition[]);
+    if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
   }
 }
 
-// What is wanted of a run in a session, and what became of it: the two sides between whoever calls and the session.
-
-export interface Wish {
-  /** Whose signal stops it. */
-  readonly context: Pick<Context, "signal">;
-  /** In the place of the session's own limit; 0: none. */
-  readonly timeoutMs?: number | undefined;
-  /** Told of what is printed, and of how many characters there have been. */
-  readonly tell?: ((text: string, total: number) => void) | undefined;
-  /** Told of all that is printed, at once and as it is. */
-  readonly hear?: Hear | undefined;
+/** The result of a run that was interrupted while its process was starting. */
+function interruptedBeforeStart(timeoutMs: number): RunResult {
+  const common = { reason: undefined, notice: undefined, background: "", timeoutMs, capture: new OutputCapture(0) };
+  return { ...common, outcome: "interrupted", reply: {}, step: "interrupt", state: "kept" };
 }
 
-/** How a run ended, and what it printed. */
-export interface Ran {
-  /** "stopped": somebody else has interrupted it. */
-  readonly end: "answered" | "refused" | "timeout" | "stopped" | "lost";
-  /** What the guest said; empty where it said nothing. */
-  readonly reply: Reply;
-  /** By which step it was stopped. */
-  readonly step: Step | undefined;
-  readonly state: "kept" | "lost";
-  /** Why it was refused, or lost. */
-  readonly why: string | undefined;
-  /** What was lost before it began. */
-  readonly notice: string | undefined;
-  /** What was printed between the run before and this one. */
-  readonly background: string;
-  readonly timeoutMs: number;
-  readonly capture: Capture;
-}
+/** How long each step may take before the next is tried. */
+const STEP_TIMEOUT_MS = 2_000;
 
-/** Of what was stopped before its process was there. */
-export function unbegun(timeoutMs: number): Ran {
-  const common = { why: undefined, notice: undefined, background: "", timeoutMs, capture: new Capture(0) };
-  return { ...common, end: "stopped", reply: {}, step: "interrupt", state: "kept" };
-}
-
-// How an evaluation is stopped that does not end by itself: by the gentlest step that works. First it is interrupted;
-// then, where the language can do that, another evaluator takes the place of the one that does not heed; at last the
-// process is ended, and with it goes all that was defined.
-
-export type Step = Rung | "restart";
-
-/** How long each step may take until the next is tried. */
-const RUNG_MS = 2_000;
-
-/** Stops the request `target`, whose answer is `reply`; says which step it took. */
-export async function climb(
+/** Stops the request `target`, whose reply is `reply`, and returns the step that worked. */
+async function stopRequest(
   guest: Guest,
-  rungs: readonly Rung[],
+  steps: readonly StopStep[],
   target: number,
-  reply: Promise<Reply>,
+  reply: Promise<GuestReply>,
 ): Promise<Step> {
   const answered = reply.then(
     () => true,
     () => true,
   );
-  for (const rung of rungs) {
-    // A guest that cannot do this says so at once.
-    const refused = guest.tell(rung, { target }).then(
+  for (const step of steps) {
+    // A guest that does not support the step refuses at once.
+    const refused = guest.control(step, { target }).then(
       () => new Promise<false>(() => undefined),
       () => false,
     );
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), RUNG_MS);
+      timer = setTimeout(() => resolve(false), STEP_TIMEOUT_MS);
     });
-    const isOver = await Promise.race([answered, late, refused]);
+    const isStoppedNow = await Promise.race([answered, late, refused]);
     clearTimeout(timer);
-    if (guest.isGone) break;
-    if (isOver) return rung;
+    if (guest.hasExited) break;
+    if (isStoppedNow) return step;
   }
   await guest.close(0);
   return "restart";

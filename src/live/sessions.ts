@@ -1,10 +1,10 @@
-// All sessions of one language, by whose they are and by name. Nobody reaches a session of another person. One sweep
-// looks after them: who has rested for long is ended, and who takes more memory than it may.
+// All sessions of one server, by owner and name; a caller never reaches a session of another owner. One periodic sweep
+// ends sessions that were idle for long or use too much memory.
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { ConnectionError } from "../core/errors.ts";
 import { unref } from "../core/async.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
@@ -12,24 +12,24 @@ export interface SessionsOptions {
   readonly runtime: Runtime;
   readonly limits: Limits;
   /** Sessions that may have a process at once. */
-  readonly most: number;
-  /** Milliseconds of rest after which a session is ended; 0: never. */
+  readonly maxSessions: number;
+  /** Milliseconds after which the process of an idle session is ended; 0 means never. */
   readonly idleMs: number;
 }
 
 const NAME = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
-/** Those that are idle may grow too, by timers and threads: they are weighed at every so manieth sweep. */
-const IDLE_SWEEPS = 10;
-/** What a process may take beside what its limit counts: its program, its stacks, what lies outside its heap. */
+/** Idle sessions can grow too, by timers and threads: their memory is checked every 10th sweep. */
+const SWEEPS_PER_IDLE_CHECK = 10;
+/** Memory of a process outside the heap that its limit counts: the program, stacks, native buffers. */
 const OVERHEAD_MB = 512;
-/** Names of sessions without a process that are remembered, with what is to be said of them. */
-const MOST_ASLEEP = 1_000;
+/** Sessions without a process whose names, limits and notices are remembered. */
+const MAX_STOPPED_SESSIONS = 1_000;
 
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
-  readonly #starting = new Starts(availableParallelism() * 2);
+  readonly #starts = new StartLimiter(availableParallelism() * 2);
   #sweeper: NodeJS.Timeout | undefined;
   #sweeps = 0;
   #isClosed = false;
@@ -38,13 +38,13 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** The session of this name; made where there is none. */
+  /** Returns the session of this name, and creates it if there is none. */
   get(owner: string, name: string): Session {
-    const key = keyOf(owner, name);
+    const key = sessionKey(owner, name);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
-    // A call that had begun when all were closed.
-    if (this.#isClosed) throw closed();
+    // The call may have begun before everything was closed.
+    if (this.#isClosed) throw closedError();
     this.#forgetOldest();
     const { runtime, limits } = this.#options;
     const session = new Session({
@@ -53,31 +53,30 @@ export class Sessions {
       limits,
       mayStart: (start) => {
         this.#admit(owner, name);
-        return this.#starting.run(start);
+        return this.#starts.run(start);
       },
-      onBusy: () => this.#watch(),
+      onBusy: () => this.#startSweeping(),
     });
     this.#sessions.set(key, session);
     return session;
   }
 
   find(owner: string, name: string): Session | undefined {
-    return this.#sessions.get(keyOf(owner, name));
+    return this.#sessions.get(sessionKey(owner, name));
   }
 
   list(owner: string): readonly Session[] {
-    return [...this.#sessions].filter(([key]) => ownerOf(key) === owner).map(([, session]) => session);
+    return [...this.#sessions].filter(([key]) => ownerOfKey(key) === owner).map(([, session]) => session);
   }
 
   async remove(owner: string, name: string): Promise<boolean> {
-    const key = keyOf(owner, name);
+    const key = sessionKey(owner, name);
     const session = this.#sessions.get(key);
     this.#sessions.delete(key);
     await session?.close();
     return session !== undefined;
   }
 
-  /** For ever. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#sweeper);
@@ -87,88 +86,90 @@ export class Sessions {
     await Promise.all(all.map((session) => session.close()));
   }
 
-  /** Throws where too many processes are there already. Who asks is told of its own alone. */
+  /** Throws if too many sessions have a process. The message names only sessions of the same owner. */
   #admit(owner: string, name: string): void {
-    const living = [...this.#sessions.values()].filter(({ state }) => state !== "asleep").length;
-    // The one that asks is counted: it is busy.
-    if (living <= this.#options.most) return;
-    const own = this.list(owner).filter((session) => session.name !== name && session.state !== "asleep");
-    const which = own.map((session) => session.name).join(", ");
-    const advice = which === "" ? "try again later" : `close one of yours with close-session: ${which}`;
-    throw new Error(`All ${this.#options.most} sessions that may have a process at once have one; ${advice}`);
+    const { maxSessions } = this.#options;
+    const active = [...this.#sessions.values()].filter(({ state }) => state !== "stopped").length;
+    // The session that wants to start is busy, and so is counted.
+    if (active <= maxSessions) return;
+    const own = this.list(owner).filter((session) => session.name !== name && session.state !== "stopped");
+    const names = own.map((session) => session.name).join(", ");
+    const advice = names === "" ? "try again later" : `close one of yours with close-session: ${names}`;
+    throw new Error(`All ${maxSessions} sessions that may run at once are running; ${advice}`);
   }
 
-  /** One that has no process costs nothing but its name, so there may be many; the oldest such are forgotten. */
+  /** A session without a process is cheap, so many are remembered; the oldest of them is forgotten. */
   #forgetOldest(): void {
-    if (this.#sessions.size < this.#options.most + MOST_ASLEEP) return;
-    for (const [key, session] of this.#sessions) if (session.state === "asleep") return void this.#sessions.delete(key);
+    if (this.#sessions.size < this.#options.maxSessions + MAX_STOPPED_SESSIONS) return;
+    for (const [key, session] of this.#sessions)
+      if (session.state === "stopped") return void this.#sessions.delete(key);
   }
 
-  #watch(): void {
+  #startSweeping(): void {
     this.#sweeper ??= unref(setInterval(() => void this.#sweep(), SWEEP_MS));
   }
 
   async #sweep(): Promise<void> {
     const { idleMs } = this.#options;
     const now = performance.now();
-    const living = [...this.#sessions.values()].filter(({ state }) => state !== "asleep");
-    if (living.length === 0) {
+    const active = [...this.#sessions.values()].filter(({ state }) => state !== "stopped");
+    if (active.length === 0) {
       clearInterval(this.#sweeper);
       this.#sweeper = undefined;
     }
     this.#sweeps += 1;
-    const isForAll = this.#sweeps % IDLE_SWEEPS === 0;
-    for (const session of living) {
-      if (session.state === "busy" || isForAll) await this.#weigh(session);
+    const checksIdle = this.#sweeps % SWEEPS_PER_IDLE_CHECK === 0;
+    for (const session of active) {
+      if (session.state === "busy" || checksIdle) await this.#checkMemory(session);
       if (session.state === "idle" && idleMs > 0 && now - session.usedAt > idleMs) {
-        await session.end(`it was not used for ${span(idleMs)}, so its process was ended`);
+        await session.end(`it was not used for ${formatDuration(idleMs)}, so its process was ended`);
       }
     }
   }
 
-  /** The heap has a limit of its own; this one is for what lies outside of it. */
-  async #weigh(session: Session): Promise<void> {
+  /** The language limits the heap itself; this limits memory outside the heap. */
+  async #checkMemory(session: Session): Promise<void> {
     const { pid, memoryMb } = session;
-    // Only Linux says it in a file; elsewhere the heap's own limit must do.
+    // Only Linux has this file. Elsewhere only the heap is limited.
     const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
     const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024;
-    const most = memoryMb + OVERHEAD_MB;
-    // Another may have taken its place meanwhile.
-    if (mb > most && session.pid === pid)
-      await session.end(`its process took more than ${most} MB of memory, so it was ended`, 0);
+    const max = memoryMb + OVERHEAD_MB;
+    // A new process may have replaced it meanwhile.
+    if (mb > max && session.pid === pid)
+      await session.end(`its process used more than ${max} MB of memory, so it was ended`, 0);
   }
 }
 
-export function closed(): ConnectionError {
-  return new ConnectionError("closed", "The server of these sessions is closed: make another", { mayHaveRun: false });
+export function closedError(): ConnectionError {
+  return new ConnectionError("closed", "This live server is closed; create a new one", { mayHaveRun: false });
 }
 
-function span(ms: number): string {
+function formatDuration(ms: number): string {
   return ms < 120_000 ? `${ms / 1000} s` : `${Math.round(ms / 60_000)} minutes`;
 }
 
-/** Names have no newline, so what stands before the last one is the owner. */
-function keyOf(owner: string, name: string): string {
-  if (!NAME.test(name)) throw new Error("The name of a session has 1 to 64 letters, digits, and _ - : .");
+/** Names have no newline, so everything before the last newline of a key is the owner. */
+function sessionKey(owner: string, name: string): string {
+  if (!NAME.test(name)) throw new Error("A session name has 1 to 64 letters, digits, and _ - : .");
   return `${owner}\n${name}`;
 }
 
-function ownerOf(key: string): string {
+function ownerOfKey(key: string): string {
   return key.slice(0, key.lastIndexOf("\n"));
 }
 
-/** So many at once: a hundred that start together would all be late. */
-class Starts {
-  readonly #most: number;
+/** Limits how many processes start at once: a hundred that start together would all time out. */
+class StartLimiter {
+  readonly #max: number;
   readonly #waiting: (() => void)[] = [];
   #count = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   async run<T>(start: () => Promise<T>): Promise<T> {
-    if (this.#count >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#count >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#count += 1;
     try {
       return await start();

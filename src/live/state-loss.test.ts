@@ -1,22 +1,22 @@
-// What is said of a process that is gone, whatever was said in its name before.
+// The notice about a lost process.
 
 import { expect, it } from "vitest";
-import { Losses } from "./state-loss.ts";
+import { StateLoss } from "./state-loss.ts";
 
-it("names what was defined, the first of many, and says it once", () => {
-  const losses = new Losses("main");
-  losses.defined(Array.from({ length: 25 }, (_, index) => ({ type: "function", name: `f${index}` })));
-  losses.happened("its process ended (exit code 3)");
-  expect(losses.take()).toMatch(
-    /^The state of the session main is lost: its process ended \(exit code 3\); defined were: f0, .*, f19 and 5 more$/,
+it("lists the first of many definitions, once", () => {
+  const loss = new StateLoss("main");
+  loss.addDefinitions(Array.from({ length: 25 }, (_, index) => ({ type: "function", name: `f${index}` })));
+  loss.record("its process ended (exit code 3)");
+  expect(loss.takeNotice()).toMatch(
+    /^The state of session main was lost: its process ended \(exit code 3\); lost definitions: f0, .*, f19 and 5 more$/,
   );
-  expect(losses.take()).toBeUndefined();
-  expect(losses.lost("")).toBe("The state of the session main is lost; nothing was defined in it");
+  expect(loss.takeNotice()).toBeUndefined();
+  expect(loss.describe("")).toBe("The state of session main was lost; nothing was defined in it");
 });
 
-it("takes only names for names", () => {
-  const losses = new Losses("main");
+it("ignores names that are not strings, and cuts long ones", () => {
+  const loss = new StateLoss("main");
   const odd = [null, 1, {}, { name: { toString: 1 } }, { name: "x".repeat(1_000) }];
-  losses.defined(odd as unknown as { type: string; name: string }[]);
-  expect(losses.lost("")).toBe(`The state of the session main is lost; defined were: ${"x".repeat(200)}`);
+  loss.addDefinitions(odd as unknown as { type: string; name: string }[]);
+  expect(loss.describe("")).toBe(`The state of session main was lost; lost definitions: ${"x".repeat(200)}`);
 });

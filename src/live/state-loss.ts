@@ -1,69 +1,67 @@
-// What a session has made, and what of it is gone: for the one sentence that says so when a process was lost.
+// Remembers the names that a session has defined, and words the notice that is shown once if its process is lost.
 
 import type { Definition } from "./runtime.ts";
 
-/** Names that are remembered, and of these, those that are named. */
-const MOST_NAMES = 1_000;
-const MOST_NAMED = 20;
-/** Characters of a name. */
-const MOST_CHARS = 200;
+/** Names that are remembered, and those of them that a notice lists. */
+const MAX_NAMES = 1_000;
+const MAX_LISTED_NAMES = 20;
+const MAX_NAME_LENGTH = 200;
 
-export class Losses {
+export class StateLoss {
   readonly #session: string;
   readonly #names = new Set<string>();
-  #untold: string | undefined;
+  #notice: string | undefined;
 
   constructor(session: string) {
     this.#session = session;
   }
 
-  defined(definitions: readonly Definition[]): void {
+  addDefinitions(definitions: readonly Definition[]): void {
     for (const one of definitions as readonly (Partial<Definition> | null)[]) {
       const name: unknown = one?.name;
-      // What runs in a guest may speak in its name.
-      if (typeof name === "string" && this.#names.size < MOST_NAMES) this.#names.add(name.slice(0, MOST_CHARS));
+      // The user's code can write to the channel too, so the name may be of any type.
+      if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
     }
   }
 
-  /** Something ended while nobody looked: the next to come is told. */
-  happened(how: string): void {
-    this.#untold = this.lost(how);
+  /** Records a loss that happened between two calls: the next call gets the notice. */
+  record(reason: string): void {
+    this.#notice = this.describe(reason);
   }
 
-  /** The sentence for whoever is there, after which everything begins anew. */
-  lost(how: string): string {
+  /** The notice for a loss; it also forgets the names. */
+  describe(reason: string): string {
     const names = [...this.#names];
     this.#names.clear();
-    const rest = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "";
-    const what = names.length === 0 ? "nothing was defined in it" : `${names.slice(0, MOST_NAMED).join(", ")}${rest}`;
-    const why = how === "" ? "" : `: ${how}`;
-    return `The state of the session ${this.#session} is lost${why}; defined were: ${what}`.replace(
-      "defined were: nothing",
-      "nothing",
-    );
+    const rest = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : "";
+    const lost =
+      names.length === 0
+        ? "nothing was defined in it"
+        : `lost definitions: ${names.slice(0, MAX_LISTED_NAMES).join(", ")}${rest}`;
+    return `The state of session ${this.#session} was lost${reason === "" ? "" : `: ${reason}`}; ${lost}`;
   }
 
-  /** What no evaluation has said yet; undefined where all was said. */
-  get untold(): string | undefined {
-    return this.#untold;
+  /** The notice that no evaluation has shown yet. */
+  get notice(): string | undefined {
+    return this.#notice;
   }
 
-  /** The same, to be said now. */
-  take(): string | undefined {
-    const untold = this.#untold;
-    this.#untold = undefined;
-    return untold;
+  /** The same notice, which counts as shown from now on. */
+  takeNotice(): string | undefined {
+    const notice = this.#notice;
+    this.#notice = undefined;
+    return notice;
   }
 
-  /** Somebody wanted it so. */
-  forget(): void {
+  /** Forgets everything, for a loss that the caller asked for. */
+  clear(): void {
     this.#names.clear();
-    this.#untold = undefined;
+    this.#notice = undefined;
   }
 }
 
-/** Why a process ended: who runs out of memory says so on stderr on its way out, in many words. */
-export function ending(how: string, stderr: string, memoryMb: number, ended = "ended"): string {
-  if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${ended} (${how})`;
-  return `its memory was full (it may take ${memoryMb} MB; configure-limits sets that for the time after a reset)`;
+/** Why a process ended. Runtimes that run out of memory say so on stderr before they exit. */
+export function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
+  if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
+  return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;
 }

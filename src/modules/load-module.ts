@@ -1,34 +1,140 @@
-// A user's module, JavaScript or TypeScript, imported. Node reads TypeScript itself where it can; otherwise a hook is
-// registered, once and only when the first such module is asked for, because it costs a thread. What a module exports
-// is not looked at here.
+// Imports a user's module, JavaScript or TypeScript, finds the handler that it exports, and explains why an import fails.
+// Node reads TypeScript itself where it can. Otherwise a hook is registered with the first such module, since it takes a
+// thread.
 
-import { register } from "node:module";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { explained } from "./load-fault.ts";
-import { isTypeScript } from "./typescript.ts";
+import { execFile } from "node:child_process";
+import { access, readFile } from "node:fs/promises";
+import { register, SourceMap, type SourceMapPayload } from "node:module";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { compile, isTypeScript, type SourceLocation, syntaxError } from "./typescript.ts";
 
-let registered = false;
+let isHookRegistered = false;
 
 /**
- * Relative to the working directory. Fails with what the module throws; where it cannot be read, with a SyntaxError that
- * begins with file, line and column.
+ * `file` is relative to the working directory. Rejects with the error that the module throws; if it cannot be parsed, with
+ * a SyntaxError that starts with file, line and column.
  */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
   const path = resolve(file);
-  if (isTypeScript(path) && !isRead()) {
-    registered = true;
-    register("./typescript-hook.js", import.meta.url);
+  if (isTypeScript(path) && !canReadTypeScript()) {
+    isHookRegistered = true;
+    register("./typescript.js", import.meta.url);
   }
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   } catch (error) {
-    throw await explained(error, path);
+    throw await explainImportError(error, path);
   }
 }
 
-/** Whatever runs this very file as TypeScript runs others too. */
-function isRead(): boolean {
+/** A loader that runs this very file as TypeScript runs others too. */
+function canReadTypeScript(): boolean {
   const { typescript } = process.features as { readonly typescript?: string | false };
-  return registered || (typescript ?? false) !== false || import.meta.url.endsWith(".ts");
+  return isHookRegistered || (typescript ?? false) !== false || import.meta.url.endsWith(".ts");
+}
+
+/** The exports that may be served, in order of preference. */
+const EXPORT_NAMES = ["default", "chain", "server"] as const;
+
+type Callable = (...args: never[]) => unknown;
+
+/** The server or other handler that a module exports; all of them are functions. */
+export function exportedFunction(module: Readonly<Record<string, unknown>>): Callable | undefined {
+  return exportObjects(module)
+    .flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))
+    .find((value) => typeof value === "function") as Callable | undefined;
+}
+
+/** The module and, if it is an object, its default, which has the exports of a CommonJS module. */
+export function exportObjects(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>[] {
+  const inner = module["default"];
+  return typeof inner === "object" && inner !== null ? [module, inner as Record<string, unknown>] : [module];
+}
+
+/** How many modules are searched for a syntax error; each needs a process. */
+const MAX_MODULES = 32;
+const CHECK_TIMEOUT_MS = 10_000;
+
+/**
+ * A better error, or the same. Node reports a syntax error in an ES module without file and line, so the module and its
+ * imports are checked again by `node --check`.
+ */
+export async function explainImportError(error: unknown, file: string): Promise<unknown> {
+  if (!(error instanceof Error)) return error;
+  if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return withTypeScriptName(error);
+  // Our own errors, and Node's for a missing export, already start with the file.
+  const hasLocation = /^(?:SyntaxError: )?(?:file:)?\/.*:\d+/.test(error.stack ?? "");
+  if (!(error instanceof SyntaxError) || hasLocation) return error;
+  return (await findSyntaxError(file, error)) ?? error;
+}
+
+/** The TypeScript compiler wants `./a.js` for a.ts; Node wants the real name. */
+async function withTypeScriptName(error: Error & { readonly url?: unknown }): Promise<Error> {
+  if (typeof error.url !== "string" || !/^file:.*\.m?js$/.test(error.url)) return error;
+  const source = fileURLToPath(error.url).replace(/js$/, "ts");
+  const exists = await access(source).then(
+    () => true,
+    () => false,
+  );
+  if (!exists) return error;
+  return new Error(`${error.message}\nImport ${source} by its own name, with the extension .ts`, { cause: error });
+}
+
+async function findSyntaxError(entry: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
+  const modules = new Set([entry]);
+  for (const file of modules) {
+    if (modules.size > MAX_MODULES) return undefined;
+    const source = await readFile(file, "utf8").catch(() => undefined);
+    if (source === undefined) continue;
+    const found = await syntaxErrorIn(file, source, cause);
+    if (found !== undefined) return found;
+    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*["'](\.{1,2}\/[^"'\n]+)["']/g)) {
+      modules.add(resolve(dirname(file), specifier));
+    }
+  }
+  return undefined;
+}
+
+async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
+  if (!isTypeScript(file)) return parseCheckOutput(await runNodeCheck(source), file, (location) => location, cause);
+  try {
+    const { code, map } = await compile(source, file);
+    const sourceMap = new SourceMap(map as SourceMapPayload);
+    const toSource = (location: SourceLocation): SourceLocation => {
+      const found = sourceMap.findEntry(location.line - 1, location.column - 1);
+      if (!("originalLine" in found)) return location;
+      return { file, line: found.originalLine + 1, column: found.originalColumn + 1 };
+    };
+    return parseCheckOutput(await runNodeCheck(code), file, toSource, cause);
+  } catch (error) {
+    if (error instanceof SyntaxError) return error;
+    throw error;
+  }
+}
+
+/** The output of `node --check`; empty if the syntax is valid. */
+function runNodeCheck(code: string): Promise<string> {
+  return new Promise((done) => {
+    const args = ["--check", "--input-type=module", "-"];
+    // NODE_OPTIONS may load something first.
+    const env = { ...process.env, NODE_OPTIONS: "" };
+    const child = execFile(process.execPath, args, { timeout: CHECK_TIMEOUT_MS, env }, (_error, _stdout, stderr) =>
+      done(stderr),
+    );
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(code);
+  });
+}
+
+/** Parses `[stdin]:LINE`, the source line, a line with a caret at the column, and the error. */
+function parseCheckOutput(
+  output: string,
+  file: string,
+  toSource: (location: SourceLocation) => SourceLocation,
+  cause: SyntaxError,
+): SyntaxError | undefined {
+  const [, line, indent, message] = /^\[stdin\]:(\d+)\n[^\n]*\n(\s*)\^[^]*?\nSyntaxError: (.*)$/m.exec(output) ?? [];
+  if (line === undefined || indent === undefined || message === undefined) return undefined;
+  return syntaxError(message, toSource({ file, line: Number(line), column: indent.length + 1 }), cause);
 }

@@ -1,5 +1,4 @@
-// TypeScript that is compiled by us: what becomes of types, where lines stay, and how a fault is told. Whether Node
-// takes the outcome is shown in test/contract/modules.
+// Compiling TypeScript: types, line numbers and errors. That Node runs the result is tested in test/contract/modules.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
@@ -7,16 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { load } from "./typescript-hook.ts";
-import { compile, isTypeScript } from "./typescript.ts";
+import { load, compile, isTypeScript } from "./typescript.ts";
 
-const SOURCE = `import type { Link } from "catenary";
+const SOURCE = `import type { Middleware } from "catenary";
 interface Options {
   readonly prefix: string;
 }
 enum Kind { One = 1, Two }
 export const kind: Kind = Kind.Two;
-export function fail(options: Options, link?: Link): never { const text: string = options.prefix; throw new Error(text); }
+export function fail(options: Options, next?: Middleware): never { const text: string = options.prefix; throw new Error(text); }
 `;
 
 let folder = "";
@@ -27,8 +25,8 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe("compiling", () => {
-  it("takes types out, makes enums, and leaves every line where it was", async () => {
+describe("compile", () => {
+  it("removes types, creates enums, and keeps every line in place", async () => {
     const { code } = await compile(SOURCE, "/x/mine.ts");
     const lines = code.split("\n");
     expect(lines[4]).toContain("var Kind;");
@@ -37,7 +35,7 @@ describe("compiling", () => {
     expect(code).not.toMatch(/interface|import type|: string/);
   });
 
-  it("puts a map inside by which every place is found again", async () => {
+  it("adds a source map with the original positions", async () => {
     const { code } = await compile(SOURCE, "/x/mine.ts");
     const [, inline = ""] = /sourceMappingURL=data:application\/json;base64,(.*)$/m.exec(code) ?? [];
     const map = JSON.parse(Buffer.from(inline, "base64").toString()) as SourceMapPayload;
@@ -50,7 +48,7 @@ describe("compiling", () => {
     });
   });
 
-  it("tells a fault with file, line and column, and nothing of ourselves", async () => {
+  it("reports an error with file, line and column, without our own stack", async () => {
     const error: unknown = await compile("const a = 1;\nconst b: = 2;\n", "/x (1): y/mine.ts").catch(
       (thrown: unknown) => thrown,
     );
@@ -68,7 +66,7 @@ describe("compiling", () => {
     ["a.tsx", false],
     ["ats", false],
     ["a.ts.js", false],
-  ])("is for %s: %s", (file, isOurs) => {
+  ])("is used for %s: %s", (file, isOurs) => {
     expect(isTypeScript(file)).toBe(isOurs);
   });
 });
@@ -77,7 +75,7 @@ describe("the hook", () => {
   const context = { conditions: [], format: undefined, importAssertions: {}, importAttributes: {} };
   const next = vi.fn(async () => ({ format: "module", source: "next" }));
 
-  it("answers for TypeScript, whatever stands behind its name", async () => {
+  it("compiles TypeScript, also with a query in the URL", async () => {
     const file = join(folder, "a b.mts");
     writeFileSync(file, "export const a: number = 1;\n");
     const loaded = await load(`${pathToFileURL(file).href}?again`, context, next);

@@ -1,20 +1,31 @@
-// TypeScript into JavaScript, for a Node that does not read it by itself: types are taken out, and lines stay where
-// they are. Nothing is checked but the syntax. It runs on the thread of the module hooks too, so it keeps no state.
+// Compiles TypeScript for versions of Node that cannot read it: removes types and keeps every line in place. Only the
+// syntax is checked. This file is also the module hook, which runs on a thread of its own, so it has no state.
 
+import { readFile } from "node:fs/promises";
+import type { LoadHook } from "node:module";
 import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 
 export interface Compiled {
-  /** With its source map inside, so that debuggers and `--enable-source-maps` show columns as they were written. */
+  /** With an inline source map, so that debuggers and `--enable-source-maps` show the original columns. */
   readonly code: string;
   readonly map: object;
 }
 
-/** What is loaded as TypeScript; `.cts` is not, because it is no ES module. */
+/** The module hook of Node: compiles TypeScript and passes everything else on. */
+export const load: LoadHook = async (url, context, next) => {
+  const file = url.startsWith("file:") ? fileURLToPath(url) : "";
+  if (!isTypeScript(file)) return next(url, context);
+  const { code } = await compile(await readFile(file, "utf8"), file);
+  return { format: "module", source: code, shortCircuit: true };
+};
+
+/** `.cts` is excluded, since it is not an ES module. */
 export function isTypeScript(path: string): boolean {
   return /\.m?ts$/.test(path);
 }
 
-/** Throws a SyntaxError that begins with file, line and column. */
+/** Throws a SyntaxError that starts with file, line and column. */
 export async function compile(source: string, file: string): Promise<Compiled> {
   const { transform } = await import("sucrase");
   try {
@@ -22,7 +33,7 @@ export async function compile(source: string, file: string): Promise<Compiled> {
       transforms: ["typescript"],
       filePath: file,
       sourceMapOptions: { compiledFilename: basename(file) },
-      // Everything that is JavaScript already is left as it is written.
+      // Leaves JavaScript as it is.
       disableESTransforms: true,
       preserveDynamicImport: true,
     });
@@ -30,28 +41,28 @@ export async function compile(source: string, file: string): Promise<Compiled> {
     const inline = Buffer.from(JSON.stringify(map)).toString("base64");
     return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
   } catch (error) {
-    throw located(error, file);
+    throw withLocation(error, file);
   }
 }
 
-/** The compiler names the file at the beginning of its sentence and the place at the end. */
-function located(error: unknown, file: string): unknown {
-  const begin = `Error transforming ${file}: `;
-  if (!(error instanceof Error) || !error.message.startsWith(begin)) return error;
-  const [, what, line, column] = /^(.*) \((\d+):(\d+)\)$/s.exec(error.message.slice(begin.length)) ?? [];
-  if (what === undefined) return error;
-  return syntaxFault(what, { file, line: Number(line), column: Number(column) }, error);
+/** The compiler's message has the file at its start and the position at its end. */
+function withLocation(error: unknown, file: string): unknown {
+  const start = `Error transforming ${file}: `;
+  if (!(error instanceof Error) || !error.message.startsWith(start)) return error;
+  const [, message, line, column] = /^(.*) \((\d+):(\d+)\)$/s.exec(error.message.slice(start.length)) ?? [];
+  if (message === undefined) return error;
+  return syntaxError(message, { file, line: Number(line), column: Number(column) }, error);
 }
 
-export interface Place {
+export interface SourceLocation {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-export function syntaxFault(what: string, { file, line, column }: Place, cause: unknown): SyntaxError {
-  const fault = new SyntaxError(`${file}:${line}:${column}: ${what}`, { cause });
-  // Where we noticed it is of no use to the author.
-  fault.stack = `SyntaxError: ${fault.message}`;
-  return fault;
+export function syntaxError(message: string, { file, line, column }: SourceLocation, cause: unknown): SyntaxError {
+  const error = new SyntaxError(`${file}:${line}:${column}: ${message}`, { cause });
+  // Our own stack is of no use to the author of the module.
+  error.stack = `SyntaxError: ${error.message}`;
+  return error;
 }

@@ -1,4 +1,4 @@
-// Real processes, started and ended: every rung of the ladder, and nobody left behind.
+// Real processes, started and ended: every step of the termination, with none left behind.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -6,15 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { census } from "./census.ts";
-import { startChild } from "./child.ts";
-import type { Child, ChildOptions } from "./child.ts";
+import { listProcesses } from "./process-tree.ts";
+import { startChild, TailBuffer, type Child, type ChildOptions } from "./child.ts";
 import { guardianPid } from "./guardian.ts";
 
 const onLinux = process.platform === "linux";
 const children: Child[] = [];
 
-/** A child that has said "ready" on its stdout. */
+/** Starts a child and waits until it prints "ready". */
 async function ready(options: ChildOptions): Promise<Child> {
   const child = await startChild({ stdinGraceMs: 150, termGraceMs: 150, ...options });
   children.push(child);
@@ -27,7 +26,7 @@ const sh = (script: string): Promise<Child> => ready({ command: "sh", args: ["-c
 const node = (script: string): Promise<Child> => ready({ command: process.execPath, args: ["-e", script] });
 
 async function survivors(mark: string): Promise<number[]> {
-  return ((await census()) ?? []).filter((one) => one.marks.includes(mark)).map((one) => one.pid);
+  return ((await listProcesses()) ?? []).filter((one) => one.marks.includes(mark)).map((one) => one.pid);
 }
 
 function zombies(): string[] {
@@ -53,8 +52,8 @@ afterEach(async () => {
   expect(guardianPid()).toBeUndefined();
 });
 
-describe("the ladder", () => {
-  it("ends at the end of input, without a signal, when the child obeys", async () => {
+describe("closing a child", () => {
+  it("needs no signal for a child that exits at the end of its input", async () => {
     const child = await node("process.stdin.resume().on('end', () => process.exit(7)); console.log('ready')");
     await child.close();
     expect(await child.exited).toEqual({ code: 7, signal: null });
@@ -79,7 +78,7 @@ describe("the ladder", () => {
     expect(await survivors(child.mark)).toEqual([]);
   });
 
-  it("walks within a budget, which may come while it is being walked", async () => {
+  it("stays within a budget, which may be set while it is under way", async () => {
     const child = await ready({
       command: process.execPath,
       args: ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6); console.log('ready')"],
@@ -92,15 +91,15 @@ describe("the ladder", () => {
     expect(await child.exited).toEqual({ code: null, signal: "SIGKILL" });
   });
 
-  it.runIf(onLinux)("finds a stray that has left the group", async () => {
+  it.runIf(onLinux)("finds a process that has left the group", async () => {
     const child = await sh("setsid sh -c 'trap \"\" TERM; echo ready; sleep 1000; sleep 1000' & wait");
-    const before = (await census())?.filter((one) => one.marks.includes(child.mark)) ?? [];
+    const before = (await listProcesses())?.filter((one) => one.marks.includes(child.mark)) ?? [];
     expect(before.some((one) => one.group !== child.pid)).toBe(true);
     await child.close();
     expect(await survivors(child.mark)).toEqual([]);
   });
 
-  it.runIf(onLinux)("also ends the children of a nested process of ours", async () => {
+  it.runIf(onLinux)("ends the children of a nested process of ours too", async () => {
     const here = new URL("./child.ts", import.meta.url).href;
     const script = `import { startChild } from ${JSON.stringify(here)};
       await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });
@@ -109,15 +108,15 @@ describe("the ladder", () => {
       command: process.execPath,
       args: ["--import", "tsx", "--input-type=module", "-e", script],
     });
-    const inner = (await census())?.filter((one) => one.marks.includes(`${child.mark}.`)) ?? [];
+    const inner = (await listProcesses())?.filter((one) => one.marks.includes(`${child.mark}.`)) ?? [];
     expect(inner.length).toBeGreaterThan(0);
     await child.close();
     expect(await survivors(child.mark)).toEqual([]);
   });
 });
 
-describe("a child that ends by itself", () => {
-  it("takes its family along, and its output is read to the end", async () => {
+describe("a child that exits by itself", () => {
+  it("ends its descendants, and its output is read to the end", async () => {
     const child = await startChild({
       command: "sh",
       args: ["-c", "(trap 'echo last; exit' TERM; echo up; while :; do sleep 0.05; done) & read x; exit 3"],
@@ -133,16 +132,16 @@ describe("a child that ends by itself", () => {
     expect(await survivors(child.mark)).toEqual([]);
   });
 
-  it.runIf(onLinux)("takes along one of its group whose environment was made afresh", async () => {
+  it.runIf(onLinux)("ends a member of its group that has a fresh environment", async () => {
     const child = await sh("env -i /bin/sh -c 'echo $$; echo ready; exec sleep 1000' & read x");
-    const member = (await census())?.find((one) => one.group === child.pid && one.marks === "");
+    const member = (await listProcesses())?.find((one) => one.group === child.pid && one.marks === "");
     expect(member).toBeDefined();
     child.stdin.end();
     await child.finished;
-    expect((await census())?.some((one) => one.pid === member?.pid)).toBe(false);
+    expect((await listProcesses())?.some((one) => one.pid === member?.pid)).toBe(false);
   });
 
-  it.runIf(onLinux)("is finished although one out of reach holds its output open", async () => {
+  it.runIf(onLinux)("finishes although a process out of reach holds its output open", async () => {
     const child = await startChild({
       command: "sh",
       args: ["-c", 'env -i setsid /bin/sh -c "echo \\$\\$; exec sleep 1000" & read x'],
@@ -160,7 +159,7 @@ describe("a child that ends by itself", () => {
 });
 
 describe("starting a child", () => {
-  it("adds to our environment, in the given folder, with no descriptors but its own three", async () => {
+  it("adds to our environment, uses the given folder, and opens three descriptors only", async () => {
     await ready({ command: "sh", args: ["-c", "echo ready; read x"] });
     const child = await startChild({
       command: "sh",
@@ -177,7 +176,7 @@ describe("starting a child", () => {
     expect(output).toBe(`hello / path\n${onLinux ? 3 : 0}\n`);
   });
 
-  it("says what to do when it fails", async () => {
+  it("explains a failure", async () => {
     const folder = await mkdtemp(join(tmpdir(), "catenary-"));
     const plain = join(folder, "plain");
     const orphan = join(folder, "orphan");
@@ -202,7 +201,7 @@ describe("starting a child", () => {
 });
 
 describe("the stderr of a child", () => {
-  it("never blocks it, and its last 8 KiB are kept", async () => {
+  it("never blocks it; its last 8 KiB are kept", async () => {
     let bytes = 0;
     const child = await startChild({
       command: process.execPath,
@@ -221,5 +220,30 @@ describe("the stderr of a child", () => {
     expect(await child.finished).toEqual({ code: 0, signal: null });
     expect(bytes).toBe(320 * 65536 + 7);
     expect(child.stderrTail()).toBe("x".repeat(8192 - 7) + "the end");
+  });
+});
+
+describe("TailBuffer", () => {
+  it("keeps everything that fits", () => {
+    const tail = new TailBuffer(8);
+    tail.push(Buffer.from("abc"));
+    tail.push(Buffer.from("de"));
+    expect(tail.text()).toBe("abcde");
+  });
+
+  it("keeps the last bytes, however the chunks are cut", () => {
+    const text = "the quick brown fox jumps over the lazy dog";
+    for (let size = 1; size < 20; size += 1) {
+      const tail = new TailBuffer(8);
+      for (let at = 0; at < text.length; at += size) tail.push(Buffer.from(text.slice(at, at + size)));
+      expect(tail.text()).toBe(text.slice(-8));
+    }
+  });
+
+  it("does not start in the middle of a character", () => {
+    const tail = new TailBuffer(4);
+    tail.push(Buffer.from("é€z"));
+    tail.push(Buffer.from("y"));
+    expect(tail.text()).toBe("zy");
   });
 });

@@ -1,20 +1,16 @@
-// A child process that never outlives us. It leads a process group of its own, bears a mark that its
-// descendants inherit, and stands under the guardian before it runs. Its close() is the ladder; when it
-// ends by itself (a wrapper such as npx or a shell that died first) the rest of its family goes too.
-// No shell is ever between. What its output means is the transports' affair.
+// A child process that never outlives us. It leads its own process group, carries a mark that its descendants inherit,
+// and is known to the guardian before it runs. Closing it, or its own exit (of a wrapper such as npx or a shell), ends
+// all its descendants. No shell is involved.
 
-import { spawn } from "node:child_process";
-import type { ChildProcess, ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { MARK_VARIABLE } from "./census.ts";
-import { Family } from "./family.ts";
+import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
 import { guard } from "./guardian.ts";
-import { Ladder } from "./ladder.ts";
-import { explainRefusal } from "./refusal.ts";
-import { Tail } from "./tail.ts";
+import { Termination } from "./terminate.ts";
+import { spawnError } from "./spawn-error.ts";
 
 export interface ChildOptions {
   readonly command: string;
@@ -22,11 +18,11 @@ export interface ChildOptions {
   /** Added to our own environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** It reads from a socket at fd 3 and answers there; its stdin is empty. */
+  /** Connects a socket at fd 3, which it reads and answers instead of stdin and stdout; its stdin is empty. */
   readonly channel?: true;
-  /** How long it may take to end after the end of its input; 2000. */
+  /** How long it may take to exit after the end of its input. 2000. */
   readonly stdinGraceMs?: number;
-  /** How long it may take to end after SIGTERM; 2000. */
+  /** How long it may take to exit after SIGTERM. 2000. */
   readonly termGraceMs?: number;
   onStderr?(chunk: Buffer): void;
 }
@@ -38,41 +34,41 @@ export interface Exit {
 
 export interface Child {
   readonly pid: number;
-  /** What its whole family bears in its environment, as (part of) the value of CATENARY_GROUP. */
+  /** Part of the value of CATENARY_GROUP in the environment of all its descendants. */
   readonly mark: string;
-  /** The channel, where it has one. */
+  /** The channel, if it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** It is read all the time; who pauses it makes the child wait. */
+  /** Always being read; pausing it may block the child. */
   readonly stderr: Readable;
-  /** At fd 3; undefined where it was not asked for. */
+  /** The socket at fd 3, if `channel` was set. */
   readonly channel: Duplex | undefined;
-  /** The end of the process that was started; others of its family may live a moment longer. */
+  /** The exit of the process itself; descendants may live a moment longer. */
   readonly exited: Promise<Exit>;
-  /** The same, but when nobody of its family is left and its stdout and stderr have been read to their ends. */
+  /** The same, once no descendant is left and stdout and stderr have been read to their ends. */
   readonly finished: Promise<Exit>;
-  /** The last 8 KiB of its stderr, which is always read, so that it never blocks the child. */
+  /** The last 8 KiB of its stderr. */
   stderrTail(): string;
   /**
-   * Upstream of input, SIGTERM, SIGKILL, to all of its family; resolves when nobody is left and its output has
-   * been read or dropped. `budgetMs` bounds the whole, also of a close that is already under way.
+   * Ends its input, then sends SIGTERM and SIGKILL to the process and its descendants. Resolves when all are gone and
+   * the output has been read or dropped. `budgetMs` limits the whole, also of a close that is already under way.
    */
   close(budgetMs?: number): Promise<void>;
 }
 
 const GRACE_MS = 2_000;
 const TAIL_BYTES = 8 * 1024;
-/** How long output may be silent, when all are gone, until we take it that a runaway holds its other end. */
-const SILENCE_MS = 250;
+/** How long output may be silent once all are gone; then an unknown process must be holding the pipe open. */
+const OUTPUT_TIMEOUT_MS = 250;
 
-/** Resolves when the program runs; rejects with an error that says what to do. */
+/** Resolves when the program runs; rejects with an error that explains why it does not. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const mark = randomBytes(16).toString("hex");
   const outer = process.env[MARK_VARIABLE];
-  const ward = guard(mark);
+  const guarded = guard(mark);
   try {
     const spawned = spawn(options.command, options.args ?? [], {
-      // A group and session of its own: signals reach all of it, and the terminal's Ctrl-C none of it.
+      // Its own group and session: signals reach all of it, and Ctrl-C in the terminal does not.
       detached: true,
       stdio: options.channel === true ? ["ignore", "pipe", "pipe", "pipe"] : "pipe",
       env: { ...process.env, ...options.env, [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark },
@@ -81,24 +77,30 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     });
     if (spawned.pid === undefined) await once(spawned, "spawn");
     const pid = spawned.pid as number;
-    ward.started(pid);
-    return adopt(spawned, pid, mark, options, () => ward.gone());
+    guarded.started(pid);
+    return wrapChild(spawned, pid, mark, options, () => guarded.gone());
   } catch (error) {
-    ward.gone();
-    throw await explainRefusal(options, error);
+    guarded.gone();
+    throw await spawnError(options, error);
   }
 }
 
-function adopt(spawned: ChildProcess, pid: number, mark: string, options: ChildOptions, allGone: () => void): Child {
+function wrapChild(
+  spawned: ChildProcess,
+  pid: number,
+  mark: string,
+  options: ChildOptions,
+  allGone: () => void,
+): Child {
   const channel = spawned.stdio[3] as Duplex | null | undefined;
   const { stdout, stderr } = spawned as ChildProcessWithoutNullStreams;
   const stdin = channel ?? (spawned as ChildProcessWithoutNullStreams).stdin;
-  const tail = new Tail(TAIL_BYTES);
-  const family = new Family(pid, mark);
-  const graces = { stdinMs: options.stdinGraceMs ?? GRACE_MS, termMs: options.termGraceMs ?? GRACE_MS };
-  const ladder = new Ladder(family, graces, () => stdin.end());
+  const tail = new TailBuffer(TAIL_BYTES);
+  const tree = new ProcessTree(pid, mark);
+  const grace = { stdinMs: options.stdinGraceMs ?? GRACE_MS, termMs: options.termGraceMs ?? GRACE_MS };
+  const termination = new Termination(tree, grace, () => stdin.end());
 
-  // Broken pipes are no news: the end of the process says all there is to say.
+  // Broken pipes are expected; the exit of the process says more.
   for (const stream of [stdin, stdout, stderr]) stream.on("error", () => {});
   spawned.on("error", () => {});
   stderr.on("data", (chunk: Buffer) => {
@@ -108,16 +110,16 @@ function adopt(spawned: ChildProcess, pid: number, mark: string, options: ChildO
 
   const exited = new Promise<Exit>((resolve) => {
     spawned.once("exit", (code, signal) => {
-      family.leaderEnded();
+      tree.leaderExited();
       resolve({ code, signal });
     });
   });
   const outputs = (drop: boolean): Promise<unknown> =>
-    Promise.all([silence(stdout as Socket, drop), silence(stderr as Socket, drop)]);
+    Promise.all([endOf(stdout as Socket, drop), endOf(stderr as Socket, drop)]);
   const finished = exited.then(async (exit) => {
     stdin.destroy();
-    // One that cannot be ended stays in the guardian's care.
-    await ladder.leaderEnded().then(allGone, () => {});
+    // If some process cannot be ended, the guardian keeps watching it.
+    await termination.leaderExited().then(allGone, () => {});
     await outputs(false);
     return exit;
   });
@@ -133,7 +135,7 @@ function adopt(spawned: ChildProcess, pid: number, mark: string, options: ChildO
     finished,
     stderrTail: () => tail.text(),
     async close(budgetMs) {
-      await ladder.descend(budgetMs);
+      await termination.run(budgetMs);
       await exited;
       await outputs(true);
       await finished;
@@ -142,14 +144,14 @@ function adopt(spawned: ChildProcess, pid: number, mark: string, options: ChildO
 }
 
 /**
- * Waits until a stream has ended. All who could write to it are gone, yet one out of our reach may hold it
- * open: it is then cut off after a silence. Output that nobody has begun to read waits, unless `drop`.
+ * Waits until an output stream has ended. All known writers are gone, but a process out of our reach may hold the pipe
+ * open; then the stream is destroyed after a silence. Output that is not being read yet is kept, unless `drop`.
  */
-async function silence(stream: Socket, drop: boolean): Promise<void> {
+async function endOf(stream: Socket, drop: boolean): Promise<void> {
   let seen = -1;
   for (let round = 0; !stream.closed; round += 1) {
-    const still = stream.bytesRead === seen && stream.readableLength === 0 && stream.readableFlowing === true;
-    if (still || (drop && round > 0)) stream.destroy();
+    const isSilent = stream.bytesRead === seen && stream.readableLength === 0 && stream.readableFlowing === true;
+    if (isSilent || (drop && round > 0)) stream.destroy();
     seen = stream.bytesRead;
     await new Promise<void>((resolve) => {
       const done = (): void => {
@@ -157,10 +159,39 @@ async function silence(stream: Socket, drop: boolean): Promise<void> {
         stream.off("close", done);
         resolve();
       };
-      const timer = setTimeout(done, SILENCE_MS);
-      // While nobody waits for it, this watch is no reason for our process to stay.
+      const timer = setTimeout(done, OUTPUT_TIMEOUT_MS);
+      // Nothing waits for this result, so it must not keep our process alive.
       if (!drop) timer.unref();
       stream.once("close", done);
     });
+  }
+}
+
+/** The last bytes of a stream, in a buffer of fixed size. */
+export class TailBuffer {
+  readonly #bytes: Buffer;
+  #next = 0;
+  #full = false;
+
+  constructor(size: number) {
+    this.#bytes = Buffer.alloc(size);
+  }
+
+  push(chunk: Buffer): void {
+    const size = this.#bytes.length;
+    const last = chunk.length > size ? chunk.subarray(chunk.length - size) : chunk;
+    const first = last.copy(this.#bytes, this.#next);
+    last.copy(this.#bytes, 0, first);
+    this.#full ||= this.#next + last.length >= size;
+    this.#next = (this.#next + last.length) % size;
+  }
+
+  text(): string {
+    if (!this.#full) return this.#bytes.toString("utf8", 0, this.#next);
+    const bytes = Buffer.concat([this.#bytes.subarray(this.#next), this.#bytes.subarray(0, this.#next)]);
+    // The first bytes may be the rest of a character.
+    let start = 0;
+    while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
+    return bytes.toString("utf8", start);
   }
 }

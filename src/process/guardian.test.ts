@@ -1,13 +1,13 @@
-// We are killed, and our children go all the same.
+// Our process is killed, and its children still end.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, expect, it, vi } from "vitest";
-import { census } from "./census.ts";
+import { listProcesses } from "./process-tree.ts";
 
-/** What the process under test writes as its one line. */
+/** The line that the process under test prints. */
 interface Report {
   readonly marks: readonly string[];
   readonly groups?: readonly number[];
@@ -19,7 +19,7 @@ const onLinux = process.platform === "linux";
 const child = JSON.stringify(new URL("./child.ts", import.meta.url).href);
 const guardian = JSON.stringify(new URL("./guardian.ts", import.meta.url).href);
 
-/** Holds a child that ignores all but SIGKILL, and ones with a grandchild: plain, a stray, and one without the mark. */
+/** Starts a child that ignores all but SIGKILL, and some with a grandchild: in the group, outside it, without the mark. */
 const HOLDER = `
   import { createInterface } from "node:readline";
   import { startChild } from ${child};
@@ -46,14 +46,14 @@ function start(script: string): ReturnType<typeof spawn> {
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
 }
 
-async function reportOf(holder: ReturnType<typeof spawn>): Promise<Report> {
+async function readReport(holder: ReturnType<typeof spawn>): Promise<Report> {
   if (holder.stdout === null) throw new Error("no stdout");
   const [line] = (await once(createInterface({ input: holder.stdout }), "line")) as [string];
   return JSON.parse(line) as Report;
 }
 
 async function survivors({ marks, groups, guardian: pid }: Report): Promise<number[]> {
-  const all = (await census()) ?? [];
+  const all = (await listProcesses()) ?? [];
   const ours = all.filter(
     (one) => one.pid === pid || groups?.includes(one.group) || marks.some((mark) => one.marks.includes(mark)),
   );
@@ -61,9 +61,9 @@ async function survivors({ marks, groups, guardian: pid }: Report): Promise<numb
 }
 
 describe.runIf(onLinux)("the guardian", () => {
-  it("kills all that a process held which was itself killed with -9", async () => {
+  it("kills the children of a process that was killed with -9", async () => {
     const holder = start(HOLDER);
-    const report = await reportOf(holder);
+    const report = await readReport(holder);
     // Six shells, at least three sleeps, and the guardian itself.
     expect((await survivors(report)).length).toBeGreaterThanOrEqual(10);
     holder.kill("SIGKILL");
@@ -74,15 +74,15 @@ describe.runIf(onLinux)("the guardian", () => {
   it.each([
     ["process.exit", "process.exit(0)"],
     ["an uncaught exception", "setTimeout(() => { throw new Error('boom') })"],
-    ["the default of SIGTERM", "process.kill(process.pid, 'SIGTERM')"],
-  ])("does so too after %s", async (_name, death) => {
+    ["an unhandled SIGTERM", "process.kill(process.pid, 'SIGTERM')"],
+  ])("kills them after %s", async (_name, death) => {
     const holder = start(`${HOLDER}; ${death}`);
-    const report = await reportOf(holder);
+    const report = await readReport(holder);
     expect(report.marks).toHaveLength(4);
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
   });
 
-  it("finds by its mark a child of which there was no time to tell the group", async () => {
+  it("finds a child by its mark if its group was never reported", async () => {
     const holder = start(`
       import { spawn } from "node:child_process";
       import { guard, guardianPid } from ${guardian};
@@ -93,11 +93,11 @@ describe.runIf(onLinux)("the guardian", () => {
       process.stdout.write(JSON.stringify({ marks: [mark], guardian: guardianPid() }) + "\\n");
       process.kill(process.pid, "SIGKILL");
     `);
-    const report = await reportOf(holder);
+    const report = await readReport(holder);
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
   });
 
-  it("does not keep our process alive, and goes when the last child is gone", async () => {
+  it("does not keep our process alive, and exits with the last child", async () => {
     const holder = start(`
       import { startChild } from ${child};
       import { guardianPid } from ${guardian};
@@ -108,13 +108,13 @@ describe.runIf(onLinux)("the guardian", () => {
       console.log(JSON.stringify({ marks: [one.mark, two.mark], guardian: first }));
     `);
     const exit = once(holder, "exit");
-    const report = await reportOf(holder);
+    const report = await readReport(holder);
     expect(report.guardian).toBeGreaterThan(0);
     expect(await exit).toEqual([0, null]);
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
   });
 
-  it("is hired anew when somebody has killed it", async () => {
+  it("is restarted if it is killed", async () => {
     const holder = start(`
       import { startChild } from ${child};
       import { guardianPid } from ${guardian};
@@ -127,7 +127,7 @@ describe.runIf(onLinux)("the guardian", () => {
         console.log(JSON.stringify({ marks: [one.mark], guardian: guardianPid() }));
       }, 10);
     `);
-    const report = await reportOf(holder);
+    const report = await readReport(holder);
     holder.kill("SIGKILL");
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
   });

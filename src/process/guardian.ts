@@ -1,18 +1,17 @@
-// The guardian: one small process beside ours that outlives us by a moment. It holds the reading end of a
-// pipe from us, and the kernel ends that pipe however we die, by kill -9 too; it then kills the groups
-// that it was told of and, where there is a /proc, whoever bears their marks. A shell script, since a
-// shell costs a megabyte and two milliseconds; it must run in dash, whose `kill` knows `-s KILL --` only.
-// It lives while there are children. Without /bin/sh there is no guardian: children then see no more
-// than the end of their input. Ending children while we live is the ladder's affair.
+// The guardian: a small process beside ours that outlives us by a moment and kills our children, however we die. It reads
+// a pipe from us, which the kernel closes even after kill -9; then it kills the groups it knows and, where there is a
+// /proc, all processes that carry their marks. It is a shell script, since a shell takes one megabyte and two
+// milliseconds; it must run in dash, whose `kill` only knows `-s KILL --`. Without /bin/sh there is no guardian, and
+// orphaned children only see the end of their input.
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 
 /**
- * Lines: `mark M` before a start, `add GROUP M` after it, `del GROUP M` when all are gone. A process that
- * was only just forked when we died bears its mark a moment later, hence more than one look. The groups
- * are killed once, at the first: a second later their numbers may have been given to others.
+ * Lines: `mark M` before a start, `add GROUP M` after it, `del GROUP M` when all are gone. A process that was just being
+ * forked when we died carries its mark a moment later, hence the repeated search. Groups are killed only once, at first:
+ * a second later their ids may have been reused.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -38,51 +37,51 @@ for look in 1 2 3 4 5; do
 done
 `;
 
-/** One child in the guardian's care. */
-export interface Ward {
+/** A child that the guardian kills when we die. */
+export interface GuardedChild {
   started(group: number): void;
   gone(): void;
 }
 
-/** A guardian that ends sooner than this could not run at all; hiring another would be a loop. */
-const LEAST_SERVICE_MS = 1_000;
+/** A guardian that exits sooner than this cannot run here; starting another would loop. */
+const MIN_UPTIME_MS = 1_000;
 
 const groups = new Map<string, number>();
 let guardian: ChildProcess | undefined;
 
-/** To be called before the child is started: then there is no moment in which our death would miss it. */
-export function guard(mark: string): Ward {
+/** Must be called before the child is started, so that our death never leaves it unguarded. */
+export function guard(mark: string): GuardedChild {
   groups.set(mark, 0);
-  if (guardian === undefined) hire();
-  else tell(`mark ${mark}`);
+  if (guardian === undefined) startGuardian();
+  else send(`mark ${mark}`);
   return {
     started(group) {
       groups.set(mark, group);
-      tell(`add ${group} ${mark}`);
+      send(`add ${group} ${mark}`);
     },
     gone() {
       const group = groups.get(mark);
       if (group === undefined) return;
       groups.delete(mark);
-      tell(`del ${group} ${mark}`);
-      if (groups.size === 0) dismiss();
+      send(`del ${group} ${mark}`);
+      if (groups.size === 0) stopGuardian();
     },
   };
 }
 
-/** The guardian's own process, while there is one. */
+/** The pid of the guardian, while it runs. */
 export function guardianPid(): number | undefined {
   return guardian?.pid;
 }
 
-function hire(): void {
-  const begun = performance.now();
-  let hired: ChildProcess;
+function startGuardian(): void {
+  const startedAt = performance.now();
+  let spawned: ChildProcess;
   try {
-    hired = spawn("/bin/sh", ["-c", SCRIPT, "catenary-guardian"], {
+    spawned = spawn("/bin/sh", ["-c", SCRIPT, "catenary-guardian"], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
-      // It holds no folder and no mark: the guardian of a nested process of ours must survive our ladder.
+      // No folder is kept busy, and no mark is inherited: the guardian of a nested process must survive our termination.
       cwd: "/",
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
     });
@@ -90,30 +89,30 @@ function hire(): void {
     return;
   }
   const forget = (): void => {
-    if (guardian !== hired) return;
+    if (guardian !== spawned) return;
     guardian = undefined;
-    if (groups.size > 0 && performance.now() - begun > LEAST_SERVICE_MS) hire();
+    if (groups.size > 0 && performance.now() - startedAt > MIN_UPTIME_MS) startGuardian();
   };
-  hired.on("error", forget);
-  hired.on("exit", forget);
-  hired.unref();
-  const pipe = hired.stdin as Socket | null;
-  if (hired.pid === undefined || pipe === null) return;
+  spawned.on("error", forget);
+  spawned.on("exit", forget);
+  spawned.unref();
+  const pipe = spawned.stdin as Socket | null;
+  if (spawned.pid === undefined || pipe === null) return;
   pipe.on("error", () => {});
   pipe.unref();
-  guardian = hired;
+  guardian = spawned;
   for (const [mark, group] of groups) {
-    tell(`mark ${mark}`);
-    if (group !== 0) tell(`add ${group} ${mark}`);
+    send(`mark ${mark}`);
+    if (group !== 0) send(`add ${group} ${mark}`);
   }
 }
 
-/** A line this short is in the pipe when write() returns. */
-function tell(line: string): void {
+/** A line this short is already in the pipe when write() returns. */
+function send(line: string): void {
   guardian?.stdin?.write(`${line}\n`);
 }
 
-function dismiss(): void {
+function stopGuardian(): void {
   guardian?.stdin?.end();
   guardian = undefined;
 }

@@ -1,7 +1,6 @@
-// Errors that cross the wire, and the one table that turns an error's kind into its code.
-// A kind is what happened; its code depends on the caller's revision (an older revision names its own
-// differences in its file) and on the profile: `mcp` follows the specification, `chain` the codes that
-// the project's seed documents use, for session-style revisions only.
+// Errors that are sent to the other side, and the table of their codes. An error has a kind; its code depends on the
+// caller's revision (older ones list their differences) and on the profile: `mcp` follows the specification, `chain` has
+// codes of its own for missing tools, resources and prompts, in session-style revisions only.
 
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -19,7 +18,7 @@ const CODES = {
   execution_failed: -32603,
   access_denied: -32603,
   unauthorized: -32600,
-  // Outside -32768..-32000, as the newest revision asks of codes that it does not define.
+  // Outside -32768..-32000, as the newest revision requires of codes that it does not define.
   rate_limited: -31429,
   user_rejected: -1,
   header_mismatch: -32020,
@@ -33,7 +32,7 @@ const CODES = {
 export type ErrorKind = keyof typeof CODES;
 export type Profile = "mcp" | "chain";
 
-/** The seed documents' codes; they only ever reach session-style callers. */
+/** Codes of the profile `chain`; only session-style callers get them. */
 const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
   tool_not_found: -32001,
   resource_not_found: -32002,
@@ -42,7 +41,7 @@ const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
   access_denied: -32005,
 };
 
-/** What an older revision's file adds to the table. */
+/** Codes that differ in an older revision. */
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
 interface CodeRules {
@@ -55,7 +54,7 @@ export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mc
   return chained ?? rules.codes[kind] ?? CODES[kind];
 }
 
-/** The only error that crosses the wire. */
+/** The only error that is sent to the other side. */
 export class McpError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -67,13 +66,13 @@ export class McpError extends Error {
     this.data = data;
   }
 
-  /** What happened, where the error says so. */
+  /** The kind of failure, if `data` names it. */
   get kind(): ErrorKind | undefined {
     let kind: unknown;
     try {
       kind = (this.data as { kind?: unknown } | null | undefined)?.kind;
     } catch {
-      // The data is a user's own: a getter of it may throw.
+      // `data` may come from user code, and its getters may throw.
     }
     return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
   }
@@ -107,9 +106,9 @@ export function invalidParams(message: string, data?: Readonly<Record<string, un
 }
 
 /**
- * Marks a tool's result that says "these arguments do not fit": in revisions where that is an error of the
- * request, the session front throws the error that stands here. A symbol never reaches a wire.
+ * On a tool result for invalid arguments: the error to throw instead, in revisions where that is an error of the request.
+ * A symbol is never sent.
  */
-export const REFUSED: unique symbol = Symbol("catenary.refused");
+export const INVALID_ARGUMENTS: unique symbol = Symbol("catenary.invalidArguments");
 
-export type Refusable = { readonly [REFUSED]?: McpError };
+export type WithInvalidArguments = { readonly [INVALID_ARGUMENTS]?: McpError };

@@ -1,4 +1,4 @@
-// What schemas say of headers: what is found, what is wrong, and that hostile ones come to an end.
+// Header parameters of schemas: valid ones, invalid ones, and hostile schemas.
 
 import { describe, expect, it } from "vitest";
 import { headerParams } from "./header-params.ts";
@@ -6,13 +6,13 @@ import { headerParams } from "./header-params.ts";
 const annotated = (name: unknown, type: unknown = "string"): object => ({ type, "x-mcp-header": name });
 const of = (properties: object): object => ({ type: "object", properties });
 
-describe("what a schema says of headers", () => {
-  it("is nothing where nothing is annotated", () => {
+describe("headerParams", () => {
+  it("finds nothing without annotations", () => {
     expect(headerParams({})).toEqual({ params: [] });
     expect(headerParams({ ...of({ a: { type: "string" }, b: true }), required: ["a"] })).toEqual({ params: [] });
   });
 
-  it("is a path and a header for each annotation, however deep", () => {
+  it("finds the path and header of each annotation, at any depth", () => {
     const schema = of({
       region: annotated("Region"),
       where: of({ zone: annotated("X-Zone", "integer"), more: of({ dry: annotated("dry_RUN", "boolean") }) }),
@@ -26,7 +26,7 @@ describe("what a schema says of headers", () => {
     });
   });
 
-  it("takes every character of a token, and arguments of any name", () => {
+  it("accepts every character of a token, and any argument name", () => {
     const schema = of({ "x-mcp-header": annotated("!#$%&'*+-.^_`|~09AZaz"), properties: annotated("p") });
     expect(headerParams(schema).params).toEqual([
       { path: ["x-mcp-header"], header: "mcp-param-!#$%&'*+-.^_`|~09azaz" },
@@ -44,13 +44,13 @@ describe("what a schema says of headers", () => {
     },
   );
 
-  it("is found beside what is nothing", () => {
+  it("ignores values that are not schemas", () => {
     const odd = { properties: null, items: null, title: null, minimum: 7, anyOf: [null, true], $defs: { a: null } };
     expect(headerParams(odd)).toEqual({ params: [] });
     expect(headerParams(of({ a: null, b: odd, c: annotated("C") })).params).toHaveLength(1);
   });
 
-  it("is not read out of data", () => {
+  it("ignores annotations in data", () => {
     const data = { "x-mcp-header": "a" };
     const schema = of({ a: { const: data, default: data, enum: [data], example: data, examples: [data] } });
     expect(headerParams({ ...schema, default: { a: data }, items: schema, anyOf: [schema] })).toEqual({ params: [] });
@@ -59,17 +59,17 @@ describe("what a schema says of headers", () => {
 
   it.each([
     ["empty", ""],
-    ["with a blank", "a b"],
+    ["with a space", "a b"],
     ["with a colon", "a:"],
-    ["with a line end", "a\r\nb"],
-    ["that ends in a line end", "a\n"],
+    ["with a line break", "a\r\nb"],
+    ["with a line break at the end", "a\n"],
     ["with NUL", "a\0"],
     ["beyond ASCII", "é"],
     ["in brackets", "(a)"],
     ["a number", 7],
     ["null", null],
     ["an object", {}],
-  ])("has a problem with a name that is %s", (_, name) => {
+  ])("reports a name that is %s", (_, name) => {
     const { params, problem } = headerParams(of({ a: annotated(name) }));
     expect(params).toEqual([]);
     expect(problem).toBe("x-mcp-header of a must be a name for an HTTP header");
@@ -79,16 +79,16 @@ describe("what a schema says of headers", () => {
     "has a problem with the type %j",
     (type) => {
       const { problem } = headerParams(of({ a: { type, "x-mcp-header": "A" } }));
-      expect(problem).toBe(`x-mcp-header of a needs the type "string", "integer" or "boolean" beside it`);
+      expect(problem).toBe(`x-mcp-header of a needs the type "string", "integer" or "boolean"`);
     },
   );
 
-  it("has a problem with one name for two arguments, whatever their letters", () => {
+  it("reports one header for two arguments, also in different case", () => {
     const schema = of({ a: annotated("Region"), b: of({ c: annotated("REGION") }) });
     expect(headerParams(schema)).toEqual({ params: [], problem: "mcp-param-region is the header of two arguments" });
   });
 
-  it("has a problem with one object at two places", () => {
+  it("reports one object in two places", () => {
     const shared = annotated("A");
     expect(headerParams(of({ a: shared, b: shared })).problem).toContain("only once");
     const plain = { type: "string" };
@@ -120,22 +120,22 @@ describe("what a schema says of headers", () => {
     ["$defs", { ...of({ a: { $ref: "#/$defs/a" } }), $defs: { a: annotated("A") } }],
     ["definitions", { definitions: { a: annotated("A") } }],
     ["contentSchema", of({ a: { contentSchema: annotated("A") } })],
-    ["a keyword that nobody knows", { "x-mine": { deep: [[annotated("A")]] } }],
-    ["properties that are a list", { properties: [annotated("A")] }],
+    ["an unknown keyword", { "x-mine": { deep: [[annotated("A")]] } }],
+    ["properties that are an array", { properties: [annotated("A")] }],
     ["properties below such a place", of({ a: { items: of({ b: annotated("A") }) } })],
-  ])("has a problem with an annotation in %s", (_, schema) => {
+  ])("reports an annotation in %s", (_, schema) => {
     const { params, problem } = headerParams(schema);
     expect(params).toEqual([]);
-    expect(problem).toMatch(/^x-mcp-header of .+ must stand in a property that only `properties` lead to/);
+    expect(problem).toMatch(/^x-mcp-header of .+ must be on a property that only `properties` lead to/);
   });
 
-  it("names the place", () => {
+  it("names the path", () => {
     const schema = of({ list: { items: of({ id: annotated("Id") }) } });
     expect(headerParams(schema).problem).toMatch(/^x-mcp-header of list\.items\.id must/);
     expect(headerParams(annotated("A")).problem).toMatch(/^x-mcp-header of its input must/);
   });
 
-  it("ends with schemas that are circles, very deep or very bushy", () => {
+  it("handles schemas with cycles, great depth or many references", () => {
     const circle: Record<string, unknown> = { type: "object" };
     circle["properties"] = { self: circle, a: annotated("A") };
     circle["items"] = circle;

@@ -1,5 +1,4 @@
-// Every method of the newest revision by its name, with the types of what goes in and what comes out. Client
-// and chain take their types from here; nothing at run time does.
+// Every method of the newest revision with the types of its params and result. Types only.
 
 import type {
   AcknowledgedParams,
@@ -36,8 +35,8 @@ import type {
 } from "./model/index.ts";
 
 /**
- * Requests of a caller. `tools/call`, `prompts/get` and `resources/read` may be answered by `input_required` instead,
- * and `tools/call` by a task where the caller has declared the extension.
+ * Requests to a server. `tools/call`, `prompts/get` and `resources/read` may also be answered by `input_required`, and
+ * `tools/call` by a task if the client has declared the extension.
  */
 export interface Methods {
   "server/discover": { params: RequestParams; result: DiscoverResult };
@@ -55,8 +54,8 @@ export interface Methods {
   "tasks/cancel": { params: TaskParams; result: EmptyResult };
 }
 
-/** What an end may ask of its caller. */
-export interface Asks {
+/** Requests of a server to the client. */
+export interface ClientMethods {
   "elicitation/create": { params: ElicitParams; result: ElicitResult };
   "sampling/createMessage": { params: CreateMessageParams; result: CreateMessageResult };
   "roots/list": { params: RequestParams; result: ListRootsResult };

@@ -1,5 +1,4 @@
-// Pages and cursors: every item once, whatever the size of a page; cursors that bear changes of the list between
-// two pages; and refusal of every cursor that the list did not give.
+// Pages and cursors: every item once for any page size, changes of the list between two pages, and invalid cursors.
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -27,15 +26,15 @@ function walk(all: readonly PageItem[], size: number): PageItem[][] {
   }
 }
 
-describe("pages", () => {
-  it("gives a short list whole, as it is, without a cursor", () => {
+describe("page", () => {
+  it("returns a short list itself, without a cursor", () => {
     const all = items(1, 2, 3);
     expect(page("tools/list", all, undefined, 3)).toEqual({ items: all });
     expect(page("tools/list", all, undefined, 3).items).toBe(all);
     expect(page("tools/list", [], undefined, 3)).toEqual({ items: [] });
   });
 
-  it("gives every item once, in order, whatever the size", () => {
+  it("returns every item once, in order, for any size", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.nat(1000)), fc.integer({ min: 1, max: 10 }), (orders, size) => {
         const all = items(...orders.toSorted((a, b) => a - b));
@@ -46,14 +45,14 @@ describe("pages", () => {
     );
   });
 
-  it("goes on rightly when items were added and removed, even the one that the cursor names", () => {
+  it("continues correctly after items were added and removed, even the one of the cursor", () => {
     const { nextCursor } = page("tools/list", items(1, 2, 3, 4, 5), undefined, 2);
     expect(page("tools/list", items(3, 4, 5, 6), nextCursor, 9).items).toEqual(items(3, 4, 5, 6));
     expect(page("tools/list", items(1, 4), nextCursor, 9).items).toEqual(items(4));
     expect(page("tools/list", [], nextCursor, 9)).toEqual({ items: [] });
   });
 
-  it("goes on within items of one order by their keys", () => {
+  it("continues by key among items of equal order", () => {
     const group = ["a", "b", "c"].map((key) => ({ order: 7, key }));
     const all = [...items(1), ...group, ...items(9)];
     expect(walk(all, 2).flat()).toEqual(all);
@@ -62,12 +61,12 @@ describe("pages", () => {
     expect(page("tools/list", without, nextCursor, 9).items.map(({ key }) => key)).toEqual(["a", "c", "item 9"]);
   });
 
-  it("keeps keys of any text", () => {
+  it("supports any string as a key", () => {
     const all = [{ order: 0, key: '"\u00e9\u{1f600}\ud800' }, ...items(1)];
     expect(walk(all, 1).flat()).toEqual(all);
   });
 
-  it("refuses what it did not give", () => {
+  it("refuses other cursors", () => {
     const all = items(1, 2, 3);
     const cursor = page("tools/list", all, undefined, 1).nextCursor!;
     const forged = ["", " ", "x", "1", "MQ", "e30", cursor + "=", cursor + "A", cursor.slice(1), cursor.slice(0, -1)];
@@ -83,10 +82,10 @@ describe("pages", () => {
     expect(refused(() => page("prompts/list", all, cursor, 1)).kind).toBe("invalid_params");
   });
 
-  it("refuses a made-up body under a right check sum", () => {
+  it("refuses an invented cursor with a valid checksum", () => {
     const sum = (text: string): string => {
       let value = 0x811c9dc5;
-      for (const letter of text) value = Math.imul(value ^ letter.charCodeAt(0), 0x01000193);
+      for (const char of text) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193);
       return (value >>> 0).toString(36).padStart(7, "0");
     };
     const made = (body: string): string => Buffer.from(sum(body) + body).toString("base64url");
@@ -97,7 +96,7 @@ describe("pages", () => {
     }
   });
 
-  it("never fails otherwise, whatever comes as a cursor", () => {
+  it("throws invalid params for any other value", () => {
     fc.assert(
       fc.property(fc.oneof(fc.base64String(), fc.string(), fc.jsonValue()), (cursor) => {
         expect(refused(() => page("tools/list", items(1, 2), cursor, 1)).kind).toBe("invalid_params");

@@ -1,7 +1,6 @@
-// A revision is a value. The newest is written out; each older one is a delta to its successor: what it
-// adds and lacks, and how messages go up to the successor's shape and down to its own. The codec of a
-// revision is the walk along the deltas, folded once into one function per method, so that a method
-// that never changed costs one look-up. This file folds; the dates and the facts are in revisions/.
+// A revision is a value. The newest is written out; each older one is a delta to its successor: the names it adds and
+// lacks, and how messages are converted up to the successor and down to it. The codec of a revision composes the deltas
+// into one function per method, so a method that never changed costs one lookup. The deltas are in revisions/.
 
 import type { Notification, Params, Result } from "../core/handler.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
@@ -10,18 +9,18 @@ import { methodNotFound } from "./errors.ts";
 
 export type Json = { readonly [key: string]: unknown };
 
-/** How messages change on one step. A method that is not named does not change. */
+/** How messages change between two revisions. A method that is not listed does not change. */
 export interface Step {
-  /** Requests by method, also those that an end makes of its caller. May throw McpError: it cannot be said there. */
+  /** Requests by method, in both directions. Throws an McpError if the other revision cannot express one. */
   readonly request?: Readonly<Record<string, (params: Params) => Params>>;
-  /** For requests of every method, after the method's own change. */
+  /** For requests of all methods, after the method's own change. */
   readonly everyRequest?: (params: Params, method: string) => Params;
   readonly result?: Readonly<Record<string, (result: Result) => Result>>;
-  /** For results of every method, after the method's own change. */
+  /** For results of all methods, after the method's own change. */
   readonly everyResult?: (result: Result, method: string) => Result;
-  /** Undefined: there is no such notification, or nothing of it is left. */
+  /** Undefined drops the notification. */
   readonly notification?: Readonly<Record<string, (params: Params | undefined) => Params | undefined>>;
-  /** For every notification that has params. */
+  /** For all notifications that have params. */
   readonly everyNotification?: (params: Params, method: string) => Params;
   readonly clientCapabilities?: (capabilities: Json) => Json;
   readonly serverCapabilities?: (capabilities: Json) => Json;
@@ -29,36 +28,36 @@ export interface Step {
   readonly error?: (error: ErrorBody, request: { readonly method: string; readonly params: Params }) => ErrorBody;
 }
 
-/** Names that exist in a revision, by who sends them. */
+/** The methods of a revision, by sender. */
 export interface Vocabulary {
-  /** Requests of a caller. */
+  /** Requests of the client. */
   readonly requests: readonly string[];
-  /** Requests that an end makes of its caller. */
-  readonly asks: readonly string[];
-  readonly callerNotifications: readonly string[];
-  readonly endNotifications: readonly string[];
+  /** Requests of the server to the client. */
+  readonly clientRequests: readonly string[];
+  readonly clientNotifications: readonly string[];
+  readonly serverNotifications: readonly string[];
 }
 
 export interface Delta {
   readonly name: string;
   readonly style: "session" | "stateless";
-  /** Whether messages may come several in an array. */
+  /** Whether JSON-RPC batches are allowed. */
   readonly batches: boolean;
-  /** Here but not in the successor. */
+  /** Names that the successor does not have. */
   readonly adds?: Partial<Vocabulary>;
-  /** In the successor but not here. */
+  /** Names that only the successor has. */
   readonly lacks?: Partial<Vocabulary>;
-  /** Arguments that do not fit a tool's schema are an error here, and in all before; in the successor, a result. */
+  /** Invalid tool arguments are an error here and in all earlier revisions; in the successor, a result. */
   readonly argumentErrors?: true;
-  /** An event without data would be read as a broken message here, and in all before. */
-  readonly unprimed?: true;
+  /** Clients of this and all earlier revisions cannot parse an SSE event without data. */
+  readonly unprimedStreams?: true;
   /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;
   readonly up: Step;
   readonly down: Step;
 }
 
-/** The whole way between a revision and the newest. */
+/** Converts between a revision and the newest. */
 export interface Codec {
   request(method: string, params: Params): Params;
   result(method: string, result: Result): Result;
@@ -74,21 +73,21 @@ export interface Revision {
   readonly style: "session" | "stateless";
   readonly batches: boolean;
   readonly codes: CodeChanges;
-  /** Whether arguments that do not fit a tool's schema are an error of the request. */
+  /** Whether invalid tool arguments are an error of the request. */
   readonly argumentErrors: boolean;
-  /** Whether an event stream begins with an event that has an id and no data, so that it can be resumed at once. */
-  readonly primes: boolean;
+  /** Whether an SSE stream starts with an event that has an id and no data, so that it can be resumed at once. */
+  readonly primesStreams: boolean;
   readonly requests: ReadonlySet<string>;
-  readonly asks: ReadonlySet<string>;
-  readonly callerNotifications: ReadonlySet<string>;
-  readonly endNotifications: ReadonlySet<string>;
+  readonly clientRequests: ReadonlySet<string>;
+  readonly clientNotifications: ReadonlySet<string>;
+  readonly serverNotifications: ReadonlySet<string>;
   /** From this revision's shape to the newest. */
   readonly lift: Codec;
   /** From the newest shape to this revision's. */
   readonly lower: Codec;
 }
 
-/** The newest revision: the shape that everything inside is in, so nothing of it needs to change. */
+/** The newest revision. All code uses its shapes, so it needs no conversion. */
 export interface Newest {
   readonly name: string;
   readonly style: "session" | "stateless";
@@ -97,14 +96,14 @@ export interface Newest {
 }
 
 /** All revisions, oldest first, from the newest and the deltas below it, oldest first. */
-export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revision[] {
+export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readonly Revision[] {
   const revisions: Revision[] = [];
-  let words = newest.vocabulary;
+  let names = newest.vocabulary;
   let codes: CodeChanges = {};
   let argumentErrors = false;
-  let primes = true;
-  const ups: Walked[] = [];
-  const downs: Walked[] = [];
+  let primesStreams = true;
+  const ups: DirectedStep[] = [];
+  const downs: DirectedStep[] = [];
   const add = (of: Newest | Delta): void => {
     revisions.unshift({
       name: of.name,
@@ -112,71 +111,71 @@ export function fold(newest: Newest, deltas: readonly Delta[]): readonly Revisio
       batches: of.batches,
       codes,
       argumentErrors,
-      primes: primes && of.style === "session",
-      requests: new Set(words.requests),
-      asks: new Set(words.asks),
-      callerNotifications: new Set(words.callerNotifications),
-      endNotifications: new Set(words.endNotifications),
+      primesStreams: primesStreams && of.style === "session",
+      requests: new Set(names.requests),
+      clientRequests: new Set(names.clientRequests),
+      clientNotifications: new Set(names.clientNotifications),
+      serverNotifications: new Set(names.serverNotifications),
       lift: codec(ups),
       lower: codec(downs),
     });
   };
   add(newest);
   for (const delta of deltas.toReversed()) {
-    const above = words;
-    words = changeWords(above, delta);
+    const above = names;
+    names = changeNames(above, delta);
     codes = { ...codes, ...delta.codes };
     argumentErrors ||= delta.argumentErrors === true;
-    primes &&= delta.unprimed !== true;
-    ups.unshift({ step: delta.up, gone: goneWords(words, above), refuses: false });
-    downs.push({ step: delta.down, gone: goneWords(above, words), refuses: true });
+    primesStreams &&= delta.unprimedStreams !== true;
+    ups.unshift({ step: delta.up, removed: removedNames(names, above), refuses: false });
+    downs.push({ step: delta.down, removed: removedNames(above, names), refuses: true });
     add(delta);
   }
   return revisions;
 }
 
-/** One step of a walk, with the names that exist before it and not after it. */
-interface Walked {
+/** A step in one direction, with the names that exist only before it. */
+interface DirectedStep {
   readonly step: Step;
-  readonly gone: { readonly requests: ReadonlySet<string>; readonly notifications: ReadonlySet<string> };
-  /** Whether a request whose name is gone is refused. Going up it is not: a session answers its own words itself. */
+  readonly removed: { readonly requests: ReadonlySet<string>; readonly notifications: ReadonlySet<string> };
+  /** Whether a request with a removed name is refused. Not on the way up: the session layer handles such requests. */
   readonly refuses: boolean;
 }
 
-const KINDS = ["requests", "asks", "callerNotifications", "endNotifications"] as const;
+const NAME_KINDS = ["requests", "clientRequests", "clientNotifications", "serverNotifications"] as const;
 
-function changeWords(above: Vocabulary, delta: Delta): Vocabulary {
-  const change = (kind: (typeof KINDS)[number]): readonly string[] => {
+function changeNames(above: Vocabulary, delta: Delta): Vocabulary {
+  const change = (kind: (typeof NAME_KINDS)[number]): readonly string[] => {
     const lacks = new Set(delta.lacks?.[kind]);
-    return [...above[kind].filter((word) => !lacks.has(word)), ...(delta.adds?.[kind] ?? [])];
+    return [...above[kind].filter((name) => !lacks.has(name)), ...(delta.adds?.[kind] ?? [])];
   };
   return {
     requests: change("requests"),
-    asks: change("asks"),
-    callerNotifications: change("callerNotifications"),
-    endNotifications: change("endNotifications"),
+    clientRequests: change("clientRequests"),
+    clientNotifications: change("clientNotifications"),
+    serverNotifications: change("serverNotifications"),
   };
 }
 
-function goneWords(before: Vocabulary, after: Vocabulary): Walked["gone"] {
-  const requests = new Set([...after.requests, ...after.asks]);
-  const notifications = new Set([...after.callerNotifications, ...after.endNotifications]);
+function removedNames(before: Vocabulary, after: Vocabulary): DirectedStep["removed"] {
+  const requests = new Set([...after.requests, ...after.clientRequests]);
+  const notifications = new Set([...after.clientNotifications, ...after.serverNotifications]);
   return {
-    requests: new Set([...before.requests, ...before.asks].filter((word) => !requests.has(word))),
+    requests: new Set([...before.requests, ...before.clientRequests].filter((name) => !requests.has(name))),
     notifications: new Set(
-      [...before.callerNotifications, ...before.endNotifications].filter((word) => !notifications.has(word)),
+      [...before.clientNotifications, ...before.serverNotifications].filter((name) => !notifications.has(name)),
     ),
   };
 }
 
 type Change<T> = (value: T, method: string) => T;
 
-function codec(walk: readonly Walked[]): Codec {
-  const steps = walk.map((walked) => walked.step);
+function codec(path: readonly DirectedStep[]): Codec {
+  const steps = path.map(({ step }) => step);
   const requests = byMethod<Params>(
-    walk.map(({ step, gone, refuses }) => ({
+    path.map(({ step, removed, refuses }) => ({
       own: refuses
-        ? { ...step.request, ...Object.fromEntries([...gone.requests].map((m) => [m, refuse])) }
+        ? { ...step.request, ...Object.fromEntries([...removed.requests].map((m) => [m, refuse])) }
         : step.request,
       every: step.everyRequest,
     })),
@@ -185,10 +184,10 @@ function codec(walk: readonly Walked[]): Codec {
   const notifications = byMethod<Params | undefined>(
     steps.map((step) => ({
       own: step.notification,
-      every: step.everyNotification && whereThere(step.everyNotification),
+      every: step.everyNotification && ifDefined(step.everyNotification),
     })),
   );
-  const gone = new Set(walk.flatMap((walked) => [...walked.gone.notifications]));
+  const removedNotifications = new Set(path.flatMap(({ removed }) => [...removed.notifications]));
   const changed = new Set(steps.flatMap((step) => Object.keys(step.notification ?? {})));
   const errors = steps.flatMap((step) => step.error ?? []);
   return {
@@ -196,7 +195,7 @@ function codec(walk: readonly Walked[]): Codec {
     result: (method, result) => results(result, method),
     notification: (notification) => {
       const { method, params } = notification;
-      if (gone.has(method)) return undefined;
+      if (removedNotifications.has(method)) return undefined;
       const after = notifications(params, method);
       if (after === params) return after === undefined && changed.has(method) ? undefined : notification;
       return after === undefined ? undefined : { ...notification, params: after };
@@ -212,19 +211,19 @@ function refuse(_: unknown, method: string): never {
   throw methodNotFound(method);
 }
 
-/** A notification without params has nothing that a change for all of them could find. */
-function whereThere(change: Change<Params>): Change<Params | undefined> {
+/** Skips notifications without params. */
+function ifDefined(change: Change<Params>): Change<Params | undefined> {
   return (params, method) => params && change(params, method);
 }
 
-/** One function for each method that some step names, and one for all others. */
+/** One function for each method that some step changes, and one for all others. */
 function byMethod<T>(
   steps: readonly {
     readonly own: Readonly<Record<string, Change<T>>> | undefined;
     readonly every: Change<T> | undefined;
   }[],
 ): Change<T> {
-  const walkOf = (method?: string): Change<T> =>
+  const composeFor = (method?: string): Change<T> =>
     pipe(
       steps.flatMap(({ own, every }) => {
         const mine = method !== undefined && own && Object.hasOwn(own, method) ? own[method] : undefined;
@@ -232,9 +231,9 @@ function byMethod<T>(
       }),
     );
   const methods = new Set(steps.flatMap(({ own }) => Object.keys(own ?? {})));
-  const walks = new Map([...methods].map((method) => [method, walkOf(method)]));
-  const others = walkOf();
-  return (value, method) => (walks.get(method) ?? others)(value, method);
+  const changes = new Map([...methods].map((method) => [method, composeFor(method)]));
+  const others = composeFor();
+  return (value, method) => (changes.get(method) ?? others)(value, method);
 }
 
 function pipe<T, Rest extends readonly unknown[]>(
@@ -243,5 +242,5 @@ function pipe<T, Rest extends readonly unknown[]>(
   const [first, second] = changes;
   if (first === undefined) return (value, ..._) => value;
   if (second === undefined) return first;
-  return (value, ...rest) => changes.reduce((so, change) => change(so, ...rest), value);
+  return (value, ...rest) => changes.reduce((current, change) => change(current, ...rest), value);
 }

@@ -1,5 +1,5 @@
-// URI templates both ways, case by case: the expansions of RFC 6570, the rules of matching that stand at the head of
-// uri-template.ts, and templates that are none. The laws between the two are in uri-template.laws.test.ts.
+// URI templates by example: the expansions of RFC 6570, the matching rules in the header of uri-template.ts, and invalid
+// templates. Properties are in uri-template.laws.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { parseTemplate, type TemplateInput } from "./uri-template.ts";
@@ -106,15 +106,15 @@ describe("expand", () => {
     expect(parseTemplate(template).expand(VALUES)).toBe(uri);
   });
 
-  it("encodes literals, leaves their escapes, and mends lone surrogates", () => {
+  it("encodes literals, keeps their escapes, and replaces lone surrogates", () => {
     expect(parseTemplate("/caf\u00e9 %20%/{a}").expand({ a: "\ud800x" })).toBe("/caf%C3%A9%20%20%25/%EF%BF%BDx");
   });
 
-  it("cuts a prefix by characters, not by units", () => {
+  it("cuts a prefix by code points", () => {
     expect(parseTemplate("{a:2}").expand({ a: "\u{1f600}\u{1f601}\u{1f602}" })).toBe("%F0%9F%98%80%F0%9F%98%81");
   });
 
-  it("takes no value from a prototype", () => {
+  it("reads own properties only", () => {
     expect(parseTemplate("x{toString}{/constructor}").expand({})).toBe("x");
   });
 });
@@ -199,24 +199,24 @@ describe("match", () => {
   });
 });
 
-describe("bad templates", () => {
+describe("invalid templates", () => {
   const bad: readonly (readonly [string, string])[] = [
     ["/x/{a", "never closed"],
     ["/x}/a", 'without "{"'],
     ["{}", "empty"],
-    ["{?}", "no variable name"],
-    ["{a,}", "no variable name"],
-    ["{a b}", "no variable name"],
-    ["{a{b}}", "no variable name"],
-    ["{=a}", "not in use"],
-    ["{|a}", "not in use"],
+    ["{?}", "not a valid variable name"],
+    ["{a,}", "not a valid variable name"],
+    ["{a b}", "not a valid variable name"],
+    ["{a{b}}", "not a valid variable name"],
+    ["{=a}", "is reserved"],
+    ["{|a}", "is reserved"],
     ["{a:0}", "prefix"],
     ["{a:10000}", "prefix"],
     ["{a:x}", "prefix"],
     ["{a:1:2}", "prefix"],
     ["{a:1*}", "both"],
-    ["{__proto__}", "no variable name"],
-    ["{a..b}", "no variable name"],
+    ["{__proto__}", "not a valid variable name"],
+    ["{a..b}", "not a valid variable name"],
     ["{a}".repeat(65), "more than 64"],
     ["x".repeat(5000), "longer"],
   ];

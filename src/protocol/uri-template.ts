@@ -1,14 +1,13 @@
-// URI templates (RFC 6570, all four levels), read once and used both ways: expanded with values, and
-// matched against a URI to find the values. Matching the RFC leaves open; here these rules hold:
-// - `{a}` and `{+a}` must be there and not be empty; `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}`, `{&a}` may
-//   be left out; the named ones (`;`, `?`, `&`) may come in any order, each once, and may be empty;
-// - `{a}` stops at "/", "?" and "#"; a value takes as little as lets the rest match;
-// - values are percent-decoded (so they may hold any character) and one that cannot be is no match;
-// - `{a*}` gives a list, all others one string, so what a handler gets depends on the template alone.
-// The work of a match is linear in the URI (uri-machine.ts).
+// URI templates (RFC 6570, all four levels): expanded with values, and matched against a URI to find the values. The RFC
+// does not define matching; the rules here are:
+// - `{a}` and `{+a}` are required and not empty; `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional; named
+//   ones (`;`, `?`, `&`) may be in any order, each once, and may be empty;
+// - `{a}` stops at "/", "?" and "#"; a value is as short as the rest of the template allows;
+// - values are percent-decoded, so they may contain any character; a value that cannot be decoded is not a match;
+// - `{a*}` gives an array, all others a string, so the types depend on the template alone.
+// A match takes time linear in the URI (uri-matcher.ts).
 
-import { Assembler, END, type Op, type Program, run, stopsAt } from "./uri-machine.ts";
-import { encode, type Expression, parseParts, type Part, type Variable, variablesOf } from "./uri-parts.ts";
+import { ProgramBuilder, END, type Op, type Program, run, stopsAt } from "./uri-matcher.ts";
 
 export type TemplateValue = string | number | boolean | null | undefined;
 export type TemplateInput = Readonly<
@@ -18,15 +17,15 @@ export type TemplateMatch = Record<string, string | string[]>;
 
 export interface UriTemplate {
   readonly text: string;
-  /** Each variable once, in the order of the template. */
+  /** The names of the variables without duplicates, in order. */
   readonly names: readonly string[];
   expand(values: TemplateInput): string;
   match(uri: string): TemplateMatch | undefined;
 }
 
-/** Throws a TypeError that says what is wrong with the template. */
+/** Throws a TypeError for an invalid template. */
 export function parseTemplate(text: string): UriTemplate {
-  return new Template(text, parseParts(text));
+  return new Template(text, parseTemplateParts(text));
 }
 
 class Template implements UriTemplate {
@@ -55,7 +54,7 @@ class Template implements UriTemplate {
 
 function expand({ operator, variables }: Expression, values: TemplateInput): string {
   const pieces: string[] = [];
-  const said = (name: string, text: string): string =>
+  const withName = (name: string, text: string): string =>
     !operator.named ? text : name + (text === "" ? operator.empty : "=" + text);
   for (const { name, explode, prefix } of variables) {
     const value = Object.hasOwn(values, name) ? values[name] : undefined;
@@ -63,74 +62,75 @@ function expand({ operator, variables }: Expression, values: TemplateInput): str
     const write = (plain: TemplateValue): string => encode(String(plain), operator.reserved);
     if (typeof value !== "object") {
       const plain = String(value);
-      pieces.push(said(name, write(prefix === undefined ? plain : firstOf(plain, prefix))));
+      pieces.push(withName(name, write(prefix === undefined ? plain : firstOf(plain, prefix))));
     } else if (Array.isArray(value)) {
-      const items = (value as readonly TemplateValue[]).filter(isThere).map(write);
-      if (explode) pieces.push(...items.map((item) => said(name, item)));
-      else if (items.length > 0) pieces.push(said(name, items.join(",")));
+      const items = (value as readonly TemplateValue[]).filter(isDefined).map(write);
+      if (explode) pieces.push(...items.map((item) => withName(name, item)));
+      else if (items.length > 0) pieces.push(withName(name, items.join(",")));
     } else {
-      const pairs = Object.entries(value).filter(([, item]) => isThere(item));
+      const pairs = Object.entries(value).filter(([, item]) => isDefined(item));
       if (explode) pieces.push(...pairs.map(([key, item]) => `${write(key)}=${write(item)}`));
-      else if (pairs.length > 0) pieces.push(said(name, pairs.map((pair) => pair.map(write).join(",")).join(",")));
+      else if (pairs.length > 0) pieces.push(withName(name, pairs.map((pair) => pair.map(write).join(",")).join(",")));
     }
   }
   return pieces.length === 0 ? "" : operator.first + pieces.join(operator.between);
 }
 
-/** By characters, so that none is cut in two. */
+/** By code points, so that no character is cut in two. */
 function firstOf(text: string, count: number): string {
   return Array.from(text).slice(0, count).join("");
 }
 
-function isThere(value: TemplateValue): boolean {
+function isDefined(value: TemplateValue): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Slots of the machine are places in the list of all variables. */
+/** A slot of the matcher is an index in the list of all variables. */
 function compile(parts: readonly Part[], variables: readonly Variable[]): Program {
-  const lay = new Assembler();
+  const build = new ProgramBuilder();
   let slot = variables.length;
   let next = END;
   for (const part of parts.toReversed()) {
     if (typeof part === "string") {
       const encoded = encode(part, true);
-      next = encoded === part ? lay.text(part, next) : lay.either(lay.text(encoded, next), lay.text(part, next));
+      next =
+        encoded === part ? build.text(part, next) : build.either(build.text(encoded, next), build.text(part, next));
     } else {
       slot -= part.variables.length;
-      next = part.operator.named ? layNamed(lay, part, slot, next) : layBare(lay, part, slot, next);
+      next = part.operator.named ? addNamed(build, part, slot, next) : addUnnamed(build, part, slot, next);
     }
   }
-  return lay.program(next);
+  return build.program(next);
 }
 
-function layBare(lay: Assembler, { operator, variables }: Expression, slot: number, next: Op): Op {
+function addUnnamed(build: ProgramBuilder, { operator, variables }: Expression, slot: number, next: Op): Op {
   const { first, between } = operator;
-  const divided = variables.length > 1 || variables.some(({ explode }) => explode);
-  const stops = stopsAt(operator.stops + (divided ? between : ""));
-  let place = next;
+  const hasSeparators = variables.length > 1 || variables.some(({ explode }) => explode);
+  const stops = stopsAt(operator.stops + (hasSeparators ? between : ""));
+  let op = next;
   for (const [index, { explode }] of [...variables.entries()].toReversed()) {
     const after = explode
-      ? lay.loop(place, (again) => lay.text(between, lay.value(slot + index, stops, 1, again)))
-      : place;
-    place = lay.text(index === 0 ? first : between, lay.value(slot + index, stops, 1, after));
-    // Without a mark at its front nothing tells which value was left out, so none may be.
-    if (first !== "") place = lay.either(place, next);
+      ? build.loop(op, (again) => build.text(between, build.value(slot + index, stops, 1, again)))
+      : op;
+    op = build.text(index === 0 ? first : between, build.value(slot + index, stops, 1, after));
+    // Without a leading character it is unclear which value is missing, so none may be.
+    if (first !== "") op = build.either(op, next);
   }
-  return place;
+  return op;
 }
 
-function layNamed(lay: Assembler, { operator, variables }: Expression, slot: number, next: Op): Op {
+function addNamed(build: ProgramBuilder, { operator, variables }: Expression, slot: number, next: Op): Op {
   const { first, between, empty } = operator;
   const stops = stopsAt(operator.stops);
   const pairs = (after: Op): Op => {
     const ways = variables.map(({ name }, index) => {
-      const valued = lay.text(name + "=", lay.value(slot + index, stops, 0, after));
-      return empty === "=" ? valued : lay.either(valued, lay.text(name, lay.nothing(slot + index, after)));
+      const valued = build.text(name + "=", build.value(slot + index, stops, 0, after));
+      return empty === "=" ? valued : build.either(valued, build.text(name, build.emptyValue(slot + index, after)));
     });
-    return ways.reduceRight((rest, way) => lay.either(way, rest));
+    return ways.reduceRight((rest, way) => build.either(way, rest));
   };
-  const more = lay.loop(next, (again) => lay.text(between, pairs(again)));
-  return lay.either(lay.text(first, pairs(more)), next);
+  const more = build.loop(next, (again) => build.text(between, pairs(again)));
+  return build.either(build.text(first, pairs(more)), next);
 }
 
 function collect(found: readonly number[], uri: string, variables: readonly Variable[]): TemplateMatch | undefined {
@@ -142,12 +142,12 @@ function collect(found: readonly number[], uri: string, variables: readonly Vari
     const known = values.get(variable);
     if (value === undefined) return undefined;
     if (Array.isArray(known)) known.push(value);
-    // A name that comes twice where one value is meant: which of them counted would depend on the reader.
+    // A duplicate name is ambiguous: readers would disagree on which value counts.
     else if (known !== undefined) return undefined;
     else values.set(variable, variable.explode ? [value] : value);
   }
   const match: TemplateMatch = {};
-  // Whole values first, so that `{id:2}/{id}` can be held against them.
+  // Whole values first, so that the prefix in `{id:2}/{id}` can be compared with them.
   for (const whole of [true, false]) {
     for (const [{ name, prefix }, value] of values) {
       if ((prefix === undefined) !== whole) continue;
@@ -158,7 +158,7 @@ function collect(found: readonly number[], uri: string, variables: readonly Vari
   return match;
 }
 
-/** A variable that stands in two places has one value. */
+/** Whether the value equals an earlier one of the same variable. */
 function agrees(match: TemplateMatch, name: string, value: string | string[], prefix: number | undefined): boolean {
   if (typeof value === "string" && prefix !== undefined && firstOf(value, prefix) !== value) return false;
   const known = Object.hasOwn(match, name) ? match[name] : undefined;
@@ -175,4 +175,113 @@ function decode(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+export interface Variable {
+  readonly name: string;
+  readonly explode: boolean;
+  readonly prefix: number | undefined;
+}
+
+export interface Operator {
+  readonly first: string;
+  readonly between: string;
+  readonly named: boolean;
+  /** Whether reserved characters stay unencoded. */
+  readonly reserved: boolean;
+  /** The characters that end a value in a URI. */
+  readonly stops: string;
+  /** The separator between a name and an empty value. */
+  readonly empty: string;
+}
+
+export interface Expression {
+  readonly operator: Operator;
+  readonly variables: readonly Variable[];
+}
+
+/** A literal, or an expression in braces. */
+export type Part = string | Expression;
+
+function operator(first: string, between: string, stops: string, more: Partial<Operator> = {}): Operator {
+  return { first, between, stops, named: false, reserved: false, empty: "", ...more };
+}
+
+const SIMPLE = operator("", ",", "/?#");
+const OPERATORS: Readonly<Record<string, Operator>> = {
+  "+": operator("", ",", "", { reserved: true }),
+  "#": operator("#", ",", "", { reserved: true }),
+  ".": operator(".", ".", "/?#"),
+  "/": operator("/", "/", "/?#"),
+  ";": operator(";", ";", ";/?#", { named: true }),
+  "?": operator("?", "&", "&#", { named: true, empty: "=" }),
+  "&": operator("&", "&", "&#", { named: true, empty: "=" }),
+};
+
+const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*$/;
+const MAX_TEMPLATE_LENGTH = 4096;
+const MAX_VARIABLES = 64;
+
+export function parseTemplateParts(text: string): readonly Part[] {
+  if (text.length > MAX_TEMPLATE_LENGTH)
+    throw invalidTemplate(text, `it is longer than ${MAX_TEMPLATE_LENGTH} characters`);
+  const parts: Part[] = [];
+  let from = 0;
+  while (from < text.length) {
+    const open = text.indexOf("{", from);
+    const literal = text.slice(from, open === -1 ? undefined : open);
+    if (literal.includes("}")) throw invalidTemplate(text, `"}" without "{" at ${from + literal.indexOf("}")}`);
+    if (literal !== "") parts.push(literal);
+    if (open === -1) break;
+    const close = text.indexOf("}", open);
+    if (close === -1) throw invalidTemplate(text, `"{" at ${open} is never closed`);
+    parts.push(parseExpression(text, text.slice(open + 1, close)));
+    from = close + 1;
+  }
+  if (variablesOf(parts).length > MAX_VARIABLES)
+    throw invalidTemplate(text, `it has more than ${MAX_VARIABLES} variables`);
+  return parts;
+}
+
+export function variablesOf(parts: readonly Part[]): readonly Variable[] {
+  return parts.flatMap((part) => (typeof part === "string" ? [] : part.variables));
+}
+
+function parseExpression(text: string, body: string): Expression {
+  const first = body.charAt(0);
+  if ("=,!@|".includes(first)) {
+    throw invalidTemplate(text, first === "" ? "an expression is empty" : `the operator "${first}" is reserved`);
+  }
+  const found = OPERATORS[first];
+  const specs = (found === undefined ? body : body.slice(1)).split(",");
+  return { operator: found ?? SIMPLE, variables: specs.map((spec) => parseVariable(text, spec)) };
+}
+
+function parseVariable(text: string, spec: string): Variable {
+  const explode = spec.endsWith("*");
+  const [name = "", length, ...rest] = (explode ? spec.slice(0, -1) : spec).split(":");
+  // Setting this key would replace the prototype of the result.
+  if (!NAME.test(name) || name === "__proto__") throw invalidTemplate(text, `"${name}" is not a valid variable name`);
+  if (length === undefined) return { name, explode, prefix: undefined };
+  if (explode) throw invalidTemplate(text, `"${spec}" has both a prefix and "*"`);
+  if (rest.length > 0 || !/^[1-9][0-9]{0,3}$/.test(length))
+    throw invalidTemplate(text, `the prefix of "${spec}" must be from 1 to 9999`);
+  return { name, explode, prefix: Number(length) };
+}
+
+function invalidTemplate(text: string, problem: string): TypeError {
+  const shown = text.length > 100 ? text.slice(0, 100) + "..." : text;
+  return new TypeError(`Invalid URI template "${shown}": ${problem}`);
+}
+
+/** Percent-encodes a string; with `reserved`, reserved characters and existing escapes stay. */
+export function encode(text: string, reserved: boolean): string {
+  // A lone surrogate has no UTF-8; it becomes U+FFFD, as in any encoder.
+  const whole = text.replace(/\p{Cs}/gu, "\ufffd");
+  if (!reserved) return encodeURIComponent(whole).replace(/[!'()*]/g, escape);
+  return whole.replace(/%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+/g, encodeURIComponent);
+}
+
+function escape(char: string): string {
+  return "%" + char.charCodeAt(0).toString(16).toUpperCase();
 }

@@ -1,5 +1,5 @@
-// What a handler gets beside its arguments: progress and questions, as they leave the server. How they travel to
-// the caller is tested with the dialogue; log messages are in logging.test.ts.
+// The context of a handler: progress and requests to the client. Their transport is tested in dialogue/, log messages in
+// logging.test.ts.
 
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import type { Params, Request, Result } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";
 
-/** A server with one tool, whose work each test gives. */
+/** A server with one tool. */
 const tool = (work: (context: ToolContext) => unknown) =>
   createServer({ name: "test", version: "1" }).tool("t", {}, (_args, context) => work(context));
 
@@ -25,7 +25,7 @@ describe("progress", () => {
     context.progress(6);
   };
 
-  it("goes out with the caller's token, as long as it grows", async () => {
+  it("is sent with the token of the caller if it has increased", async () => {
     const caller = desk(tool(report));
     await caller.call("tools/call", call({ _meta: { progressToken: "p1" } }));
     const method = "notifications/progress";
@@ -36,7 +36,7 @@ describe("progress", () => {
     ]);
   });
 
-  it("counts anew for each call", async () => {
+  it("starts again for each call", async () => {
     const server = tool(({ progress }) => progress(1));
     const caller = desk(server);
     await caller.call("tools/call", call({ _meta: { progressToken: 1 } }));
@@ -49,7 +49,7 @@ describe("ask", () => {
   const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } } as const;
   const capabilities = { elicitation: {}, sampling: {}, roots: {} };
 
-  it("asks the caller, with the key that was chosen", async () => {
+  it("sends requests to the client, with the given key", async () => {
     const server = tool(async ({ ask }) => [
       await ask.elicit(form, { key: "who" }),
       await ask.sample({ messages: [], maxTokens: 5 }),
@@ -74,7 +74,7 @@ describe("ask", () => {
     ]);
   });
 
-  it("does not ask what the caller cannot answer", async () => {
+  it("sends no request that the client has not declared", async () => {
     const works: readonly [(context: ToolContext) => unknown, object][] = [
       [({ ask }) => ask.elicit(form), { elicitation: {} }],
       [({ ask }) => ask.elicit({ mode: "url", message: "?", url: "x:y" }), { elicitation: { url: {} } }],
@@ -94,21 +94,21 @@ describe("ask", () => {
     const server = tool(({ ask }) => ask.elicit({ message: "Who?", requestedSchema }));
     const caller = desk(server, { caller: { capabilities }, answer: () => ({ action: "decline" }) });
     expect(await caller.call("tools/call", call())).toMatchObject({ isError: false });
-    const said = {
+    const form = {
       type: "object",
       properties: { name: { type: "string", title: "Name" }, age: { type: "number" } },
       required: ["name"],
     };
-    expect(caller.asked.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: said }]);
+    expect(caller.asked.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: form }]);
   });
 
-  it("refuses a form that cannot be sent, in plain words", async () => {
+  it("refuses a form that cannot be sent", async () => {
     const forms: readonly [unknown, string][] = [
-      [{ name: z.string() }, "has schemas of zod as values; wrap them: z.object({ ... })"],
-      [{ type: "object", properties: { a: z.string() } }, "has schemas of zod as values; wrap them: z.object({ ... })"],
-      [z.string(), "must be an object, because the fields of a form have names"],
-      [z.object({ at: z.date() }), "cannot be said in JSON Schema"],
-      [v.object({ a: v.string() }), "does not say itself in JSON Schema; give a JSON Schema in its place, or give"],
+      [{ name: z.string() }, "are schemas of zod; wrap them: z.object({ ... })"],
+      [{ type: "object", properties: { a: z.string() } }, "are schemas of zod; wrap them: z.object({ ... })"],
+      [z.string(), "must be an object schema, because form fields have names"],
+      [z.object({ at: z.date() }), "cannot be converted to JSON Schema"],
+      [v.object({ a: v.string() }), "cannot produce JSON Schema; pass a JSON Schema instead, or pass"],
       ["name", "must be a Standard Schema or a JSON Schema, an object"],
     ];
     for (const [requestedSchema, why] of forms) {
@@ -119,12 +119,12 @@ describe("ask", () => {
       await caller.call("tools/call", call());
       expect(caller.asked).toEqual([]);
       expect(thrown).toEqual([expect.any(TypeError)]);
-      expect(String(thrown[0])).toMatch(/^TypeError: ask\.elicit\(\): its requestedSchema /);
+      expect(String(thrown[0])).toMatch(/^TypeError: ask\.elicit\(\): (the values of )?`requestedSchema` /);
       expect(String(thrown[0])).toContain(why);
     }
   });
 
-  it("does not believe an answer that is none", async () => {
+  it("refuses an invalid answer", async () => {
     const works: readonly [(context: ToolContext) => unknown, string][] = [
       [({ ask }) => ask.elicit(form), "elicitation/create"],
       [({ ask }) => ask.sample({ messages: [], maxTokens: 1 }), "sampling/createMessage"],
@@ -139,14 +139,14 @@ describe("ask", () => {
     }
   });
 
-  it("may be caught by the handler", async () => {
+  it("throws an error that the handler can catch", async () => {
     const server = tool(({ ask }) => ask.roots().catch(() => "no roots"));
     expect(await desk(server).call("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
   });
 });
 
 describe("the rest of the context", () => {
-  it("is the caller's own", async () => {
+  it("comes from the caller", async () => {
     const seen: ToolContext[] = [];
     const hungUp: number[] = [];
     const options = {
@@ -172,23 +172,23 @@ describe("the rest of the context", () => {
     expect(caller.told).toEqual([{ method: "notifications/x" }]);
   });
 
-  it("hangs up nothing where there is nothing to hang up", async () => {
+  it("has a `hangUp` that does nothing without a stream", async () => {
     const result = await desk(tool(({ hangUp }) => hangUp(1))).call("tools/call", call());
     expect(result["isError"]).toBe(false);
   });
 
-  it("does not look at the signal unless the handler does", async () => {
+  it("reads the signal only when the handler does", async () => {
     const server = tool(() => "x");
     const { context } = desk(server);
-    const shy = Object.defineProperty({ ...context }, "signal", {
+    const guarded = Object.defineProperty({ ...context }, "signal", {
       get: () => {
-        throw new Error("looked");
+        throw new Error("read");
       },
     });
-    expect(await server({ method: "tools/call", params: call() }, shy)).toMatchObject({ isError: false });
+    expect(await server({ method: "tools/call", params: call() }, guarded)).toMatchObject({ isError: false });
   });
 
-  it("goes to resources and prompts too", async () => {
+  it("is passed to resources and prompts too", async () => {
     const server = createServer({ name: "test", version: "1" })
       .resource("a:b", {}, (_uri, { log }) => log("info", "resource") ?? "x")
       .template("t:{id}", {}, (_variables, { log }) => log("info", "template") ?? "x")

@@ -1,9 +1,18 @@
-// What a handler of a tool, a resource or a prompt gets beside its arguments: the context of the call, with
-// typed ways back. Each way is a getter that binds when it is read, so a call that uses none pays for none,
-// and a handler may take them out of the context (`(args, { progress, ask }) => ...`).
+// The context that handlers of tools, resources and prompts get. Each function is a getter that binds when it is read,
+// so a call that uses none of them costs nothing extra, and handlers can destructure (`(args, { progress, ask }) => ...`).
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { type AskOptions, type Caller, type Context, LOG_LEVELS, type LogLevel, type Notification, type Params, type Request, type Result } from "../core/handler.ts";
+import {
+  type AskOptions,
+  type Caller,
+  type Context,
+  LOG_LEVELS,
+  type LogLevel,
+  type Notification,
+  type Params,
+  type Request,
+  type Result,
+} from "../core/handler.ts";
 import { attempt, ignoreRejection } from "../core/async.ts";
 import type {
   CreateMessageParams,
@@ -14,20 +23,20 @@ import type {
   InputResponses,
   ListRootsResult,
 } from "../protocol/model/index.ts";
-import { META } from "../protocol/model/meta.ts";
-import { formSchemaOf } from "./schema.ts";
+import { META } from "../protocol/model/base.ts";
+import { toFormSchema } from "./schema.ts";
 
-/** A question for a person; its form may also be a Standard Schema that says itself in JSON Schema. */
+/** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
 export type ElicitQuestion =
   | ElicitParams
   | (Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: StandardSchemaV1 });
 
-/** Asks the caller in mid-call. An McpError says so where the caller has not declared that it can answer. */
+/** Sends a request to the client during the call. Throws an McpError if the client has not declared support for it. */
 export interface Ask {
   (request: Request, options?: AskOptions): Promise<Result>;
   /**
-   * Asks the person behind the caller, by a form or by an address to visit. A form is flat: texts, numbers, yes or no,
-   * choices. What comes back is not held against the form.
+   * Asks the user, with a form or a URL to open. A form is flat: strings, numbers, booleans, choices. The answer is not
+   * checked against the form.
    *
    * @example
    * const { action, content } = await context.ask.elicit({
@@ -37,7 +46,7 @@ export interface Ask {
    */
   elicit(params: ElicitQuestion, options?: AskOptions): Promise<ElicitResult>;
   /**
-   * Asks the caller's model.
+   * Asks the client's model.
    *
    * @example
    * const { content } = await context.ask.sample({
@@ -46,20 +55,20 @@ export interface Ask {
    * });
    */
   sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult>;
-  /** Asks for the folders that the caller works in. */
+  /** Asks for the folders that the client works in. */
   roots(options?: AskOptions): Promise<ListRootsResult>;
 }
 
 export interface ToolContext extends Context {
   readonly ask: Ask;
-  /** Goes out where `progress` has grown since the last time, to callers that asked for it. */
+  /** Reports progress to clients that asked for it. Values that are not greater than the last one are dropped. */
   readonly progress: (progress: number, total?: number, message?: string) => void;
-  /** Goes out where the caller wants messages of this level. */
+  /** Sends a log message to clients that want this level. */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
   readonly hangUp: (retryMs: number) => void;
   /**
-   * Answers the caller with the handle of a task, in which the handler goes on; for tools whose `task` says
-   * `when: "when-detached"`. Where the caller cannot have a task, and from the second time on, it does nothing.
+   * Answers the client with a task, in which the handler goes on; for tools with `task.when: "when-detached"`. Does
+   * nothing if the client does not support tasks, or if it was called before.
    *
    * @example
    * server.tool("report", { task: { support: "optional", when: "when-detached" } }, async (_args, { ask, detach }) => {
@@ -69,28 +78,28 @@ export interface ToolContext extends Context {
    * });
    */
   readonly detach: () => void;
-  /** What the caller answered to the questions of `inputRequired`, by their keys. */
+  /** The client's answers to the requests of `inputRequired`, by key. */
   readonly answers: Partial<InputResponses>;
-  /** The state that was given to `inputRequired` in the round before; undefined in the first. */
+  /** The state that was passed to `inputRequired`; undefined in the first call. */
   readonly state: unknown;
 }
 
-/** What the server has promised its callers. */
-export interface Promised {
-  /** Undefined where nothing was said of log messages. */
+/** What the server has declared. */
+export interface DeclaredFeatures {
+  /** Undefined if neither an option nor a handler has decided it. */
   readonly logging: boolean | undefined;
 }
 
-/** What a retry brought with it. */
-export interface Brought {
+/** The input of a call that follows `inputRequired`. */
+export interface RetryInput {
   readonly answers: Partial<InputResponses>;
   readonly state: unknown;
 }
 
-const UNPROMISED = "context.log needs the capability logging: createServer({ ..., logging: true })";
+const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer(info, { logging: true })";
 
-/** One promise for all: with loader hooks each import() settles in a turn of its own, and what is asked at once would part. */
-let asks: Promise<typeof import("../protocol/asks.ts")> | undefined;
+/** One promise for all: with loader hooks each import() takes its own time, and concurrent requests would be reordered. */
+let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
 
 export class CallContext implements ToolContext {
   readonly revision: string;
@@ -101,21 +110,21 @@ export class CallContext implements ToolContext {
   readonly state: unknown;
   readonly #context: Context;
   readonly #request: Request;
-  readonly #promised: Promised;
+  readonly #declared: DeclaredFeatures;
   readonly #detach: (() => void) | undefined;
-  #reached = -Infinity;
+  #lastProgress = -Infinity;
 
   constructor(
     context: Context,
     request: Request,
-    promised: Promised,
-    { answers, state }: Brought,
+    declared: DeclaredFeatures,
+    { answers, state }: RetryInput,
     detach?: () => void,
   ) {
     this.#detach = detach;
     this.#context = context;
     this.#request = request;
-    this.#promised = promised;
+    this.#declared = declared;
     this.revision = context.revision;
     this.caller = context.caller;
     if (context.logLevel !== undefined) this.logLevel = context.logLevel;
@@ -124,12 +133,12 @@ export class CallContext implements ToolContext {
     this.state = state;
   }
 
-  // Not copied: some contexts make their signal only when it is looked at.
+  // Not copied: some contexts create their signal on first use.
   get signal(): AbortSignal {
     return this.#context.signal;
   }
 
-  /** For core/stop. On the prototype, so that a copy, whose signal may be another, does not have it. */
+  /** For core/cancel.ts. On the prototype, so that a copy with another signal does not have it. */
   behind(): Context {
     return this.#context;
   }
@@ -148,11 +157,10 @@ export class CallContext implements ToolContext {
 
   get progress(): ToolContext["progress"] {
     return (progress, total, message) => {
-      // The specification wants progress to grow with each message, and NaN never does.
-      if (!(progress > this.#reached) || progress === Infinity) return;
-      this.#reached = progress;
-      // Without a token it still goes out: a caller that comes back for the rest may have brought one by then,
-      // and whoever speaks with the caller knows.
+      // The specification wants each value to be greater than the last. NaN never is.
+      if (!(progress > this.#lastProgress) || progress === Infinity) return;
+      this.#lastProgress = progress;
+      // Sent even without a token: the caller may bring one when it retries, and the connection knows.
       const progressToken = this.#request.params._meta?.[META.progressToken];
       this.#context.notify({
         method: "notifications/progress",
@@ -170,9 +178,9 @@ export class CallContext implements ToolContext {
     return (level, data, logger) => {
       const urgency = LOG_LEVELS.indexOf(level);
       if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; there are ${LOG_LEVELS.join(", ")}`);
-      const { logging } = this.#promised;
-      // Whatever the level, so that the author finds it at the first try and not with the first caller who listens.
-      if (logging === undefined) throw new TypeError(UNPROMISED);
+      const { logging } = this.#declared;
+      // Whatever the level, so that the author sees it in the first test.
+      if (logging === undefined) throw new TypeError(LOGGING_UNDECLARED);
       if (!logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
       this.#context.notify({
         method: "notifications/message",
@@ -182,24 +190,27 @@ export class CallContext implements ToolContext {
   }
 
   get ask(): Ask {
-    const put = async ({ method, params }: Request, options?: AskOptions): Promise<Result> => {
-      // Most calls ask nothing, and most programs never do.
-      const { checkAnswer, checkAsk } = await (asks ??= import("../protocol/asks.ts"));
-      // Whoever writes JavaScript may leave the params out.
+    const send = async ({ method, params }: Request, options?: AskOptions): Promise<Result> => {
+      // Loaded on first use, since most servers never send requests to the client.
+      const { checkClientResult, checkClientRequest } = await (clientRequests ??=
+        import("../protocol/client-requests.ts"));
+      // JavaScript callers may leave the params out.
       const request = { method, params: params ?? {} };
-      checkAsk(request, this.caller.capabilities);
+      checkClientRequest(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
-      checkAnswer(method, answer);
+      checkClientResult(method, answer);
       return answer;
     };
-    // A tool may stop waiting for its question.
-    const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(put(request, options));
+    // A tool may stop waiting for the answer.
+    const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(send(request, options));
     return Object.assign(ask, {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>
         ignoreRejection(
           attempt(
             () =>
-              ask({ method: "elicitation/create", params: sayable(params) }, options) as Promise<Result & ElicitResult>,
+              ask({ method: "elicitation/create", params: withJsonSchema(params) }, options) as Promise<
+                Result & ElicitResult
+              >,
           ),
         ),
       sample: (params: CreateMessageParams, options?: AskOptions) =>
@@ -210,9 +221,9 @@ export class CallContext implements ToolContext {
   }
 }
 
-/** With its form in JSON Schema; throws where that cannot be. */
-function sayable(params: ElicitQuestion): Params {
+/** Converts the form to JSON Schema. Throws a TypeError if it cannot be converted. */
+function withJsonSchema(params: ElicitQuestion): Params {
   if (params.requestedSchema === undefined) return params;
-  const requestedSchema = formSchemaOf(params.requestedSchema);
+  const requestedSchema = toFormSchema(params.requestedSchema);
   return requestedSchema === params.requestedSchema ? params : { ...params, requestedSchema };
 }

@@ -1,5 +1,5 @@
-// Completions of prompt arguments and template variables: whose completer is asked, what it is told, and how much
-// of its answer goes out.
+// Completion of prompt arguments and template variables: which completer runs, with which arguments, and the limit on
+// its values.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -33,7 +33,7 @@ const complete = (ref: object, name: string, value = "", context?: object) =>
   });
 
 describe("completions", () => {
-  it("come from the prompt's argument", async () => {
+  it("come from the completer of the argument", async () => {
     expect(await complete(prompt, "language", "ja")).toEqual({
       completion: { values: ["java", "javascript"], total: 2, hasMore: false },
       resultType: "complete",
@@ -41,25 +41,25 @@ describe("completions", () => {
     });
   });
 
-  it("know what was chosen already", async () => {
+  it("get the arguments chosen so far", async () => {
     const chosen = await complete(prompt, "style", "", { arguments: { language: "lisp" } });
     expect(chosen).toMatchObject({ completion: { values: ["like lisp"] } });
     expect(await complete(prompt, "style")).toMatchObject({ completion: { values: ["like nothing"] } });
   });
 
-  it("are at most a hundred, with how many there are", async () => {
+  it("are limited to 100, with the total", async () => {
     const { completion } = await complete({ type: "ref/resource", uri: "n:{year}/{month}" }, "year");
     expect(completion).toMatchObject({ total: 250, hasMore: true });
     expect((completion as { values: string[] }).values).toHaveLength(100);
   });
 
-  it("are none for an argument that nobody completes", async () => {
+  it("are empty for an argument without a completer", async () => {
     const none = { completion: { values: [], total: 0, hasMore: false } };
     expect(await complete(prompt, "topic")).toMatchObject(none);
     expect(await complete({ type: "ref/resource", uri: "n:{year}/{month}" }, "month")).toMatchObject(none);
   });
 
-  it("refuse what is not there", async () => {
+  it("refuse unknown references and arguments", async () => {
     const refused = (ref: object, name: string) =>
       desk(server).refused("completion/complete", { ref, argument: { name, value: "" } });
     for (const ref of [
@@ -74,7 +74,7 @@ describe("completions", () => {
     expect((await refused({ type: "ref/resource", uri: "n:now" }, "a")).message).toContain("has no argument a");
   });
 
-  it("that fail are errors of the protocol", async () => {
+  it("that fail return protocol errors", async () => {
     const broken = createServer(info)
       .prompt("p", { arguments: { a: { complete: () => Promise.reject(new Error("no words")) } } }, () => "x")
       .template("t:{id}", { list: () => Promise.reject(new Error("no list")) }, () => "x");
@@ -84,7 +84,7 @@ describe("completions", () => {
     expect((await desk(broken).refused("resources/list")).message).toBe("no list");
   });
 
-  it("are a capability only where somebody completes", async () => {
+  it("are declared only if there is a completer", async () => {
     const without = createServer(info)
       .prompt("p", { arguments: { a: {} } }, () => "x")
       .template("t:{constructor}", { complete: {} }, () => "x");

@@ -1,16 +1,37 @@
-// catenary/server: servers, and all that their authors may need to name.
+// catenary/server: createServer, and every type that its signatures mention.
 
-export type { TaskSupport } from "../protocol/tasks.ts";
-export type { BearerOptions } from "../auth/bearer/bearer-options.ts";
 export { bearer } from "../auth/bearer/bearer.ts";
+export type { BearerOptions } from "../auth/bearer/options.ts";
+export type { AuthError, Authenticator, Credentials, Identity } from "../core/authentication.ts";
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  Handler,
+  LogLevel,
+  Meta,
+  Notification,
+  Params,
+  Request,
+  Result,
+} from "../core/handler.ts";
+export type { ExactId, Id } from "../jsonrpc/message.ts";
+export type * from "../protocol/model/index.ts";
+export type { TaskSupport } from "../protocol/tasks.ts";
+export type { TemplateMatch } from "../protocol/uri-template.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { Completer } from "./completion.ts";
-export type { CacheHint, ServerInfo } from "./result-builder.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";
-export type { PromptArgumentOptions, PromptHandler, PromptOptions, PromptReturn } from "./prompts.ts";
-export type { ResourceHandler, ResourceOptions, TemplateHandler, TemplateOptions } from "./resources.ts";
-export type { FromJsonSchema, Schema } from "./schema.ts";
+export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions } from "./options.ts";
+export type { PromptArgumentOptions, PromptArguments, PromptHandler, PromptOptions, PromptReturn } from "./prompts.ts";
+export type {
+  CommonResourceOptions,
+  ResourceHandler,
+  ResourceOptions,
+  TemplateHandler,
+  TemplateOptions,
+  TemplateVariables,
+} from "./resources.ts";
+export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
 export { createServer, type Server } from "./server.ts";
-export type { TaskLimits, TaskOptions } from "./options.ts";
-export type { TemplateVariables } from "./resources.ts";
-export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn } from "./tools.ts";
+export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn, WrappedInput } from "./tools.ts";

@@ -1,5 +1,4 @@
-// Rounds without memory: the state that travels with the caller, what it is bound to, and each way in which it is
-// refused.
+// `inputRequired`: the sealed state that the client keeps, what it is bound to, and when it is refused.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -7,33 +6,33 @@ import type { Params, Result } from "../core/handler.ts";
 import { createSeal } from "../core/seal.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, inputRequired } from "./index.ts";
-import type { ServerInfo } from "./index.ts";
+import type { ServerOptions } from "./index.ts";
 
 const info = { name: "test", version: "1" };
-const question = {
+const request = {
   method: "elicitation/create",
   params: { message: "Your name?", requestedSchema: { type: "object", properties: { name: { type: "string" } } } },
 } as const;
 const answer = { action: "accept", content: { name: "Ann" } };
 const caller = { capabilities: { elicitation: {} } };
 
-const make = (more: Partial<ServerInfo> = {}) =>
-  createServer({ ...info, ...more })
+const make = (more: Partial<ServerOptions> = {}) =>
+  createServer(info, more)
     .tool("greet", {}, (args, { answers, state }) => {
       const name = answers["name"];
-      if (name === undefined) return inputRequired({ name: question }, { round: 1, args });
+      if (name === undefined) return inputRequired({ name: request }, { round: 1, args });
       return { name, state };
     })
-    .tool("bare", {}, (_args, { answers }) => (answers["name"] ? "done" : inputRequired({ name: question })))
+    .tool("bare", {}, (_args, { answers }) => (answers["name"] ? "done" : inputRequired({ name: request })))
     .tool("twice", {}, (_args, { state }) => {
       const round = (state as { round: number } | undefined)?.round ?? 0;
-      return round === 2 ? "done" : inputRequired({ name: question }, { round: round + 1 });
+      return round === 2 ? "done" : inputRequired({ name: request }, { round: round + 1 });
     })
     .prompt("p", {}, (_args, { answers, state }) =>
-      answers["name"] === undefined ? inputRequired({ name: question }, "kept") : `Hello, ${String(state)}`,
+      answers["name"] === undefined ? inputRequired({ name: request }, "kept") : `Hello, ${String(state)}`,
     )
     .resource("r:1", {}, (_uri, { answers, state }) =>
-      answers["name"] === undefined ? inputRequired({ name: question }, 7) : { state },
+      answers["name"] === undefined ? inputRequired({ name: request }, 7) : { state },
     );
 
 const retry = (first: Result, params: Params, more: Params = {}): Params => ({
@@ -48,13 +47,13 @@ afterEach(() => {
 });
 
 describe("inputRequired", () => {
-  it("asks, and finds its state and the answers in the retry", async () => {
+  it("returns the requests, and gets state and answers in the retry", async () => {
     const at = desk(make(), { caller });
     const params = { name: "greet", arguments: { a: 1, b: 2 } };
     const first = await at.call("tools/call", params);
     expect(first).toEqual({
       resultType: "input_required",
-      inputRequests: { name: question },
+      inputRequests: { name: request },
       requestState: expect.stringMatching(/^[\w-]+$/),
       _meta: { [META.serverInfo]: info },
     });
@@ -66,7 +65,7 @@ describe("inputRequired", () => {
     });
   });
 
-  it("may ask several rounds, each with its own state", async () => {
+  it("can be returned several times, each time with its own state", async () => {
     const at = desk(make(), { caller });
     const first = await at.call("tools/call", { name: "twice" });
     const second = await at.call("tools/call", retry(first, { name: "twice" }));
@@ -91,21 +90,21 @@ describe("inputRequired", () => {
     }
   });
 
-  it("takes answers without a state as a fresh run", async () => {
+  it("accepts answers without a state as a first call", async () => {
     const at = desk(make(), { caller });
     const result = await at.call("tools/call", { name: "greet", inputResponses: { name: answer, extra: {} } });
     expect(result["structuredContent"]).toEqual({ name: answer, state: undefined });
   });
 
-  it("does not ask what the caller cannot answer", async () => {
+  it("refuses requests that the client has not declared", async () => {
     const error = await desk(make()).refused("tools/call", { name: "greet" });
     expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities: { elicitation: {} } });
   });
 });
 
-describe("a state that comes back", () => {
+describe("a returned state", () => {
   const params = { name: "greet", arguments: { a: 1 } };
-  const start = async (more: Partial<ServerInfo> = {}, principal?: string) => {
+  const start = async (more: Partial<ServerOptions> = {}, principal?: string) => {
     const who = principal === undefined ? caller : { ...caller, principal };
     const server = make(more);
     return {
@@ -115,7 +114,7 @@ describe("a state that comes back", () => {
     };
   };
 
-  it("is refused where it was altered or made up", async () => {
+  it("is refused if it was altered or invented", async () => {
     const { at, first } = await start();
     const token = first["requestState"] as string;
     const others = ["", "x", token + "-TAMPERED", token.slice(1), token.toUpperCase(), 1, null, {}];
@@ -126,7 +125,7 @@ describe("a state that comes back", () => {
     }
   });
 
-  it("is refused by a tool that never gave one", async () => {
+  it("is refused by a tool that never returned one", async () => {
     const server = createServer(info).tool("t", {}, () => "x");
     const error = await desk(server).refused("tools/call", { name: "t", requestState: "x" });
     expect(error.kind).toBe("invalid_params");
@@ -166,7 +165,7 @@ describe("a state that comes back", () => {
     expect((await at.refused("tools/call", retry(first, params))).message).toContain("expired");
   });
 
-  it("is good at another server with the same key, and only there", async () => {
+  it("is accepted by another server only with the same key", async () => {
     const { first } = await start({ sealKey: "shared" });
     const same = desk(make({ sealKey: "shared" }), { caller });
     expect(await same.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
@@ -174,7 +173,7 @@ describe("a state that comes back", () => {
     expect((await other.refused("tools/call", retry(first, params))).kind).toBe("invalid_params");
   });
 
-  it("is not taken for one when the same key sealed something else", async () => {
+  it("is refused if the same key sealed something else", async () => {
     const { at, first } = await start({ sealKey: "shared" });
     const requestState = createSeal("shared").seal({ state: { round: 1 } }, 60_000);
     const error = await at.refused("tools/call", retry(first, params, { requestState }));
@@ -182,9 +181,9 @@ describe("a state that comes back", () => {
   });
 });
 
-describe("answers that are none", () => {
+describe("invalid answers", () => {
   it.each([[1], ["x"], [null], [[]], [{ name: 1 }], [{ name: null }], [{ name: [] }]])(
-    "refuses %o",
+    "are refused: %o",
     async (inputResponses) => {
       const at = desk(make(), { caller });
       const error = await at.refused("tools/call", { name: "greet", inputResponses });
@@ -193,7 +192,7 @@ describe("answers that are none", () => {
     },
   );
 
-  it("are not looked at where nothing can be asked", async () => {
+  it("are ignored by methods without input requests", async () => {
     const result = await desk(make()).call("tools/list", { inputResponses: 1, requestState: 2 });
     expect(result["resultType"]).toBe("complete");
   });

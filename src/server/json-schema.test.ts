@@ -1,5 +1,4 @@
-// Plain JSON Schema: what a check says of a value, in which dialects, where references lead, and what is said of
-// schemas that are none.
+// Plain JSON Schema: issues of values, dialects, references, and errors about schemas that cannot be used.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -7,13 +6,13 @@ import { person } from "../../test/support/person.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { ToolOptions } from "./index.ts";
-import { checkOf } from "./schema.ts";
+import { createSchemaCheck } from "./schema.ts";
 import { createServer } from "./server.ts";
 
-const check = async (schema: JsonSchema, value: unknown): Promise<unknown> => checkOf(schema)(value);
+const check = async (schema: JsonSchema, value: unknown): Promise<unknown> => createSchemaCheck(schema)(value);
 
 describe("checks of plain JSON Schema", () => {
-  it("names what is missing, what is unknown and what is wrong", async () => {
+  it("name missing, unknown and invalid fields", async () => {
     expect(await check(person, { age: -1, pets: 1, home: {} })).toEqual({
       issues: ["name: is required", "pets: is not known", "age: must be >= 0", "home.city: is required"],
     });
@@ -23,21 +22,21 @@ describe("checks of plain JSON Schema", () => {
     });
   });
 
-  it("answers at once after the first time", async () => {
-    const once = checkOf(person);
+  it("are synchronous after the first value", async () => {
+    const once = createSchemaCheck(person);
     const value = { name: "a", home: { city: "b" } };
     expect(await once(value)).toEqual({ value });
     expect(once(value)).toEqual({ value });
     expect(await once({ home: { city: "b" } })).toEqual({ issues: ["name: is required"] });
   });
 
-  it("names every fault of a value, but of a huge one only the first", async () => {
-    const items = checkOf({ items: { type: "string" } });
+  it("name every issue of a value, but only the first of a huge one", async () => {
+    const items = createSchemaCheck({ items: { type: "string" } });
     expect(await items([1, 2])).toEqual({ issues: ["[0]: must be string", "[1]: must be string"] });
     expect(await items(Array.from({ length: 50_000 }, () => 1))).toEqual({ issues: ["[0]: must be string"] });
   });
 
-  it("does not drown its reader", async () => {
+  it("limit the number of issues", async () => {
     const { issues } = (await check(
       { items: { type: "string" } },
       Array.from({ length: 500 }, () => 1),
@@ -48,7 +47,7 @@ describe("checks of plain JSON Schema", () => {
     expect(issues.at(-1)).toBe("and 480 more");
   });
 
-  it("knows the words of 2020-12, and older dialects by their name", async () => {
+  it("support 2020-12, and older dialects by `$schema`", async () => {
     const dynamic = { $schema: "https://json-schema.org/draft/2020-12/schema#", $dynamicAnchor: "a", type: "null" };
     expect(await check(dynamic, null)).toEqual({ value: null });
     const pair = { prefixItems: [{ type: "string" }, { type: "number" }], items: false };
@@ -67,7 +66,7 @@ describe("checks of plain JSON Schema", () => {
     ]) {
       expect(await check({ ...old, $schema }, ["a"])).toEqual({ value: ["a"] });
       expect(await check({ ...old, $schema }, ["a", 1])).toHaveProperty("issues");
-      // A word that came later says nothing here.
+      // A keyword of a later dialect is ignored.
       expect(await check({ ...old, $schema }, { a: 1 })).toEqual({ value: { a: 1 } });
     }
     const middle = { ...old, $schema: "https://json-schema.org/draft/2019-09/schema" };
@@ -84,7 +83,7 @@ describe("checks of plain JSON Schema", () => {
     "",
     7,
     null,
-  ])("refuses the dialect %o before any value comes", ($schema) => {
+  ])("refuse the dialect %o at registration", ($schema) => {
     const known = [
       "https://json-schema.org/draft/2020-12/schema",
       "https://json-schema.org/draft/2019-09/schema",
@@ -94,14 +93,14 @@ describe("checks of plain JSON Schema", () => {
     const register = (options: ToolOptions) => () =>
       createServer({ name: "test", version: "1" }).tool("t", options, () => "x");
     const text = (side: string) =>
-      `Tool t: its ${side} is in the JSON Schema dialect ${JSON.stringify($schema)}; the supported ones are ${known}`;
+      `Tool t: \`${side}\` has the JSON Schema dialect ${JSON.stringify($schema)}; supported are ${known}`;
     expect(register({ input: schema })).toThrow(new TypeError(text("input")));
     expect(register({ inputSchema: schema })).toThrow(new TypeError(text("input")));
     expect(register({ output: schema })).toThrow(new TypeError(text("output")));
     expect(register({ outputSchema: schema })).toThrow(new TypeError(text("output")));
   });
 
-  it("follows references inside, and two schemas may share an $id", async () => {
+  it("follow references inside, and two schemas may share an $id", async () => {
     const schema = {
       $id: "x:y",
       $defs: { n: { $anchor: "num", type: "number" } },
@@ -111,11 +110,11 @@ describe("checks of plain JSON Schema", () => {
     expect(await check({ ...schema }, { a: 1 })).toEqual({ value: { a: 1 } });
   });
 
-  it("knows its own dialect as a schema", async () => {
+  it("accept references to the meta-schema", async () => {
     const meta = { properties: { schema: { $ref: "https://json-schema.org/draft/2020-12/schema" } } };
     expect(await check(meta, { schema: { type: "string" } })).toHaveProperty("value");
     expect(await check(meta, { schema: { type: "strin" } })).toHaveProperty("issues");
-    // The dialect itself, as an author may have it from its page.
+    // The meta-schema itself, as an author may have copied it.
     const { default: dialect } = (await import("ajv/dist/refs/json-schema-2020-12/schema.json", {
       with: { type: "json" },
     })) as { default: JsonSchema };
@@ -123,11 +122,11 @@ describe("checks of plain JSON Schema", () => {
     expect(await check(dialect, { properties: { a: { type: "strin" } } })).toHaveProperty("issues");
   });
 
-  it("takes a word of ajv's own as a note", async () => {
+  it("ignore a keyword of ajv's own", async () => {
     expect(await check({ $async: true, type: "string" }, 1)).toEqual({ issues: ["must be string"] });
   });
 
-  it("takes formats and unknown words as notes", async () => {
+  it("ignore formats and unknown keywords", async () => {
     const noted = { properties: { a: { type: "string", format: "email", "x-mcp-header": "A" } } };
     expect(await check(noted, { a: "no address" })).toEqual({ value: { a: "no address" } });
   });
@@ -136,7 +135,7 @@ describe("checks of plain JSON Schema", () => {
 describe("references of plain JSON Schema", () => {
   const DRAFT_7 = "http://json-schema.org/draft-07/schema#";
   const DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema";
-  /** A chain of objects, each with a number; `next` says how the link to the next is written. */
+  /** A linked list of numbers; `next` is the reference to the next node. */
   const node = (next: JsonSchema): JsonSchema => ({ properties: { v: { type: "number" }, next } });
   const good = { v: 1, next: { v: 2, next: { v: 3 } } };
   const bad = { v: 1, next: { v: 2, next: { v: "3" } } };
@@ -149,13 +148,10 @@ describe("references of plain JSON Schema", () => {
     ["a definition", { $defs: { n: node({ $ref: "#/$defs/n" }) }, $ref: "#/$defs/n" }],
     ["an anchor", { $defs: { n: { $anchor: "n", ...node({ $ref: "#n" }) } }, $ref: "#n" }],
     ["the root's anchor", { $anchor: "n", ...node({ $ref: "#n" }) }],
-    ["the root's anchor, beside its $id", { $id: "x:y", $anchor: "n", ...node({ $ref: "x:y#n" }) }],
-    [
-      "the root's anchor, where the name is taken",
-      { $anchor: "n", $defs: { "root n": true }, ...node({ $ref: "#n" }) },
-    ],
+    ["the root's anchor, with an $id", { $id: "x:y", $anchor: "n", ...node({ $ref: "x:y#n" }) }],
+    ["the root's anchor, if the name is taken", { $anchor: "n", $defs: { "root n": true }, ...node({ $ref: "#n" }) }],
     ["a dynamic anchor", { $dynamicAnchor: "n", ...node({ $dynamicRef: "#n" }) }],
-    ["a dynamic anchor, plainly", { $dynamicAnchor: "n", ...node({ $ref: "#n" }) }],
+    ["a dynamic anchor by a plain reference", { $dynamicAnchor: "n", ...node({ $ref: "#n" }) }],
     ["a dynamic anchor inside", { $defs: { n: { $dynamicAnchor: "n", ...node({ $dynamicRef: "#n" }) } }, $ref: "#n" }],
     ["the root, dynamically", node({ $dynamicRef: "#" })],
     ["a definition, dynamically", { $defs: { n: node({ $dynamicRef: "#/$defs/n" }) }, $ref: "#/$defs/n" }],
@@ -166,7 +162,7 @@ describe("references of plain JSON Schema", () => {
     expect(await check(schema, bad)).toEqual({ issues: ["next.next.v: must be number"] });
   });
 
-  it("lead where they say, not to the schema they stand in", async () => {
+  it("lead to their target, not to the schema around them", async () => {
     const text = { $defs: { s: { $dynamicAnchor: "s", type: "string" } }, properties: { a: { $dynamicRef: "#s" } } };
     expect(await check(text, { a: 1 })).toEqual({ issues: ["a: must be string"] });
     const $defs = { inner: { properties: { root: { $recursiveRef: "#" } } } };
@@ -174,7 +170,7 @@ describe("references of plain JSON Schema", () => {
     expect(await check(root, { a: { root: { v: "1" } } })).toEqual({ issues: ["a.root.v: must be number"] });
   });
 
-  it("leave data alone that only looks like one", async () => {
+  it("leave data alone that looks like a reference", async () => {
     const data = { $dynamicRef: "#nowhere" };
     const schema = { properties: { a: { const: data }, $dynamicRef: { enum: [data] } }, default: data };
     const value = { a: data, $dynamicRef: data };
@@ -182,7 +178,7 @@ describe("references of plain JSON Schema", () => {
     expect(await check(schema, { a: {} })).toHaveProperty("issues");
   });
 
-  it("keep their dynamic reading where schemas inside have an $id", async () => {
+  it("stay dynamic if inner schemas have an $id", async () => {
     const kids = { type: "array", items: { $dynamicRef: "#node" } };
     const tree = { $id: "tree", $dynamicAnchor: "node", properties: { data: true, kids } };
     const strict = {
@@ -205,13 +201,13 @@ describe("a plain JSON Schema that cannot be used", () => {
     });
 
   it.each(["http://127.0.0.1:9/schema.json", "file:///etc/passwd", "other.json#/a", "#/nowhere", "#nowhere"])(
-    "refers to %s, which nobody fetches",
+    "refers to %s, which is not fetched",
     async (away) => {
-      for (const word of ["$ref", "$dynamicRef"]) {
-        const error = await refused({ input: { properties: { a: { [word]: away } } } });
+      for (const keyword of ["$ref", "$dynamicRef"]) {
+        const error = await refused({ input: { properties: { a: { [keyword]: away } } } });
         expect(error.kind).toBe("internal_error");
         expect(error.message).toBe(
-          "Tool t: its input cannot be used as a JSON Schema: at properties.a, " +
+          "Tool t: `input` cannot be used as a JSON Schema: at properties.a, " +
             `it refers to ${away}, which is not inside it, and nothing is ever fetched`,
         );
       }
@@ -229,16 +225,16 @@ describe("a plain JSON Schema that cannot be used", () => {
     [{ $ref: "#" }, "it refers to itself without end"],
     [{ $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }, "it refers to itself"],
     [{ $schema: "https://json-schema.org/draft-07/schema#", not: { type: 1 } }, "at not.type, "],
-  ])("says where and why: %j", async (schema, why) => {
+  ])("reports where and why: %j", async (schema, why) => {
     const input = await refused({ input: schema });
     expect(input.kind).toBe("internal_error");
-    expect(input.message).toContain(`Tool t: its input cannot be used as a JSON Schema: ${why}`);
+    expect(input.message).toContain(`Tool t: \`input\` cannot be used as a JSON Schema: ${why}`);
     const output = await refused({ output: schema });
-    expect(output.message).toContain(`Tool t: its output cannot be used as a JSON Schema: ${why}`);
+    expect(output.message).toContain(`Tool t: \`output\` cannot be used as a JSON Schema: ${why}`);
   });
 
-  it("says the same at every call", async () => {
-    const once = checkOf({ type: "strng" }, "It");
+  it("reports the same error for every value", async () => {
+    const once = createSchemaCheck({ type: "strng" }, "It");
     await expect(once({})).rejects.toThrow("It cannot be used as a JSON Schema: at type");
     await expect(once({})).rejects.toThrow("It cannot be used as a JSON Schema: at type");
   });

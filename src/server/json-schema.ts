@@ -1,15 +1,15 @@
-// Checks against plain JSON Schema, by ajv, which is loaded at the first value and not before: most servers
-// never need it. A schema is compiled once. What it refers to must be inside it: nothing is ever fetched.
+// Checks values against plain JSON Schema with ajv, which is loaded with the first value, since most servers never need
+// it. A schema is compiled once. References must be inside the schema: nothing is fetched.
 
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
+import { isObject } from "../core/objects.ts";
 import { errorMessage } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { type Check, type Checked, issueText, placeText, type Dialect } from "./schema-kind.ts";
-import { isObject } from "../core/objects.ts";
+import { type Dialect, issueText, pathText, type SchemaCheck, type SchemaCheckResult } from "./schema-kind.ts";
 
-/** More would tell the model nothing new. */
-const MOST_ISSUES = 20;
+/** More would not help the model. */
+const MAX_ISSUES = 20;
 
 const LOADERS = {
   "https://json-schema.org/draft/2020-12/schema": {
@@ -25,33 +25,37 @@ const LOADERS = {
 
 type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 
-// Only what a value has itself counts: every object would have a `constructor`.
+// Only own properties count: every object would have a `constructor`.
 const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: true } as const satisfies Options;
 
-/** Up to this length every fault of a value is named, so that a model can mend all at once; beyond it, the first. */
-const THOROUGH_LENGTH = 64 * 1024;
+/** Values up to this length are reported with all their problems, so that a model can fix them at once. */
+const MAX_THOROUGH_LENGTH = 64 * 1024;
 
-/** `owner` is for the texts of errors. */
-export function plainCheck(schema: JsonSchema, dialect: Dialect, owner: string): Check {
+/** `owner` starts the error messages. */
+export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owner: string): SchemaCheck {
   let compiled: ValidateFunction | undefined;
-  const first = once(() => compile(schema, dialect, owner, false));
-  const every = once(() => compile(schema, dialect, owner, true));
-  const fits = (validate: ValidateFunction, value: unknown): boolean => {
+  const compileFirst = once(() => compile(schema, dialect, owner, false));
+  const compileThorough = once(() => compile(schema, dialect, owner, true));
+  const isValid = (validate: ValidateFunction, value: unknown): boolean => {
     try {
       return validate(value);
     } catch (error) {
       const deep = error instanceof RangeError ? ", or the value is nested too deep" : "";
-      throw unusable(owner, `${whyOf(error)}${deep}`, error);
+      throw unusableSchema(owner, `${explain(error)}${deep}`, error);
     }
   };
-  const check = (validate: ValidateFunction, value: unknown): Checked | Promise<Checked> => {
-    if (fits(validate, value)) return { value };
-    const found = { issues: issuesOf(validate.errors ?? []) };
-    if (JSON.stringify(value).length > THOROUGH_LENGTH) return found;
-    return every().then((thorough) => (fits(thorough, value) ? found : { issues: issuesOf(thorough.errors ?? []) }));
+  const check = (validate: ValidateFunction, value: unknown): SchemaCheckResult | Promise<SchemaCheckResult> => {
+    if (isValid(validate, value)) return { value };
+    const first = { issues: toIssues(validate.errors ?? []) };
+    if (JSON.stringify(value).length > MAX_THOROUGH_LENGTH) return first;
+    return compileThorough().then((thorough) =>
+      isValid(thorough, value) ? first : { issues: toIssues(thorough.errors ?? []) },
+    );
   };
   return (value) =>
-    compiled === undefined ? first().then((validate) => check((compiled = validate), value)) : check(compiled, value);
+    compiled === undefined
+      ? compileFirst().then((validate) => check((compiled = validate), value))
+      : check(compiled, value);
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -67,56 +71,56 @@ async function compile(
 ): Promise<ValidateFunction> {
   const { load, dynamic } = LOADERS[dialect];
   const Ajv = await load();
-  // Formats are only notes, as the dialect has it. The schema itself is not held against its dialect, which would
-  // cost thirty times its own compiling: a word that makes no sense is found by the compiler.
+  // Formats are annotations, as the dialect says. The schema itself is not validated, which would take thirty times as
+  // long as compiling it; the compiler finds invalid keywords.
   const ajv = new Ajv({ ...COMMON, allErrors, validateFormats: false, validateSchema: false });
   try {
-    // A schema may be the dialect's own, or bear its name.
+    // The schema may have the `$id` of its dialect's meta-schema.
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);
-    return ajv.compile(followable(schema, dynamic));
+    return ajv.compile(normalizeReferences(schema, dynamic));
   } catch (error) {
     const place = faultyPlace(Ajv, schema, error);
-    throw unusable(owner, place === "" ? whyOf(error) : `at ${place}, ${whyOf(error)}`, error);
+    throw unusableSchema(owner, place === "" ? explain(error) : `at ${place}, ${explain(error)}`, error);
   }
 }
 
-function unusable(owner: string, why: string, cause: unknown): McpError {
+function unusableSchema(owner: string, why: string, cause: unknown): McpError {
   return McpError.of("internal_error", `${owner} cannot be used as a JSON Schema: ${why}`, {}, { cause });
 }
 
-function whyOf(error: unknown): string {
-  const missing = missingOf(error);
+function explain(error: unknown): string {
+  const missing = missingReference(error);
   if (missing !== undefined) return `it refers to ${missing}, which is not inside it, and nothing is ever fetched`;
   return error instanceof RangeError ? "it refers to itself without end" : errorMessage(error);
 }
 
-/** The reference that ajv could not follow, made whole by the `$id` around it. */
-function missingOf(error: unknown): string | undefined {
+/** The reference that ajv could not resolve, as an absolute URI. */
+function missingReference(error: unknown): string | undefined {
   const { missingRef } = Object(error) as { missingRef?: unknown };
   return typeof missingRef === "string" ? missingRef : undefined;
 }
 
-/** Where a schema does not compile, as far as it can be told; ajv itself does not say. */
+/** The part of a schema that does not compile, if it can be found; ajv does not report it. */
 function faultyPlace(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema, error: unknown): string {
   try {
-    const missing = missingOf(error);
+    const missing = missingReference(error);
     if (missing !== undefined) {
-      const path = placeOf(schema, ({ $ref, $dynamicRef }) =>
+      const path = findPath(schema, ({ $ref, $dynamicRef }) =>
         [$ref, $dynamicRef].some((target) => typeof target === "string" && missing.endsWith(target)),
       );
-      return placeText(path ?? []);
+      return pathText(path ?? []);
     }
-    if (error instanceof SyntaxError) return placeText(placeOf(schema, hasBadPattern) ?? []);
+    if (error instanceof SyntaxError) return pathText(findPath(schema, hasInvalidPattern) ?? []);
     const ajv = new Ajv(COMMON);
     void ajv.validateSchema(schema);
-    const places = (ajv.errors ?? []).map(({ instancePath }) => placeText(pathOf(instancePath)));
+    const places = (ajv.errors ?? []).map(({ instancePath }) => pathText(parsePointer(instancePath)));
     return [...new Set(places)].filter((place) => place !== "").join(" and ");
   } catch {
     return "";
   }
 }
 
-function hasBadPattern({ pattern, patternProperties }: JsonSchema): boolean {
+function hasInvalidPattern({ pattern, patternProperties }: JsonSchema): boolean {
   return [pattern, ...Object.keys(Object(patternProperties) as object)].some((text) => {
     try {
       return typeof text === "string" && !(new RegExp(text, "u") instanceof RegExp);
@@ -126,14 +130,14 @@ function hasBadPattern({ pattern, patternProperties }: JsonSchema): boolean {
   });
 }
 
-function issuesOf(errors: readonly ErrorObject[]): readonly string[] {
-  const issues = new Set(errors.map(issueOf));
-  const first = [...issues].slice(0, MOST_ISSUES);
+function toIssues(errors: readonly ErrorObject[]): readonly string[] {
+  const issues = new Set(errors.map(toIssue));
+  const first = [...issues].slice(0, MAX_ISSUES);
   return issues.size > first.length ? [...first, `and ${issues.size - first.length} more`] : first;
 }
 
-function issueOf({ instancePath, keyword, params, message = "is wrong" }: ErrorObject): string {
-  const path = pathOf(instancePath);
+function toIssue({ instancePath, keyword, params, message = "is wrong" }: ErrorObject): string {
+  const path = parsePointer(instancePath);
   const { missingProperty, additionalProperty, allowedValues } = params as Record<string, unknown>;
   if (keyword === "required") return issueText([...path, String(missingProperty)], "is required");
   if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not known");
@@ -141,7 +145,7 @@ function issueOf({ instancePath, keyword, params, message = "is wrong" }: ErrorO
   return issueText(path, message);
 }
 
-function pathOf(pointer: string): readonly (string | number)[] {
+function parsePointer(pointer: string): readonly (string | number)[] {
   return pointer
     .split("/")
     .slice(1)
@@ -149,18 +153,13 @@ function pathOf(pointer: string): readonly (string | number)[] {
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
 
-// The references of a plain JSON Schema, written so that ajv follows them as the dialects say. ajv knows no anchor
-// at the root, and takes a dynamic reference for the schema that it stands in. A schema that holds no other with an
-// `$id` has one scope, and there a dynamic reference means the same as a plain one. Schemas inside schemas that
-// each have an `$id` keep their dynamic references, and ajv's reading of them.
-
-
 type Path = readonly (string | number)[];
-type Visit = (schema: JsonSchema, path: Path) => JsonSchema;
+type SchemaMapper = (schema: JsonSchema, path: Path) => JsonSchema;
 
-/** Words whose value is data, and words whose value has schemas under names of the author's choice. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-const NAMED: ReadonlySet<string> = new Set([
+/** Keywords whose value is data. */
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+/** Keywords whose value holds schemas under names of the author's choice. */
+const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
   "$defs",
   "definitions",
   "dependentSchemas",
@@ -168,28 +167,33 @@ const NAMED: ReadonlySet<string> = new Set([
   "properties",
 ]);
 
-/** `dynamic` is the dialect's word for a dynamic reference, if it has one. */
-export function followable(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
-  let scopes = 0;
-  mapped(schema, (inner, path) => {
-    if (path.length > 0 && typeof inner["$id"] === "string" && !inner["$id"].startsWith("#")) scopes += 1;
+/**
+ * Rewrites references so that ajv resolves them as the dialect says. ajv knows no anchor at the root, and resolves a
+ * dynamic reference to the schema around it. Without an inner `$id` there is only one scope, in which a dynamic
+ * reference equals a plain one. Schemas with an inner `$id` keep their dynamic references, and ajv's reading of them.
+ * `dynamic` is the dialect's keyword for a dynamic reference, if it has one.
+ */
+function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
+  let innerScopes = 0;
+  mapSchema(schema, (inner, path) => {
+    if (path.length > 0 && typeof inner["$id"] === "string" && !inner["$id"].startsWith("#")) innerScopes += 1;
     return inner;
   });
-  const plain = mapped(schema, (inner) => {
+  const plain = mapSchema(schema, (inner) => {
     const { [dynamic ?? ""]: target, ...rest } = inner;
     if (dynamic === undefined || typeof target !== "string") return inner;
-    if (scopes > 0 && target.startsWith("#")) return inner;
+    if (innerScopes > 0 && target.startsWith("#")) return inner;
     if (rest["$ref"] === undefined) return { ...rest, $ref: target };
     const others: readonly unknown[] = Array.isArray(rest["allOf"]) ? rest["allOf"] : [];
     return { ...rest, allOf: [...others, { $ref: target }] };
   });
-  // Of ajv alone, and it would have each check give a promise that nobody waits for.
-  const { $async: _own, ...words } = plain;
-  return withAnchors(words);
+  // An extension of ajv that would make each check return a promise.
+  const { $async: _ajv, ...keywords } = plain;
+  return withRootAnchors(keywords);
 }
 
-/** Gives the root's anchors to schemas inside it that refer to the root. */
-function withAnchors(schema: JsonSchema): JsonSchema {
+/** Repeats the root's anchors in `$defs`, as schemas that refer to the root. */
+function withRootAnchors(schema: JsonSchema): JsonSchema {
   const anchors = [schema["$anchor"], schema["$dynamicAnchor"]].filter((anchor) => typeof anchor === "string");
   if (anchors.length === 0) return schema;
   const $defs = new Map<string, unknown>(isObject(schema["$defs"]) ? Object.entries(schema["$defs"]) : []);
@@ -201,31 +205,31 @@ function withAnchors(schema: JsonSchema): JsonSchema {
   return { ...schema, $defs: Object.fromEntries($defs) };
 }
 
-/** Where the first schema stands, among a schema and those inside it, that is `wanted`. */
-export function placeOf(schema: JsonSchema, wanted: (inner: JsonSchema) => boolean): Path | undefined {
-  let place: Path | undefined;
-  mapped(schema, (inner, path) => {
-    if (place === undefined && wanted(inner)) place = path;
+/** The path of the first match among a schema and the schemas inside it. */
+function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): Path | undefined {
+  let found: Path | undefined;
+  mapSchema(schema, (inner, path) => {
+    if (found === undefined && isMatch(inner)) found = path;
     return inner;
   });
-  return place;
+  return found;
 }
 
-/** The schema with each schema inside it, and itself at last, as `visit` leaves it. */
-function mapped(schema: JsonSchema, visit: Visit, path: Path = []): JsonSchema {
-  const inside = Object.entries(schema).map(([word, value]): [string, unknown] => {
-    if (DATA.has(word)) return [word, value];
-    if (!NAMED.has(word) || !isObject(value)) return [word, mappedValue(value, visit, [...path, word])];
-    const named = Object.entries(value).map(([name, held]): [string, unknown] => [
+/** Maps the schemas inside a schema, then the schema itself. */
+function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
+  const mapped = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
+    if (DATA_KEYWORDS.has(keyword)) return [keyword, value];
+    if (!NAMED_KEYWORDS.has(keyword) || !isObject(value)) return [keyword, mapValue(value, map, [...path, keyword])];
+    const named = Object.entries(value).map(([name, inner]): [string, unknown] => [
       name,
-      mappedValue(held, visit, [...path, word, name]),
+      mapValue(inner, map, [...path, keyword, name]),
     ]);
-    return [word, Object.fromEntries(named)];
+    return [keyword, Object.fromEntries(named)];
   });
-  return visit(Object.fromEntries(inside), path);
+  return map(Object.fromEntries(mapped), path);
 }
 
-function mappedValue(value: unknown, visit: Visit, path: Path): unknown {
-  if (Array.isArray(value)) return value.map((held: unknown, index) => mappedValue(held, visit, [...path, index]));
-  return isObject(value) ? mapped(value, visit, path) : value;
+function mapValue(value: unknown, map: SchemaMapper, path: Path): unknown {
+  if (Array.isArray(value)) return value.map((inner: unknown, index) => mapValue(inner, map, [...path, index]));
+  return isObject(value) ? mapSchema(value, map, path) : value;
 }

@@ -1,5 +1,5 @@
-// Log messages of handlers, as they leave the server: which go out, and what becomes of them where the server has
-// not promised any. Which registrations are such a promise is tested with the server.
+// `context.log`: which messages are sent, and the error on a server that has not declared logging. When logging is
+// declared is tested in server.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -10,7 +10,7 @@ import { createServer } from "./server.ts";
 const info = { name: "test", version: "1" };
 const call = { name: "t" };
 
-/** A server with one tool, whose work each test gives. */
+/** A server with one tool. */
 const tool = (work: (context: ToolContext) => unknown) =>
   createServer(info).tool("t", {}, (_args, context) => work(context));
 
@@ -22,7 +22,7 @@ describe("log", () => {
   };
   const method = "notifications/message";
 
-  it("goes out from the caller's level on", async () => {
+  it("sends messages at or above the level of the caller", async () => {
     const caller = desk(tool(speak), { logLevel: "info" });
     await caller.call("tools/call", call);
     expect(caller.told).toEqual([
@@ -31,26 +31,26 @@ describe("log", () => {
     ]);
   });
 
-  it("is dropped where the caller named no level", async () => {
+  it("sends nothing to a caller without a level", async () => {
     const caller = desk(tool(speak));
     await caller.call("tools/call", call);
     expect(caller.told).toEqual([]);
   });
 
-  it("knows its levels", async () => {
+  it("refuses an unknown level", async () => {
     const result = await desk(tool(({ log }) => log("loud" as never, "x"))).call("tools/call", call);
     expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"loud"') }] });
   });
 });
 
-describe("log of a server that promised no log messages", () => {
-  const advice = "context.log needs the capability logging: createServer({ ..., logging: true })";
+describe("log on a server that has not declared logging", () => {
+  const advice = "context.log needs the capability logging: createServer(info, { logging: true })";
   const hidden = (...[, context]: [unknown, ToolContext, ...unknown[]]): string => {
     context.log("debug", "x");
     return "said";
   };
   const hiding = (more: object = {}) =>
-    createServer({ ...info, ...more })
+    createServer(info, more)
       .tool("t", {}, hidden)
       .resource("a:b", {}, hidden)
       .template("t:{id}", {}, hidden)
@@ -61,7 +61,7 @@ describe("log of a server that promised no log messages", () => {
     ["prompts/get", { name: "p" }],
   ];
 
-  it.each(["debug", "emergency", undefined] as const)("says what to do, to a caller of level %s", async (level) => {
+  it.each(["debug", "emergency", undefined] as const)("throws an error with advice, for level %s", async (level) => {
     const caller = desk(hiding(), level === undefined ? {} : { logLevel: level });
     expect(await caller.call("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
     for (const [method, params] of requests) expect((await caller.refused(method, params)).message).toBe(advice);
@@ -71,7 +71,7 @@ describe("log of a server that promised no log messages", () => {
     expect(caller.told).toEqual([]);
   });
 
-  it("is a TypeError, there and then", async () => {
+  it("throws a TypeError synchronously", async () => {
     const caught: unknown[] = [];
     const server = createServer(info).tool("t", {}, (...[, { log }]) => {
       try {
@@ -84,20 +84,20 @@ describe("log of a server that promised no log messages", () => {
     expect(caught).toEqual([new TypeError(advice)]);
   });
 
-  it("is dropped where log messages were refused", async () => {
+  it("sends nothing with `logging: false`", async () => {
     const caller = desk(hiding({ logging: false }), { logLevel: "debug" });
     expect(await caller.call("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
     for (const [method, params] of requests) await caller.call(method, params);
     expect(caller.told).toEqual([]);
-    const open = createServer({ ...info, logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
+    const open = createServer(info, { logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
     const other = desk(open, { logLevel: "debug" });
     expect(await other.call("tools/call", call)).toMatchObject({ isError: false });
     expect(other.told).toEqual([]);
   });
 
-  it("goes out once they are promised, by an option or by another handler", async () => {
-    const promised = [hiding({ logging: true }), hiding().tool("other", {}, (_args, { log }) => log("info", "x"))];
-    for (const server of promised) {
+  it("sends messages once logging is declared by an option or another handler", async () => {
+    const declaring = [hiding({ logging: true }), hiding().tool("other", {}, (_args, { log }) => log("info", "x"))];
+    for (const server of declaring) {
       const caller = desk(server, { logLevel: "debug" });
       await caller.call("tools/call", call);
       for (const [method, params] of requests) await caller.call(method, params);

@@ -1,68 +1,180 @@
-// Registrations that lack something, or have it in the wrong place: one TypeError each, which names what is wrong.
+// Options of createServer() and of registrations: what is missing, wrong or unknown throws a TypeError that names it.
 
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { desk } from "../../test/support/desk.ts";
 import { createServer } from "./server.ts";
 
-type Loose = (...args: unknown[]) => unknown;
-type LooseServer = Record<"tool" | "resource" | "template" | "prompt", Loose>;
+type Untyped = (...args: unknown[]) => unknown;
+type UntypedServer = Record<"tool" | "resource" | "template" | "prompt", Untyped>;
 
-const server = createServer({ name: "test", version: "1" });
-const loose = server as unknown as LooseServer;
-const create = createServer as unknown as Loose;
+const info = { name: "test", version: "1" };
 const handler = (): string => "x";
+const create = createServer as unknown as Untyped;
+const untyped = (): UntypedServer => createServer(info) as unknown as UntypedServer;
 
 const kinds = [
-  ["tool", "Tool t", "t", "a name", ".tool(name, options, handler)"],
-  ["resource", "Resource a:b", "a:b", "an address", ".resource(uri, options, read)"],
-  ["template", "Template a:{b}", "a:{b}", "an address", ".template(uriTemplate, options, read)"],
-  ["prompt", "Prompt p", "p", "a name", ".prompt(name, options, get)"],
+  ["tool", "Tool t", "t", "name", ".tool(name, options, handler)"],
+  ["resource", "Resource a:b", "a:b", "URI", ".resource(uri, options, read)"],
+  ["template", "Template a:{b}", "a:{b}", "URI template", ".template(uriTemplate, options, read)"],
+  ["prompt", "Prompt p", "p", "name", ".prompt(name, options, get)"],
 ] as const;
 
 describe("a registration", () => {
-  it.each(kinds)("of a %s is told what is missing", async (kind, owner, key, what, form) => {
-    const add = loose[kind];
-    const refuses = (args: readonly unknown[], text: string): void =>
-      expect(() => add(...args)).toThrow(new TypeError(text));
+  it.each(kinds)("of a %s reports what is missing or wrong", async (kind, owner, key, what, usage) => {
+    const server = createServer(info);
+    const add = (server as unknown as UntypedServer)[kind];
+    const refuses = (args: readonly unknown[], message: string): void =>
+      expect(() => add(...args)).toThrow(new TypeError(message));
     for (const odd of [undefined, null, "", 7, Symbol("s"), {}, new URL("a:b")]) {
-      refuses([odd, {}, handler], `A ${kind} needs ${what}, a string; the form is ${form}`);
+      refuses([odd, {}, handler], `A ${kind} needs a ${what}, a non-empty string; usage: ${usage}`);
     }
-    refuses([key], `${owner}: its options are missing; the form is ${form}`);
-    refuses([key, undefined, handler], `${owner}: its options are missing; the form is ${form}`);
+    refuses([key], `${owner}: the options are missing; usage: ${usage}`);
+    refuses([key, undefined, handler], `${owner}: the options are missing; usage: ${usage}`);
     for (const odd of [handler, null, "x", []]) {
-      refuses([key, odd, handler], `${owner}: its options must be an object; the form is ${form}`);
+      refuses([key, odd, handler], `${owner}: the options must be an object; usage: ${usage}`);
     }
-    refuses([key, {}], `${owner}: its handler is missing; the form is ${form}`);
+    refuses([key, {}], `${owner}: the handler is missing; usage: ${usage}`);
     for (const odd of [null, "x", {}]) {
-      refuses([key, {}, odd], `${owner}: its handler must be a function; the form is ${form}`);
+      refuses([key, {}, odd], `${owner}: the handler must be a function; usage: ${usage}`);
     }
     for (const field of ["title", "description"]) {
-      refuses([key, { [field]: 7 }, handler], `${owner}: its ${field} must be a string`);
+      refuses([key, { [field]: 7 }, handler], `${owner}: \`${field}\` must be a string`);
     }
     expect(await desk(server).call("server/discover")).toMatchObject({ capabilities: {} });
     expect(add(key, {}, handler)).toBe(server);
   });
 
+  it.each([
+    ["tool", "t", { imput: {} }, "Tool t has no option `imput`; did you mean `input`?"],
+    ["tool", "t", { outputschema: {} }, "Tool t has no option `outputschema`; did you mean `outputSchema`?"],
+    [
+      "tool",
+      "t",
+      { parameters: {} },
+      "Tool t has no option `parameters`; the options are title, description, input, inputSchema, output, " +
+        "outputSchema, annotations, icons, scopes, task, _meta",
+    ],
+    ["tool", "t", { name: "other" }, /^Tool t has no option `name`; the options are /],
+    ["resource", "a:b", { mimetype: "text/plain" }, "Resource a:b has no option `mimetype`; did you mean `mimeType`?"],
+    ["resource", "a:b", { list: () => [] }, /^Resource a:b has no option `list`; the options are /],
+    ["template", "a:{b}", { lst: () => [] }, "Template a:{b} has no option `lst`; did you mean `list`?"],
+    ["template", "a:{b}", { size: 1 }, /^Template a:\{b\} has no option `size`; the options are /],
+    ["prompt", "p", { argument: {} }, "Prompt p has no option `argument`; did you mean `arguments`?"],
+    [
+      "prompt",
+      "p",
+      { arguments: { a: { require: true } } },
+      "Prompt p has no option `arguments.a.require`; did you mean `required`?",
+    ],
+    [
+      "resource",
+      "a:b",
+      { cache: { ttlMs: 1, cacheScope: "public", scope: 1 } },
+      "Resource a:b has no option `cache.scope`; the options are ttlMs, cacheScope",
+    ],
+  ] as const)("of a %s refuses unknown options: %s %j", (kind, key, options, message) => {
+    expect(() => untyped()[kind](key, options, handler)).toThrow(
+      typeof message === "string" ? new TypeError(message) : message,
+    );
+  });
+
+  it("accepts an unknown option that is undefined, and every known one", () => {
+    const server = untyped();
+    expect(() => server.tool("t", { title: undefined, other: undefined }, handler)).not.toThrow();
+    const input = { type: "object", anything: "that JSON Schema does not know" };
+    expect(() => server.tool("t", { input, inputSchema: input, _meta: { any: 1 } }, handler)).not.toThrow();
+    expect(() => server.tool("z", { input: z.object({ unknown: z.string() }) }, handler)).not.toThrow();
+  });
+
   it("of a prompt has arguments by name", () => {
-    const form = 'the form is { className: { description: "...", required: true } }';
-    const refuses = (declared: unknown, text: string): void =>
-      expect(() => loose.prompt("p", { arguments: declared }, handler)).toThrow(new TypeError(`Prompt p: its ${text}`));
+    const form = 'expected { className: { description: "...", required: true } }';
+    const refuses = (declared: unknown, message: string): void =>
+      expect(() => untyped().prompt("p", { arguments: declared }, handler)).toThrow(
+        new TypeError(`Prompt p: ${message}`),
+      );
     for (const odd of [[{ name: "a", required: true }], [], null, "a", z.object({ a: z.string() })]) {
-      refuses(odd, `arguments must be an object that says of each, by its name, what it is; ${form}`);
+      refuses(odd, `\`arguments\` must be an object with the options of each argument; ${form}`);
     }
-    for (const odd of [true, null, "string", []]) refuses({ a: odd }, `argument a must be an object; ${form}`);
-    refuses({ a: z.string() }, `argument a is a schema of zod, but ${form}`);
+    for (const odd of [true, null, "string", []]) refuses({ a: odd }, `\`arguments.a\` must be an object; ${form}`);
+    refuses({ a: z.string() }, `\`arguments.a\` is a schema of zod; ${form}`);
   });
 });
 
 describe("createServer()", () => {
-  it("is told what is missing", () => {
-    const form = 'the form is createServer({ name: "notes", version: "1.0.0" })';
-    const both = new TypeError(`createServer() needs a name and a version, as text; ${form}`);
+  it("reports what is missing", () => {
+    const usage = 'usage: createServer({ name: "notes", version: "1.0.0" })';
+    const both = new TypeError(`createServer() needs a name and a version; ${usage}`);
     expect(() => create()).toThrow(both);
     for (const odd of [null, "notes", 7, {}, []]) expect(() => create(odd)).toThrow(both);
-    expect(() => create({ name: "x" })).toThrow(new TypeError(`createServer() needs a version, as text; ${form}`));
-    expect(() => create({ name: 7, version: "1" })).toThrow(`createServer() needs a name, as text; ${form}`);
+    expect(() => create({ name: "x" })).toThrow(new TypeError(`createServer() needs a version; ${usage}`));
+    expect(() => create({ name: 7, version: "1" })).toThrow(`createServer() needs a name; ${usage}`);
+  });
+
+  it("refuses unknown options, in either argument", () => {
+    const near = new TypeError("createServer() has no option `pagesize`; did you mean `pageSize`?");
+    expect(() => create({ ...info, pagesize: 5 })).toThrow(near);
+    expect(() => create(info, { pagesize: 5 })).toThrow(near);
+    expect(() => create(info, { name: "other" })).toThrow(/^createServer\(\) has no option `name`; the options are /);
+    expect(() => create(info, { tasks: { maximum: 5 } })).toThrow("createServer(): `tasks.maximum` is not an option");
+    expect(() => create(info, { cache: { ttlMs: 1, cacheScope: "public", ttl: 1 } })).toThrow(
+      new TypeError("createServer() has no option `cache.ttl`; did you mean `ttlMs`?"),
+    );
+    for (const odd of [null, 7, "x", []]) {
+      expect(() => create(info, odd)).toThrow(/^createServer\(\): the options must be an object, not /);
+    }
+  });
+
+  it("takes the same options with the info", async () => {
+    for (const server of [createServer({ ...info, instructions: "x" }), createServer(info, { instructions: "x" })]) {
+      expect(await desk(server).call("server/discover")).toMatchObject({ instructions: "x" });
+    }
+  });
+
+  it("checks its limits on tasks", () => {
+    for (const field of ["max", "maxPerCaller", "ttlMs", "maxTtlMs", "pollIntervalMs"]) {
+      expect(() => createServer(info, { tasks: { [field]: -1 } })).toThrow(
+        expect.objectContaining({
+          message: `createServer(): \`tasks.${field}\` must be a whole number above 0, not -1`,
+        }),
+      );
+    }
+    expect(() => create(info, { tasks: 5 })).toThrow("createServer(): `tasks` must be an object");
+  });
+});
+
+describe("the option `task` of a tool", () => {
+  const add = (task: unknown): void => {
+    createServer(info).tool("job", { task } as object, () => "done");
+  };
+
+  it.each([
+    [undefined],
+    ["optional"],
+    ["required"],
+    ["forbidden"],
+    [{ support: "forbidden" }],
+    [{ support: "optional", when: "at-once" }],
+    [{ support: "required", when: "when-detached", ttlMs: 1, pollIntervalMs: 1 }],
+  ])("may be %j", (task) => {
+    expect(() => add(task)).not.toThrow();
+  });
+
+  it.each([
+    ["always", 'Tool job: `task` must be "optional", "required", "forbidden" or an object'],
+    [true, 'Tool job: `task` must be "optional", "required", "forbidden" or an object'],
+    [{}, 'Tool job: `task.support` must be "optional", "required" or "forbidden"'],
+    [{ support: "maybe" }, 'Tool job: `task.support` must be "optional", "required" or "forbidden"'],
+    [{ support: "optional", when: "later" }, 'Tool job: `task.when` must be "at-once" or "when-detached"'],
+    [{ support: "optional", ttlMs: 0 }, "Tool job: `task.ttlMs` must be a whole number above 0, not 0"],
+    [{ support: "optional", ttlMs: 1.5 }, "Tool job: `task.ttlMs` must be a whole number above 0, not 1.5"],
+    [
+      { support: "optional", pollIntervalMs: "1" },
+      'Tool job: `task.pollIntervalMs` must be a whole number above 0, not "1"',
+    ],
+    [{ support: "optional", ttl: 5 }, "Tool job: `task.ttl` is not an option; did you mean `ttlMs`?"],
+  ])("may not be %j", (task, message) => {
+    expect(() => add(task)).toThrow(TypeError);
+    expect(() => add(task)).toThrow(expect.objectContaining({ message }));
   });
 });

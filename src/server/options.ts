@@ -1,118 +1,240 @@
-// What every registration must bring, whatever it registers: something to call it by, options, a handler. Programs
-// without types may leave out any of them, or give them in the wrong order, and are told which at once.
+// Options of createServer() and the checks that all registrations share. Mistakes are reported when the options are
+// given, since a program without types would otherwise only notice them in a call.
 
-import { isObject } from "../core/objects.ts";
 import { scopesProblem } from "../auth/bearer/scopes.ts";
+import { isObject } from "../core/objects.ts";
+import { checkOptions, OptionReader } from "../core/options.ts";
+import type { CacheScope, Icon } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
-type Kind = "tool" | "resource" | "template" | "prompt";
-
-const FORMS: Readonly<Record<Kind, string>> = {
-  tool: ".tool(name, options, handler)",
-  resource: ".resource(uri, options, read)",
-  template: ".template(uriTemplate, options, read)",
-  prompt: ".prompt(name, options, get)",
-};
-
-/** Options whose value is a text wherever they are given. */
-const TEXTS = ["name", "title", "description", "mimeType"];
-
-/** Throws a TypeError that names what is missing or wrong; gives the name under which later errors speak of it. */
-export function checkRegistration(kind: Kind, key: unknown, options: unknown, handler: unknown): string {
-  const form = `the form is ${FORMS[kind]}`;
-  if (typeof key !== "string" || key === "") {
-    const what = kind === "tool" || kind === "prompt" ? "a name" : "an address";
-    throw new TypeError(`A ${kind} needs ${what}, a string; ${form}`);
-  }
-  const owner = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} ${key}`;
-  if (!isObject(options)) {
-    const what = options === undefined ? "are missing" : "must be an object";
-    throw new TypeError(`${owner}: its options ${what}; ${form}`);
-  }
-  if (typeof handler !== "function") {
-    const what = handler === undefined ? "is missing" : "must be a function";
-    throw new TypeError(`${owner}: its handler ${what}; ${form}`);
-  }
-  const wrong = TEXTS.find((field) => options[field] !== undefined && typeof options[field] !== "string");
-  if (wrong !== undefined) throw new TypeError(`${owner}: its ${wrong} must be a string`);
-  const problem = options["scopes"] === undefined ? undefined : scopesProblem(options["scopes"]);
-  if (problem !== undefined) throw new TypeError(`${owner}: its scopes ${problem}`);
-  return owner;
+/** What a server tells its clients about itself. */
+export interface ServerInfo {
+  /** The name that programs use. */
+  readonly name: string;
+  /** The version of the server, not of the protocol. */
+  readonly version: string;
+  /** The name to show to people, if it differs from `name`. */
+  readonly title?: string;
+  /** For people: what the server is for. */
+  readonly description?: string;
+  /** Where people can read more. */
+  readonly websiteUrl?: string;
+  /** Icons for user interfaces. */
+  readonly icons?: readonly Icon[];
 }
 
-// What a tool says of tasks when it is registered, and what a server allows of them. Apart from the tasks themselves,
-// which are loaded only where a tool that can be one is called.
-
+/** How a server behaves. */
+export interface ServerOptions {
+  /** For the model: how to use this server. */
+  readonly instructions?: string;
+  /** Whether clients can subscribe to list changes. Default: true. */
+  readonly listChanged?: boolean;
+  /** Whether clients can subscribe to resource updates. Default: true. */
+  readonly subscribe?: boolean;
+  /**
+   * Whether the server declares log messages. Default: true as soon as a handler takes a context. With false, log
+   * messages are dropped.
+   */
+  readonly logging?: boolean;
+  /** Items per page of a list. Default: 1000. */
+  readonly pageSize?: number;
+  /**
+   * Encrypts the state of `inputRequired`, which the client keeps between the calls. Servers that share their clients
+   * need the same key. Default: a random key for each server.
+   */
+  readonly sealKey?: string | Uint8Array;
+  /** Cache hint of lists and reads. Default: no caching. */
+  readonly cache?: CacheHint;
+  /** Limits on tasks, for tools that can run as one. */
+  readonly tasks?: TaskLimits;
+}
 
 /**
- * How a tool stands to tasks.
+ * How long a client may reuse a result, and who may share it.
+ *
+ * @example
+ * createServer({ name: "notes", version: "1.0.0" }, { cache: { ttlMs: 60_000, cacheScope: "private" } });
+ */
+export interface CacheHint {
+  /** In milliseconds; 0 means no caching. */
+  readonly ttlMs: number;
+  /** "public": the result is the same for every client, so a shared cache may keep it. */
+  readonly cacheScope: CacheScope;
+}
+
+/**
+ * Limits on the tasks of a server.
+ *
+ * @example
+ * createServer({ name: "notes", version: "1.0.0" }, { tasks: { max: 50, ttlMs: 60_000 } });
+ */
+export interface TaskLimits {
+  /** Max tasks kept at once, running or finished. Default: 1000. */
+  readonly max?: number;
+  /** The same for each principal; clients without a principal count as one. Default: 100. */
+  readonly maxPerCaller?: number;
+  /** Lifetime of a task if its tool sets none. Default: one hour. */
+  readonly ttlMs?: number;
+  /** Longest lifetime of any task, whatever its tool sets. Default: one day. */
+  readonly maxTtlMs?: number;
+  /** How long clients should wait between two polls. Default: one second. */
+  readonly pollIntervalMs?: number;
+}
+
+/**
+ * Whether and how a tool runs as a task.
  *
  * @example
  * server.tool("render", { task: { support: "optional", ttlMs: 600_000 } }, async (_args, { signal }) => render(signal));
  */
 export interface TaskOptions {
   /**
-   * "optional": a task for callers that know tasks, an ordinary call for all others. "required": callers that know no
-   * tasks are refused, where their revision has a word for that. "forbidden": always an ordinary call.
+   * "optional": a task for clients that support tasks, a plain call for all others. "required": clients without tasks
+   * are refused if their revision has an error for that. "forbidden": always a plain call.
    */
   readonly support: TaskSupport;
   /**
-   * When the caller gets its handle: "at-once", or "when-detached", which is when the handler calls `context.detach()`.
-   * Until then its questions are those of an ordinary call. "at-once" where it is left out.
+   * When the client gets its task: "at-once", or "when-detached", which is when the handler calls `context.detach()`.
+   * Until then, requests to the client are those of a plain call. Default: "at-once".
    */
   readonly when?: "at-once" | "when-detached";
-  /** How long the task lives, from its creation. One that still runs then is aborted. */
+  /** Lifetime of the task from its creation. A task that is still running then is aborted. */
   readonly ttlMs?: number;
-  /** How long callers should wait before they ask again. */
+  /** How long clients should wait between two polls. */
   readonly pollIntervalMs?: number;
 }
+
+/** A set of option names, typed against the options so that a new option must be added to it. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+const CREATE = "createServer()";
+
+const INFO_NAMES: OptionNames<ServerInfo> = {
+  name: true,
+  version: true,
+  title: true,
+  description: true,
+  websiteUrl: true,
+  icons: true,
+};
+
+const OPTION_NAMES: OptionNames<ServerOptions> = {
+  instructions: true,
+  listChanged: true,
+  subscribe: true,
+  logging: true,
+  pageSize: true,
+  sealKey: true,
+  cache: true,
+  tasks: true,
+};
+
+/** Throws a TypeError if the arguments of createServer() are wrong. */
+export function checkServer(info: unknown, options: unknown): void {
+  const { name, version } = Object(info) as Record<string, unknown>;
+  const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
+  if (missing.length > 0) {
+    const what = missing.map(([field]) => `a ${field}`).join(" and ");
+    throw new TypeError(`${CREATE} needs ${what}; usage: createServer({ name: "notes", version: "1.0.0" })`);
+  }
+  checkOptions(CREATE, info, { ...INFO_NAMES, ...OPTION_NAMES });
+  checkOptions(CREATE, options, OPTION_NAMES);
+  const { pageSize, sealKey, cache, tasks } = { ...Object(info), ...Object(options) } as ServerOptions;
+  if (pageSize !== undefined && (!Number.isInteger(pageSize) || pageSize < 1)) {
+    throw new TypeError(`${CREATE}: \`pageSize\` must be a whole number above 0`);
+  }
+  if (sealKey?.length === 0) throw new TypeError(`${CREATE}: \`sealKey\` must not be empty`);
+  checkCacheHint(CREATE, cache);
+  const limits = new OptionReader(CREATE, { tasks }, ["tasks"]).inner("tasks", Object.keys(LIMIT_NAMES));
+  for (const limit of Object.keys(LIMIT_NAMES)) limits.count(limit);
+}
+
+const LIMIT_NAMES: OptionNames<TaskLimits> = {
+  max: true,
+  maxPerCaller: true,
+  ttlMs: true,
+  maxTtlMs: true,
+  pollIntervalMs: true,
+};
+
+const CACHE_NAMES: OptionNames<CacheHint> = { ttlMs: true, cacheScope: true };
+
+/** `owner` starts the error message. */
+export function checkCacheHint(owner: string, cache: unknown): void {
+  if (cache === undefined) return;
+  const { ttlMs, cacheScope } = Object(cache) as Partial<CacheHint>;
+  if (!Number.isInteger(ttlMs) || Number(ttlMs) < 0) {
+    throw new TypeError(`${owner}: \`cache.ttlMs\` must be a whole number of milliseconds, 0 or more`);
+  }
+  if (cacheScope !== "public" && cacheScope !== "private") {
+    throw new TypeError(`${owner}: \`cache.cacheScope\` must be "public" or "private"`);
+  }
+  checkOptions(owner, cache, CACHE_NAMES, "cache.");
+}
+
+type RegistrationKind = "tool" | "resource" | "template" | "prompt";
+
+const USAGE: Readonly<Record<RegistrationKind, string>> = {
+  tool: ".tool(name, options, handler)",
+  resource: ".resource(uri, options, read)",
+  template: ".template(uriTemplate, options, read)",
+  prompt: ".prompt(name, options, get)",
+};
+
+/** Options that are strings in every registration. */
+const STRINGS = ["name", "title", "description", "mimeType"];
 
 /**
- * What a server allows of tasks.
- *
- * @example
- * createServer({ name: "notes", version: "1.0.0", tasks: { max: 50, ttlMs: 60_000 } });
+ * Checks what all registrations have in common. Throws a TypeError that names the problem; returns the name of the
+ * registration for further error messages.
  */
-export interface TaskLimits {
-  /** Tasks that are kept at once, running or over; 1000 where it is left out. */
-  readonly max?: number;
-  /** The same, for each principal (who proves nothing counts as one); 100 where it is left out. */
-  readonly maxPerCaller?: number;
-  /** How long a task lives whose tool does not say; an hour where it is left out. */
-  readonly ttlMs?: number;
-  /** The longest that any task lives, whatever its tool says; a day where it is left out. */
-  readonly maxTtlMs?: number;
-  /** How long callers should wait before they ask again; a second where it is left out. */
-  readonly pollIntervalMs?: number;
+export function checkRegistration(
+  kind: RegistrationKind,
+  key: unknown,
+  options: unknown,
+  handler: unknown,
+  names: object,
+): string {
+  const usage = `usage: ${USAGE[kind]}`;
+  if (typeof key !== "string" || key === "") {
+    const what = kind === "tool" || kind === "prompt" ? "name" : kind === "resource" ? "URI" : "URI template";
+    throw new TypeError(`A ${kind} needs a ${what}, a non-empty string; ${usage}`);
+  }
+  const owner = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} ${key}`;
+  if (!isObject(options)) {
+    const what = options === undefined ? "are missing" : "must be an object";
+    throw new TypeError(`${owner}: the options ${what}; ${usage}`);
+  }
+  if (typeof handler !== "function") {
+    const what = handler === undefined ? "is missing" : "must be a function";
+    throw new TypeError(`${owner}: the handler ${what}; ${usage}`);
+  }
+  checkOptions(owner, options, names);
+  const wrong = STRINGS.find((field) => options[field] !== undefined && typeof options[field] !== "string");
+  if (wrong !== undefined) throw new TypeError(`${owner}: \`${wrong}\` must be a string`);
+  const problem = options["scopes"] === undefined ? undefined : scopesProblem(options["scopes"]);
+  if (problem !== undefined) throw new TypeError(`${owner}: \`scopes\` ${problem}`);
+  return owner;
 }
 
-/** Undefined where the tool is never a task. Throws a TypeError that names what is wrong. */
-export function taskOptions(owner: string, task: unknown): TaskOptions | undefined {
+const TASK_NAMES: OptionNames<TaskOptions> = { support: true, when: true, ttlMs: true, pollIntervalMs: true };
+
+/** Undefined if the tool never runs as a task. Throws a TypeError that names the problem. */
+export function readTaskOptions(owner: string, task: unknown): TaskOptions | undefined {
   if (task === undefined || task === "forbidden") return undefined;
   if (task === "optional" || task === "required") return { support: task };
-  if (!isObject(task))
-    throw new TypeError(`${owner}: its task must be "optional", "required", "forbidden" or an object`);
+  if (!isObject(task)) {
+    throw new TypeError(`${owner}: \`task\` must be "optional", "required", "forbidden" or an object`);
+  }
   const { support, when = "at-once" } = task;
   if (support !== "optional" && support !== "required" && support !== "forbidden") {
-    throw new TypeError(`${owner}: its task.support must be "optional", "required" or "forbidden"`);
+    throw new TypeError(`${owner}: \`task.support\` must be "optional", "required" or "forbidden"`);
   }
   if (when !== "at-once" && when !== "when-detached") {
-    throw new TypeError(`${owner}: its task.when must be "at-once" or "when-detached"`);
+    throw new TypeError(`${owner}: \`task.when\` must be "at-once" or "when-detached"`);
   }
-  checkNumbers(`${owner}: its task`, task, ["ttlMs", "pollIntervalMs"]);
+  const reader = new OptionReader(owner, task, Object.keys(TASK_NAMES), "task");
+  reader.count("ttlMs");
+  reader.count("pollIntervalMs");
   return support === "forbidden" ? undefined : (task as unknown as TaskOptions);
-}
-
-export function checkedLimits(limits: TaskLimits | undefined): TaskLimits {
-  if (limits === undefined) return {};
-  const fields = ["max", "maxPerCaller", "ttlMs", "maxTtlMs", "pollIntervalMs"];
-  checkNumbers("createServer(): its tasks", Object(limits) as Record<string, unknown>, fields);
-  return limits;
-}
-
-function checkNumbers(owner: string, given: Readonly<Record<string, unknown>>, fields: readonly string[]): void {
-  const wrong = fields.find(
-    (field) => given[field] !== undefined && !(Number.isInteger(given[field]) && Number(given[field]) > 0),
-  );
-  if (wrong !== undefined) throw new TypeError(`${owner}.${wrong} must be a whole number above 0`);
 }

@@ -1,63 +1,62 @@
-// A shelf of registrations: by key, in the order in which they came, open to change while the server
-// runs. Putting something under a known key replaces it in its place. Each key gets an order number that
-// is never given again, which is what keeps cursors good. What the things are is not known here.
+// Registrations by key, in the order in which they were made. Replacing one keeps its position. Each key has an order
+// number that is never used again, so that cursors stay valid while the map changes.
 
-export interface Shelved<Entry> {
+export interface OrderedEntry<Value> {
   readonly key: string;
   readonly order: number;
-  readonly entry: Entry;
-  /** What a list shows of the entry. */
-  readonly shown: object;
+  readonly value: Value;
+  /** How the entry appears in a list. */
+  readonly listItem: object;
 }
 
-/** Gives order numbers; shelves whose lists are shown as one share one. */
+/** Returns order numbers. Maps that are listed together share one counter. */
 export type Counter = () => number;
 
-export function counter(): Counter {
+export function createCounter(): Counter {
   let last = 0;
   return () => ++last;
 }
 
-export class Shelf<Entry> {
-  readonly #things = new Map<string, Shelved<Entry>>();
-  readonly #next: Counter;
-  readonly #changed: () => void;
-  #items: readonly Shelved<Entry>[] | undefined;
-  #used = false;
+export class OrderedMap<Value> {
+  readonly #entries = new Map<string, OrderedEntry<Value>>();
+  readonly #nextOrder: Counter;
+  readonly #onChange: () => void;
+  #list: readonly OrderedEntry<Value>[] | undefined;
+  #wasUsed = false;
 
-  constructor(next: Counter, changed: () => void) {
-    this.#next = next;
-    this.#changed = changed;
+  constructor(nextOrder: Counter, onChange: () => void) {
+    this.#nextOrder = nextOrder;
+    this.#onChange = onChange;
   }
 
-  /** Whether anything ever stood here: a list that has become empty is still a list. */
-  get used(): boolean {
-    return this.#used;
+  /** Whether there ever was an entry. A list that has become empty is still a list. */
+  get wasUsed(): boolean {
+    return this.#wasUsed;
   }
 
-  put(key: string, entry: Entry, shown: object): void {
-    const order = this.#things.get(key)?.order ?? this.#next();
-    this.#things.set(key, { key, order, entry, shown });
-    this.#items = undefined;
-    this.#used = true;
-    this.#changed();
+  set(key: string, value: Value, listItem: object): void {
+    const order = this.#entries.get(key)?.order ?? this.#nextOrder();
+    this.#entries.set(key, { key, order, value, listItem });
+    this.#list = undefined;
+    this.#wasUsed = true;
+    this.#onChange();
   }
 
-  /** Whether it was there. */
-  remove(key: string): boolean {
-    const removed = this.#things.delete(key);
-    if (removed) {
-      this.#items = undefined;
-      this.#changed();
+  /** Returns whether the key was there. */
+  delete(key: string): boolean {
+    const wasThere = this.#entries.delete(key);
+    if (wasThere) {
+      this.#list = undefined;
+      this.#onChange();
     }
-    return removed;
+    return wasThere;
   }
 
-  get(key: string): Entry | undefined {
-    return this.#things.get(key)?.entry;
+  get(key: string): Value | undefined {
+    return this.#entries.get(key)?.value;
   }
 
-  items(): readonly Shelved<Entry>[] {
-    return (this.#items ??= [...this.#things.values()]);
+  entries(): readonly OrderedEntry<Value>[] {
+    return (this.#list ??= [...this.#entries.values()]);
   }
 }

@@ -1,5 +1,4 @@
-// Prompts: what their list shows, what becomes of what a handler returns, and which arguments are refused. The
-// types of arguments are checked here too.
+// Prompts: list, return values of handlers, invalid arguments, and the types of arguments.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -7,7 +6,7 @@ import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 
 const info = { name: "test", version: "1" };
-const about = { [META.serverInfo]: info };
+const serverMeta = { [META.serverInfo]: info };
 
 describe("prompts", () => {
   it("are listed with their arguments as an array", async () => {
@@ -42,11 +41,11 @@ describe("prompts", () => {
       ttlMs: 0,
       cacheScope: "private",
       resultType: "complete",
-      _meta: about,
+      _meta: serverMeta,
     });
   });
 
-  it("give a string as one user message, with the prompt's description", async () => {
+  it("turn a string into one user message, with the description of the prompt", async () => {
     const server = createServer(info).prompt(
       "review-class",
       { description: "Review a class", arguments: { className: { required: true } } },
@@ -57,11 +56,11 @@ describe("prompts", () => {
       description: "Review a class",
       messages: [{ role: "user", content: { type: "text", text: "Please review the class OrderedCollection." } }],
       resultType: "complete",
-      _meta: about,
+      _meta: serverMeta,
     });
   });
 
-  it("give messages as they are, and a description of their own", async () => {
+  it("return messages unchanged, with the description of the handler", async () => {
     const messages = [
       { role: "assistant", content: { type: "text", text: "a" } },
       { role: "user", content: { type: "image", data: "aGk=", mimeType: "image/png" } },
@@ -73,17 +72,17 @@ describe("prompts", () => {
     expect(await caller.call("prompts/get", { name: "array" })).toEqual({
       messages,
       resultType: "complete",
-      _meta: about,
+      _meta: serverMeta,
     });
     expect(await caller.call("prompts/get", { name: "whole" })).toEqual({
       description: "own",
       messages,
       resultType: "complete",
-      _meta: { k: 1, ...about },
+      _meta: { k: 1, ...serverMeta },
     });
   });
 
-  it("name what is missing or wrong", async () => {
+  it("name missing and invalid arguments", async () => {
     const server = createServer(info).prompt(
       "p",
       { arguments: { a: { required: true }, b: { required: true }, c: {}, constructor: { required: true } } },
@@ -104,7 +103,7 @@ describe("prompts", () => {
     expect(await caller.call("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
   });
 
-  it("that fail are errors of the protocol", async () => {
+  it("that fail return protocol errors", async () => {
     const server = createServer(info)
       .prompt("broken", {}, () => Promise.reject(new Error("no idea")))
       .prompt("odd", {}, () => 42 as never);
@@ -114,17 +113,17 @@ describe("prompts", () => {
       message: "no idea",
       data: { kind: "internal_error" },
     });
-    expect((await caller.refused("prompts/get", { name: "odd" })).message).toContain("neither a text nor messages");
+    expect((await caller.refused("prompts/get", { name: "odd" })).message).toContain("neither a string nor messages");
   });
 
-  it("may go", async () => {
+  it("can be removed", async () => {
     const server = createServer(info).prompt("p", {}, () => "x");
     expect(server.removePrompt("p")).toBe(true);
     expect(server.removePrompt("p")).toBe(false);
     expect(await desk(server).call("prompts/list")).toMatchObject({ prompts: [] });
   });
 
-  it("have arguments typed by what was declared", () => {
+  it("have arguments with inferred types", () => {
     const server = createServer(info)
       .prompt("p", { arguments: { a: { required: true }, b: {}, c: { required: false } } }, (args) => {
         expectTypeOf(args).toEqualTypeOf<{ a: string; b?: string; c?: string }>();

@@ -1,45 +1,44 @@
-// Prompts: their list, and the messages that one gives. A string is one user message; an array is messages; an
-// object with `messages` is the result itself. Arguments are strings, and a required one that is missing is
-// named in the error.
+// Prompts: registration, list and messages. A string is one user message; an array is the messages; an object with
+// `messages` is the whole result. Arguments are strings; the error for a missing one names it.
 
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { defined, isObject } from "../core/objects.ts";
+import { checkOptions } from "../core/options.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completion.ts";
-import { type Frame } from "./result-builder.ts";
-import { defined } from "../core/objects.ts";
-import { InputRequired, type Rounds } from "./input-required.ts";
-import { checkRegistration } from "./options.ts";
-import { isStandard, vendorOf } from "./schema-kind.ts";
-import type { Flat } from "./schema.ts";
-import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./ordered-map.ts";
-import { orError } from "./tool-errors.ts";
+import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { checkRegistration, type OptionNames } from "./options.ts";
+import { createCounter, OrderedMap } from "./ordered-map.ts";
+import type { ResultBuilder } from "./result-builder.ts";
+import { isStandardSchema, vendorOf } from "./schema-kind.ts";
+import type { Simplify } from "./schema.ts";
+import { runHandler } from "./tool-errors.ts";
 
 export interface PromptArgumentOptions<Required = unknown> {
-  /** For people: how a program labels the field. */
+  /** The label to show to people. */
   readonly title?: string;
-  /** For people: what to write there. */
+  /** For people: what to enter. */
   readonly description?: string;
-  /** Whether the prompt cannot do without it; false where it is left out. */
+  /** Whether the argument must be given. Default: false. */
   readonly required?: Required;
-  /** What could stand there, given what was typed so far. */
+  /** Suggests values for what was typed so far. */
   readonly complete?: Completer;
 }
 
 /**
- * What is said of a prompt when it is registered. `Required` says of each argument whether it is; a mapped type, so
- * that completers inside it know their types.
+ * Options of `server.prompt()`. `Required` says for each argument whether it is required; it is a mapped type, so that
+ * the types of completers are inferred.
  */
 export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
-  /** For people: how a program shows the prompt. */
+  /** The name to show to people. */
   readonly title?: string;
-  /** For people who choose, and what `prompts/get` says where the handler says nothing of its own. */
+  /** For people who choose a prompt. Also the description of the result, unless the handler returns one. */
   readonly description?: string;
   /**
-   * The arguments, by their names. All of them are strings.
+   * The arguments by name. Their values are strings.
    *
    * @example
    * arguments: { className: { description: "Which class", required: true }, depth: {} }
@@ -47,21 +46,36 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   readonly arguments?: {
     readonly [Name in keyof Required]: PromptArgumentOptions<Required[Name]> & { readonly required?: boolean };
   };
-  /** Pictures for programs that show the prompt. */
+  /** Icons for user interfaces. */
   readonly icons?: readonly Icon[];
   /**
-   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
-   * caller that lacks a scope is told which.
+   * The scopes that a client over HTTP needs; see `bearer`. All clients see the prompt in the list. The error for a
+   * missing scope names it.
    *
    * @example
    * scopes: ["notes:write"]
    */
   readonly scopes?: readonly string[];
-  /** Passed to callers as it is, for what the specification has no field for. */
+  /** Extra data for clients, sent as it is. */
   readonly _meta?: Meta;
 }
 
-export type PromptArguments<Required> = Flat<
+const OPTION_NAMES: OptionNames<PromptOptions> = {
+  title: true,
+  description: true,
+  arguments: true,
+  icons: true,
+  scopes: true,
+  _meta: true,
+};
+const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = {
+  title: true,
+  description: true,
+  required: true,
+  complete: true,
+};
+
+export type PromptArguments<Required> = Simplify<
   { -readonly [Name in keyof Required as Required[Name] extends true ? Name : never]: string } & {
     -readonly [Name in keyof Required as Required[Name] extends true ? never : Name]?: string;
   }
@@ -87,24 +101,24 @@ interface Prompt {
 }
 
 export class Prompts {
-  readonly #shelf: Shelf<Prompt>;
-  readonly #frame: Frame;
-  readonly #rounds: Rounds;
+  readonly #prompts: OrderedMap<Prompt>;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
 
-  constructor(frame: Frame, rounds: Rounds, changed: () => void) {
-    this.#frame = frame;
-    this.#rounds = rounds;
-    this.#shelf = new Shelf(counter(), changed);
+  constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
+    this.#results = results;
+    this.#inputs = inputs;
+    this.#prompts = new OrderedMap(createCounter(), onChange);
   }
 
-  get used(): boolean {
-    return this.#shelf.used;
+  get wasUsed(): boolean {
+    return this.#prompts.wasUsed;
   }
 
   add(name: string, options: PromptOptions, get: Prompt["get"]): void {
-    const owner = checkRegistration("prompt", name, options, get);
+    const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
     const { title, description, icons, scopes, _meta } = options;
-    const declared = declaredOf(owner, options.arguments);
+    const declared = declaredArguments(owner, options.arguments);
     const prompt: Prompt = {
       description,
       scopes,
@@ -112,54 +126,55 @@ export class Prompts {
       required: declared.filter(([, { required }]) => required === true).map(([argument]) => argument),
       completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
     };
-    const shown = declared.map(([argument, { title, description, required }]) =>
+    const listed = declared.map(([argument, { title, description, required }]) =>
       defined({ name: argument, title, description, required }),
     );
-    const list = options.arguments === undefined ? undefined : shown;
-    this.#shelf.put(name, prompt, defined({ name, title, description, icons, arguments: list, _meta }));
+    const args = options.arguments === undefined ? undefined : listed;
+    this.#prompts.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
   }
 
   remove(name: string): boolean {
-    return this.#shelf.remove(name);
+    return this.#prompts.delete(name);
   }
 
   completers(name: string, caller: Caller): Completers | undefined {
-    const prompt = this.#shelf.get(name);
+    const prompt = this.#prompts.get(name);
     demandScopes(prompt?.scopes, caller, `The prompt ${name}`);
     return prompt?.completers;
   }
 
   list({ method, params }: Request): Result {
-    return this.#frame.list(method, "prompts", this.#shelf.items(), params["cursor"]);
+    return this.#results.list(method, "prompts", this.#prompts.entries(), params["cursor"]);
   }
 
   async get(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
-    const prompt = this.#shelf.get(name);
+    const prompt = this.#prompts.get(name);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
-    const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
-    const value = await orError(context, () => prompt.get(args, call));
-    if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
-    const whole = wholeOf(name, value);
-    const { messages, _meta, description = prompt.description, ...rest } = whole;
-    return this.#frame.complete(defined({ ...rest, description, messages }), _meta);
+    const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
+    const value = await runHandler(context, () => prompt.get(args, call));
+    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
+    const { messages, _meta, description = prompt.description, ...rest } = toWholeResult(name, value);
+    return this.#results.complete(defined({ ...rest, description, messages }), _meta);
   }
 }
 
-/** Programs without types may give anything; schemas and lists are what other libraries take here. */
-function declaredOf(owner: string, declared: unknown = {}): readonly [string, PromptArgumentOptions][] {
-  const form = 'the form is { className: { description: "...", required: true } }';
-  if (!isObject(declared) || isStandard(declared)) {
-    throw new TypeError(
-      `${owner}: its arguments must be an object that says of each, by its name, what it is; ${form}`,
-    );
+/** Other libraries take a schema or an array here, so the error shows the expected form. */
+function declaredArguments(owner: string, declared: unknown = {}): readonly [string, PromptArgumentOptions][] {
+  const form = 'expected { className: { description: "...", required: true } }';
+  if (!isObject(declared) || isStandardSchema(declared)) {
+    throw new TypeError(`${owner}: \`arguments\` must be an object with the options of each argument; ${form}`);
   }
-  return Object.entries(declared).map(([argument, said]) => {
-    if (isObject(said) && !isStandard(said)) return [argument, said];
-    const what = isStandard(said) ? `is a schema of ${vendorOf(said)}, but` : "must be an object;";
-    throw new TypeError(`${owner}: its argument ${argument} ${what} ${form}`);
+  return Object.entries(declared).map(([argument, options]) => {
+    const path = `arguments.${argument}`;
+    if (!isObject(options) || isStandardSchema(options)) {
+      const what = isStandardSchema(options) ? `is a schema of ${vendorOf(options)}` : "must be an object";
+      throw new TypeError(`${owner}: \`${path}\` ${what}; ${form}`);
+    }
+    checkOptions(owner, options, ARGUMENT_NAMES, `${path}.`);
+    return [argument, options];
   });
 }
 
@@ -179,12 +194,14 @@ function checkArguments(name: string, { required }: Prompt, given: Record<string
   return given as Record<string, string>;
 }
 
-type Whole = Exclude<PromptReturn, string | readonly unknown[] | InputRequired>;
+type WholeResult = Exclude<PromptReturn, string | readonly unknown[] | InputRequired>;
 
-function wholeOf(name: string, value: Exclude<PromptReturn, InputRequired>): Whole {
+function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>): WholeResult {
   if (typeof value === "string") return { messages: [{ role: "user", content: { type: "text", text: value } }] };
   if (Array.isArray(value)) return { messages: value as readonly PromptMessage[] };
-  // Programs without types may return anything.
+  // A handler without types may return anything.
   if (isObject(value) && Array.isArray(value["messages"])) return value;
-  throw McpError.of("internal_error", `The prompt ${name} gave neither a text nor messages`, { promptName: name });
+  throw McpError.of("internal_error", `The prompt ${name} returned neither a string nor messages`, {
+    promptName: name,
+  });
 }

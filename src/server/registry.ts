@@ -1,48 +1,46 @@
-// What a server is made of: its tools, resources and prompts, who listens to their changes, and what it can say
-// of itself. Which methods there are follows from what was registered. Registering is for server.ts.
+// Everything that was registered with a server, and the methods that serve it. Capabilities and available methods
+// follow from what was registered. The public interface is in server.ts.
 
-import type { Caller, Context } from "../core/handler.ts";
-import type { Request, Result } from "../core/handler.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
+import type { Caller, Context, Request, Result } from "../core/handler.ts";
 import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
-import { TASKS } from "../protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import type { Completers } from "./completion.ts";
-import { Frame, type ServerInfo } from "./result-builder.ts";
-import { Rounds } from "./input-required.ts";
+import { InputRequiredCodec } from "./input-required.ts";
+import type { ServerInfo, ServerOptions } from "./options.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
-import { demandScopes } from "../auth/bearer/scopes.ts";
+import { ResultBuilder } from "./result-builder.ts";
 import { type ListName, type Offer, Subscriptions } from "./subscriptions.ts";
-import { checkedLimits, type TaskLimits } from "./options.ts";
 import type { Tasks } from "./tasks.ts";
 import { Tools } from "./tools.ts";
 
-export type Answer = (request: Request, context: Context) => Result | Promise<Result>;
+export type MethodHandler = (request: Request, context: Context) => Result | Promise<Result>;
 
-export class Parts {
+export class Registry {
   readonly subscriptions: Subscriptions = new Subscriptions();
   readonly tools: Tools;
   readonly resources: Resources;
   readonly prompts: Prompts;
-  readonly #info: ServerInfo;
-  readonly #frame: Frame;
-  readonly #rounds: Rounds;
-  readonly #taskLimits: TaskLimits;
+  readonly #options: ServerOptions;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
   #tasks: Tasks | undefined;
-  #completes = false;
+  #hasCompleters = false;
 
-  constructor(info: ServerInfo) {
-    this.#info = info;
-    this.#frame = new Frame(info);
-    this.#taskLimits = checkedLimits(info.tasks);
-    const rounds = new Rounds(this.#frame, info.sealKey);
-    this.#rounds = rounds;
-    const changed = (list: ListName) => () => this.subscriptions.changed(list);
-    this.tools = new Tools(this.#frame, rounds, () => this.#loadTasks(), changed("tools"));
-    this.resources = new Resources(this.#frame, rounds, changed("resources"));
-    this.prompts = new Prompts(this.#frame, rounds, changed("prompts"));
+  constructor(server: ServerInfo & ServerOptions) {
+    this.#options = server;
+    const results = new ResultBuilder(server);
+    const inputs = new InputRequiredCodec(results.meta, server.sealKey);
+    this.#results = results;
+    this.#inputs = inputs;
+    const changed = (list: ListName) => () => this.subscriptions.listChanged(list);
+    this.tools = new Tools(results, inputs, () => this.#loadTasks(), changed("tools"));
+    this.resources = new Resources(results, inputs, changed("resources"));
+    this.prompts = new Prompts(results, inputs, changed("prompts"));
   }
 
-  answers(): Record<string, Answer> {
+  methods(): Record<string, MethodHandler> {
     const { tools, resources, prompts } = this;
     return {
       "server/discover": () => this.#discover(),
@@ -55,7 +53,7 @@ export class Parts {
       "prompts/get": (request, context) => prompts.get(request, context),
       "completion/complete": async (request, context) => {
         const { complete } = await import("./completion.ts");
-        return complete(request, context, this.#frame, (ref) => this.#completers(ref, context.caller));
+        return complete(request, context, this.#results, (ref) => this.#completers(ref, context.caller));
       },
       "subscriptions/listen": (request, context) => this.#listen(request, context),
       "tasks/get": async (request, context) => (await this.#loadTasks()).get(request, context),
@@ -65,12 +63,12 @@ export class Parts {
     };
   }
 
-  /** A family of methods is there from its first registration on. */
-  serves(method: string): boolean {
-    const family = method.slice(0, method.indexOf("/"));
-    if (family === "completion") return this.#completes;
-    if (family === "tasks") return this.tools.canBeTasks;
-    return this.#isList(family) ? this[family].used : true;
+  /** A group of methods is available from its first registration on. */
+  hasMethod(method: string): boolean {
+    const group = method.slice(0, method.indexOf("/"));
+    if (group === "completion") return this.#hasCompleters;
+    if (group === "tasks") return this.tools.hasTaskTools;
+    return isListName(group) ? this[group].wasUsed : true;
   }
 
   close(): void {
@@ -78,36 +76,32 @@ export class Parts {
     this.subscriptions.close();
   }
 
-  // A handler that takes the context may log. One that hides it, behind a rest or a default, is told so when it does.
-  noteHandler(handler: { readonly length: number }, contextAt = 2): void {
-    if (handler.length >= contextAt) this.#frame.logging ??= true;
+  /** A handler with a context parameter may log. If it hides the parameter (rest, default), `context.log` says so. */
+  noteHandler(handler: { readonly length: number }, contextPosition = 2): void {
+    if (handler.length >= contextPosition) this.#results.logging ??= true;
   }
 
   noteCompleters(completers: readonly unknown[]): void {
-    this.#completes ||= completers.some((completer) => completer !== undefined);
-  }
-
-  #isList(family: string): family is ListName {
-    return family === "tools" || family === "resources" || family === "prompts";
+    this.#hasCompleters ||= completers.some((completer) => completer !== undefined);
   }
 
   #capabilities(): ServerCapabilities {
-    const { listChanged = true, subscribe = true } = this.#info;
+    const { listChanged = true, subscribe = true } = this.#options;
     return {
-      ...(this.#frame.logging ? { logging: {} } : undefined),
-      ...(this.#completes ? { completions: {} } : undefined),
-      ...(this.prompts.used ? { prompts: { listChanged } } : undefined),
-      ...(this.resources.used ? { resources: { subscribe, listChanged } } : undefined),
-      ...(this.tools.used ? { tools: { listChanged } } : undefined),
-      ...(this.tools.canBeTasks ? { extensions: { [TASKS]: {} } } : undefined),
+      ...(this.#results.logging ? { logging: {} } : undefined),
+      ...(this.#hasCompleters ? { completions: {} } : undefined),
+      ...(this.prompts.wasUsed ? { prompts: { listChanged } } : undefined),
+      ...(this.resources.wasUsed ? { resources: { subscribe, listChanged } } : undefined),
+      ...(this.tools.wasUsed ? { tools: { listChanged } } : undefined),
+      ...(this.tools.hasTaskTools ? { extensions: { [TASKS_EXTENSION]: {} } } : undefined),
     };
   }
 
-  /** Which revisions there are is for the dialogue to add. */
+  /** The supported revisions are added by the connection. */
   #discover(): Result {
-    const { instructions } = this.#info;
+    const { instructions } = this.#options;
     const capabilities = this.#capabilities();
-    return this.#frame.cacheable(instructions === undefined ? { capabilities } : { capabilities, instructions });
+    return this.#results.cacheable(instructions === undefined ? { capabilities } : { capabilities, instructions });
   }
 
   #completers(ref: CompleteParams["ref"], caller: Caller): Completers | undefined {
@@ -116,30 +110,34 @@ export class Parts {
   }
 
   async #loadTasks(): Promise<Tasks> {
-    // Even a module that is there already takes its time to be imported.
+    // import() is slow even if the module is already loaded.
     if (this.#tasks !== undefined) return this.#tasks;
     const { Tasks } = await import("./tasks.ts");
-    return (this.#tasks ??= new Tasks(this.#frame, this.#rounds, this.#taskLimits));
+    return (this.#tasks ??= new Tasks(this.#results, this.#inputs, this.#options.tasks ?? {}));
   }
 
   async #listen(request: Request, context: Context): Promise<Result> {
-    const { listChanged = true, subscribe = true } = this.#info;
+    const { listChanged = true, subscribe = true } = this.#options;
     const { taskIds = [], resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
-    const onTasks = this.tools.canBeTasks && taskIds.length > 0;
-    const extra = onTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
-    const known = new Map<string, readonly string[]>();
+    const withTasks = this.tools.hasTaskTools && taskIds.length > 0;
+    const tasks = withTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
+    const resources = new Map<string, readonly string[]>();
     for (const uri of subscribe ? resourceSubscriptions : []) {
       const scopes = this.resources.scopesOf(uri);
-      if (scopes !== undefined) known.set(uri, scopes);
+      if (scopes !== undefined) resources.set(uri, scopes);
     }
-    // Refused rather than left out: so the caller learns what to ask for, and all of it at once.
-    const scopes = new Set([...known.values(), extra?.scopes ?? []].flat());
-    demandScopes([...scopes], context.caller, "What is listened to");
+    // Refused rather than left out, so that the caller learns all scopes it needs at once.
+    const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
+    demandScopes([...scopes], context.caller, "The subscription");
     const offer: Offer = {
-      listChanged: (list) => listChanged && this[list].used,
-      updates: (uri) => known.has(uri),
+      hasList: (list) => listChanged && this[list].wasUsed,
+      hasResource: (uri) => resources.has(uri),
     };
-    await this.subscriptions.listen(request, context, offer, extra);
-    return this.#frame.complete({});
+    await this.subscriptions.listen(request, context, offer, tasks);
+    return this.#results.complete({});
   }
+}
+
+function isListName(group: string): group is ListName {
+  return group === "tools" || group === "resources" || group === "prompts";
 }

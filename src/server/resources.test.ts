@@ -1,5 +1,5 @@
-// Resources and templates: their lists, which of them answers a read, and what becomes of what a reader returns.
-// The types of template variables are checked here too.
+// Resources and templates: lists, which of them answers a read, how return values become contents, and the types of
+// template variables.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -17,7 +17,7 @@ const read = async (server: Server, uri: string): Promise<unknown> => {
 };
 
 describe("lists of resources", () => {
-  it("show all that was said, in the order of registration", async () => {
+  it("have all options, in order of registration", async () => {
     const annotations = { audience: ["user"], priority: 0.5 } as const;
     const server = createServer(info)
       .resource("a:b", {}, () => "x")
@@ -36,16 +36,16 @@ describe("lists of resources", () => {
     });
   });
 
-  it("are there as one family", async () => {
+  it("are available together", async () => {
     const caller = desk(createServer(info).resource("a:b", {}, () => "x"));
     expect(await caller.call("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
     const other = desk(createServer(info).template("t:{id}", {}, () => "x"));
     expect(await other.call("resources/list")).toMatchObject({ resources: [] });
   });
 
-  it("hold what templates count, where the template stands, page by page", async () => {
+  it("include the resources that templates list, at the position of the template, page by page", async () => {
     const listed = (...names: string[]) => names.map((name) => ({ uri: `t:${name}`, name }));
-    const server = createServer({ ...info, pageSize: 2 })
+    const server = createServer(info, { pageSize: 2 })
       .resource("a:1", {}, () => "x")
       .template("t:{id}", { list: async () => listed("x", "y", "z") }, ({ id }) => id)
       .resource("a:2", {}, () => "x")
@@ -61,16 +61,18 @@ describe("lists of resources", () => {
     expect(uris).toEqual([["a:1", "t:x"], ["t:y", "t:z"], ["a:2"]]);
   });
 
-  it("refuse addresses without a scheme and templates that are none", () => {
+  it("refuse URIs without a scheme and invalid templates", () => {
     const server = createServer(info);
-    expect(() => server.resource("notes/1", {}, () => "x")).toThrow("must begin with a scheme");
+    expect(() => server.resource("notes/1", {}, () => "x")).toThrow("must start with a scheme");
     expect(() => server.template("t:{id", {}, () => "x")).toThrow("never closed");
-    expect(() => server.template("t:{id}", { complete: { other: () => [] } }, () => "x")).toThrow("no variable other");
+    expect(() => server.template("t:{id}", { complete: { other: () => [] } }, () => "x")).toThrow(
+      "there is no variable other to complete",
+    );
   });
 });
 
 describe("reading", () => {
-  it("gives text, blobs and JSON, each with its address and its type where it is known", async () => {
+  it("returns text, blobs and JSON with the URI and the media type", async () => {
     const bytes = new Uint8Array([0, 255, 1, 2]).subarray(1, 3);
     const server = createServer(info)
       .resource("a:text", {}, () => "hi")
@@ -90,7 +92,7 @@ describe("reading", () => {
     expect(await read(server, "a:uri")).toEqual([{ uri: "a:uri", text: "a:uri" }]);
   });
 
-  it("takes whole results, and fills in the type that they leave out", async () => {
+  it("accepts whole results and adds a missing media type", async () => {
     const contents = [
       { uri: "a:b/1", text: "1" },
       { uri: "a:b/2", mimeType: "text/html", blob: "aGk=" },
@@ -106,16 +108,16 @@ describe("reading", () => {
     });
   });
 
-  it("takes what only has a field of that name as data", async () => {
+  it("treats other objects with a field `contents` as data", async () => {
     const whole = { uri: "a:b", text: "x" };
     const values: readonly unknown[] = [
       [],
       ["only", "data"],
       [null],
-      [{ text: "no address" }],
+      [{ text: "no URI" }],
       [{ uri: 1, text: "x" }],
       [{ uri: "a:b", name: "neither text nor blob" }],
-      [whole, { text: "no address" }],
+      [whole, { text: "no URI" }],
       whole,
       "text",
     ];
@@ -126,7 +128,7 @@ describe("reading", () => {
     }
   });
 
-  it("looks for the address itself first, then for templates in their order", async () => {
+  it("looks up the URI first, then the templates in order", async () => {
     const server = createServer(info)
       .template("n:{id}", {}, ({ id }) => `first ${id}`)
       .template("n:{+path}", {}, ({ path }, _context, uri) => `second ${path} of ${uri}`)
@@ -138,7 +140,7 @@ describe("reading", () => {
     expect(await read(server, "n:a")).toMatchObject([{ text: "second a of n:a" }]);
   });
 
-  it("says what is not there", async () => {
+  it("reports a resource that does not exist", async () => {
     const server = createServer(info)
       .resource("a:b", {}, () => "x")
       .template("t:{id}", {}, () => undefined);
@@ -152,7 +154,7 @@ describe("reading", () => {
     expect((await desk(server).refused("resources/read", { uri: "a:b" })).kind).toBe("resource_not_found");
   });
 
-  it("turns what a reader throws into an error of the protocol", async () => {
+  it("turns a thrown error into a protocol error", async () => {
     const denied = McpError.of("access_denied", "not you");
     const server = createServer(info)
       .resource("a:broken", {}, () => Promise.reject(new Error("disk on fire")))
@@ -162,8 +164,8 @@ describe("reading", () => {
     expect(await desk(server).refused("resources/read", { uri: "a:denied" })).toBe(denied);
   });
 
-  it("says how long things keep", async () => {
-    const server = createServer({ ...info, cache: { ttlMs: 5000, cacheScope: "public" } })
+  it("has the cache hint of the resource or of the server", async () => {
+    const server = createServer(info, { cache: { ttlMs: 5000, cacheScope: "public" } })
       .resource("a:b", {}, () => "x")
       .resource("a:c", { cache: { ttlMs: 1, cacheScope: "private" } }, () => "x");
     const caller = desk(server);
@@ -180,7 +182,7 @@ describe("reading", () => {
 });
 
 describe("types of templates", () => {
-  it("variables follow from the template", () => {
+  it("variables are inferred from the template", () => {
     createServer(info)
       .template("a:{x}/{+y}{?q,list*}", {}, (variables) => {
         expectTypeOf(variables).toEqualTypeOf<{ x: string; y: string; q?: string; list?: string[] }>();

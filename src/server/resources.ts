@@ -1,47 +1,48 @@
-// Resources and resource templates: their lists and their reads. An address is looked up as it stands, then
-// tried against the templates in the order of their registration. A string that is read is text, bytes are a
-// blob, an object whose `contents` are contents is the result itself, undefined is "not found", all else is JSON.
+// Resources and resource templates: registration, lists and reads. A URI is looked up among the resources first, then
+// matched against the templates in their order of registration. A string that is read is text, bytes are a blob, an
+// object whose `contents` are resource contents is the whole result, undefined is "not found", anything else is JSON.
 
+import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { defined } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
-import { parseTemplate, type UriTemplate, type TemplateMatch } from "../protocol/uri-template.ts";
+import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import type { Completer, Completers } from "./completion.ts";
-import { type CacheHint, checkedCache, type Frame, type Listed } from "./result-builder.ts";
-import { defined } from "../core/objects.ts";
-import { InputRequired, type Rounds } from "./input-required.ts";
-import { checkRegistration } from "./options.ts";
-import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./ordered-map.ts";
-import { orError } from "./tool-errors.ts";
-import type { Flat } from "./schema.ts";
+import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { type CacheHint, checkCacheHint, checkRegistration, type OptionNames } from "./options.ts";
+import { createCounter, OrderedMap } from "./ordered-map.ts";
+import type { ListEntry, ResultBuilder } from "./result-builder.ts";
+import type { Simplify } from "./schema.ts";
+import { runHandler } from "./tool-errors.ts";
 
-interface CommonOptions {
-  /** What programs call it; the address where it is left out. */
+/** Options that resources and templates share. */
+export interface CommonResourceOptions {
+  /** The name that programs use. Default: the URI. */
   readonly name?: string;
-  /** For people: how a program shows it, where that is not its name. */
+  /** The name to show to people, if it differs from `name`. */
   readonly title?: string;
-  /** For the model and for people: what is to be found there. */
+  /** For the model and for people: what can be read here. */
   readonly description?: string;
-  /** What kind of text or bytes is read, such as "text/markdown"; goes with each read too. */
+  /** The media type, such as "text/markdown". Also sent with each read. */
   readonly mimeType?: string;
-  /** Pictures for programs that show it. */
+  /** Icons for user interfaces. */
   readonly icons?: readonly Icon[];
-  /** Whom it is for, how much it matters, when it last changed. */
+  /** Audience, priority and time of the last change. */
   readonly annotations?: Annotations;
-  /** Passed to callers as it is, for what the specification has no field for. */
+  /** Extra data for clients, sent as it is. */
   readonly _meta?: Meta;
   /**
-   * How long callers may keep what they read here; the server's own hint where it is left out.
+   * How long clients may cache what they read. Default: the server's own hint.
    *
    * @example
    * cache: { ttlMs: 60_000, cacheScope: "public" }
    */
   readonly cache?: CacheHint;
   /**
-   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
-   * caller that lacks a scope is told which.
+   * The scopes that a client over HTTP needs; see `bearer`. All clients see the entry in the list. The error for a
+   * missing scope names it.
    *
    * @example
    * scopes: ["notes:write"]
@@ -49,18 +50,18 @@ interface CommonOptions {
   readonly scopes?: readonly string[];
 }
 
-/** What is said of a resource when it is registered. */
-export interface ResourceOptions extends CommonOptions {
-  /** In bytes, as it is read. */
+/** Options of `server.resource()`. */
+export interface ResourceOptions extends CommonResourceOptions {
+  /** In bytes. */
   readonly size?: number;
 }
 
-/** What is said of a template when it is registered. */
-export interface TemplateOptions extends CommonOptions {
-  /** The addresses that the template stands for at present, where they can be counted: they join the list of resources. */
+/** Options of `server.template()`. */
+export interface TemplateOptions extends CommonResourceOptions {
+  /** Returns the resources that the template has at present. They are added to the list of resources. */
   readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
   /**
-   * By the name of a variable: what could stand there, given what was typed so far.
+   * Completions by variable name.
    *
    * @example
    * complete: { date: (typed) => days.filter((day) => day.startsWith(typed)) }
@@ -71,168 +72,14 @@ export interface TemplateOptions extends CommonOptions {
 export type ResourceHandler = (uri: string, context: ToolContext) => unknown;
 export type TemplateHandler<Variables> = (variables: Variables, context: ToolContext, uri: string) => unknown;
 
-interface Template {
-  readonly parsed: UriTemplate;
-  readonly options: TemplateOptions;
-  readonly completers: Completers;
-  read(variables: unknown, context: ToolContext, uri: string): unknown;
-}
+/**
+ * The variables of a URI template, read from the literal template by the compiler. `{a}` and `{+a}` are always present,
+ * other forms are optional, and `*` makes a list (see protocol/uri-template.ts).
+ */
+export type TemplateVariables<Text extends string> = string extends Text ? TemplateMatch : Simplify<Expressions<Text>>;
 
-type Found = { readonly options: CommonOptions; read(context: ToolContext): unknown };
-
-export class Resources {
-  readonly #resources: Shelf<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
-  readonly #templates: Shelf<Template>;
-  readonly #frame: Frame;
-  readonly #rounds: Rounds;
-
-  constructor(frame: Frame, rounds: Rounds, changed: () => void) {
-    this.#frame = frame;
-    this.#rounds = rounds;
-    // One counter, because what templates list stands among the resources.
-    const next = counter();
-    this.#resources = new Shelf(next, changed);
-    this.#templates = new Shelf(next, changed);
-  }
-
-  get used(): boolean {
-    return this.#resources.used || this.#templates.used;
-  }
-
-  add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
-    const owner = checkRegistration("resource", uri, options, read);
-    if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: its address must begin with a scheme`);
-    checkedCache(owner, options.cache);
-    const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
-    const shown = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
-    this.#resources.put(uri, { options, read }, shown);
-  }
-
-  addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
-    const owner = checkRegistration("template", uriTemplate, options, read);
-    const parsed = parseTemplate(uriTemplate);
-    checkedCache(owner, options.cache);
-    const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
-    const stray = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
-    if (stray !== undefined) throw new TypeError(`${owner}: it has no variable ${stray} to complete`);
-    const completers = new Map(
-      parsed.names.map((name) => [name, Object.hasOwn(complete, name) ? complete[name] : undefined]),
-    );
-    const shown = defined({ uriTemplate, name, title, description, mimeType, icons, annotations, _meta });
-    this.#templates.put(uriTemplate, { parsed, options, completers, read }, shown);
-  }
-
-  remove(uri: string): boolean {
-    return this.#resources.remove(uri);
-  }
-
-  removeTemplate(uriTemplate: string): boolean {
-    return this.#templates.remove(uriTemplate);
-  }
-
-  /** What is needed to read at the address; undefined where nothing is known to be there. */
-  scopesOf(uri: string): readonly string[] | undefined {
-    const found = this.#find(uri);
-    return found && (found.options.scopes ?? []);
-  }
-
-  completers(uri: string, caller: Caller): Completers | undefined {
-    const template = this.#templates.get(uri);
-    if (template === undefined) return this.#resources.get(uri) && new Map();
-    demandScopes(template.options.scopes, caller, `The template ${uri}`);
-    return template.completers;
-  }
-
-  async list(request: Request, context: Context): Promise<Result> {
-    const listing = this.#templates.items().filter(({ entry }) => entry.options.list !== undefined);
-    const call = new CallContext(context, request, this.#frame, { answers: {}, state: undefined });
-    const counted = await Promise.all(
-      listing.map(async ({ order, entry }): Promise<readonly Listed[]> => {
-        const resources = await orError(context, () => entry.options.list?.(call) ?? []);
-        return resources.map((shown) => ({ order, key: shown.uri, shown }));
-      }),
-    );
-    const items: readonly Listed[] = this.#resources.items();
-    const all = listing.length === 0 ? items : [...items, ...counted.flat()].toSorted((a, b) => a.order - b.order);
-    return this.#frame.list(request.method, "resources", all, request.params["cursor"]);
-  }
-
-  listTemplates({ method, params }: Request): Result {
-    return this.#frame.list(method, "resourceTemplates", this.#templates.items(), params["cursor"]);
-  }
-
-  async read(request: Request, context: Context): Promise<Result> {
-    const { uri } = request.params as { uri: string };
-    const found = this.#find(uri);
-    if (found === undefined) throw notFound(uri);
-    demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
-    const call = new CallContext(context, request, this.#frame, await this.#rounds.brought(request, context));
-    const value = await orError(context, () => found.read(call));
-    if (value instanceof InputRequired) return this.#rounds.result(value, request, context);
-    if (value === undefined) throw notFound(uri);
-    const { mimeType, cache } = found.options;
-    if (isResult(value)) {
-      const { contents, _meta, ...rest } = value;
-      const whole = contents.map((content) => defined({ mimeType, ...content }));
-      return this.#frame.cacheable({ ...rest, contents: whole }, cache, _meta);
-    }
-    return this.#frame.cacheable({ contents: [contentOf(uri, mimeType, value)] }, cache);
-  }
-
-  #find(uri: string): Found | undefined {
-    const resource = this.#resources.get(uri);
-    if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
-    for (const { entry } of this.#templates.items()) {
-      const variables = entry.parsed.match(uri);
-      if (variables !== undefined) {
-        return { options: entry.options, read: (context) => entry.read(variables, context, uri) };
-      }
-    }
-    return undefined;
-  }
-}
-
-function notFound(uri: string): McpError {
-  return McpError.of("resource_not_found", `Resource not found: ${uri}`, { uri });
-}
-
-function contentOf(uri: string, mimeType: string | undefined, value: unknown): ResourceContents {
-  if (typeof value === "string") return defined({ uri, mimeType, text: value });
-  if (value instanceof Uint8Array) {
-    return defined({
-      uri,
-      mimeType,
-      blob: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
-    });
-  }
-  const text = (JSON.stringify(value) as string | undefined) ?? "null";
-  return { uri, mimeType: mimeType ?? "application/json", text };
-}
-
-interface WholeResult {
-  readonly contents: readonly ResourceContents[];
-  readonly _meta?: Meta;
-}
-
-/** Anything may have a field of this name; contents say their address and hold a text or a blob. */
-function isResult(value: unknown): value is WholeResult {
-  const { contents } = Object(value) as { contents?: unknown };
-  if (!Array.isArray(contents) || contents.length === 0) return false;
-  return contents.every((item: unknown) => {
-    const { uri, text, blob } = Object(item) as Record<string, unknown>;
-    return typeof uri === "string" && (typeof text === "string" || typeof blob === "string");
-  });
-}
-
-// The variables of a URI template as a type, read from the template's text by the compiler, so that a handler
-// knows its variables by name. It follows the rules of protocol/uri-template.ts: `{a}` and `{+a}` are always
-// there, the others may be left out, and `*` makes a list. Types only.
-
-
-export type TemplateVariables<Text extends string> = string extends Text ? TemplateMatch : Flat<Parts<Text>>;
-
-type Parts<Text extends string> = Text extends `${string}{${infer Body}}${infer Rest}`
-  ? Expression<Body> & Parts<Rest>
+type Expressions<Text extends string> = Text extends `${string}{${infer Body}}${infer Rest}`
+  ? Expression<Body> & Expressions<Rest>
   : unknown;
 
 type Expression<Body extends string> = Body extends `+${infer Specs}`
@@ -250,3 +97,173 @@ type Variable<Spec extends string> = Spec extends `${infer Name}*`
   : Spec extends `${infer Name}:${string}`
     ? { [Key in Name]: string }
     : { [Key in Spec]: string };
+
+const COMMON_NAMES: OptionNames<CommonResourceOptions> = {
+  name: true,
+  title: true,
+  description: true,
+  mimeType: true,
+  icons: true,
+  annotations: true,
+  _meta: true,
+  cache: true,
+  scopes: true,
+};
+const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
+const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
+
+interface Template {
+  readonly parsed: UriTemplate;
+  readonly options: TemplateOptions;
+  readonly completers: Completers;
+  read(variables: unknown, context: ToolContext, uri: string): unknown;
+}
+
+interface Readable {
+  readonly options: CommonResourceOptions;
+  read(context: ToolContext): unknown;
+}
+
+export class Resources {
+  readonly #resources: OrderedMap<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
+  readonly #templates: OrderedMap<Template>;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
+
+  constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
+    this.#results = results;
+    this.#inputs = inputs;
+    // One counter, because the resources of templates are listed among the others.
+    const nextOrder = createCounter();
+    this.#resources = new OrderedMap(nextOrder, onChange);
+    this.#templates = new OrderedMap(nextOrder, onChange);
+  }
+
+  get wasUsed(): boolean {
+    return this.#resources.wasUsed || this.#templates.wasUsed;
+  }
+
+  add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
+    const owner = checkRegistration("resource", uri, options, read, RESOURCE_NAMES);
+    if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: the URI must start with a scheme`);
+    checkCacheHint(owner, options.cache);
+    const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
+    const listItem = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
+    this.#resources.set(uri, { options, read }, listItem);
+  }
+
+  addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
+    const owner = checkRegistration("template", uriTemplate, options, read, TEMPLATE_NAMES);
+    const parsed = parseTemplate(uriTemplate);
+    checkCacheHint(owner, options.cache);
+    const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
+    const unknown = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
+    if (unknown !== undefined) throw new TypeError(`${owner}: there is no variable ${unknown} to complete`);
+    const completers = new Map(
+      parsed.names.map((variable) => [variable, Object.hasOwn(complete, variable) ? complete[variable] : undefined]),
+    );
+    const listItem = defined({ uriTemplate, name, title, description, mimeType, icons, annotations, _meta });
+    this.#templates.set(uriTemplate, { parsed, options, completers, read }, listItem);
+  }
+
+  remove(uri: string): boolean {
+    return this.#resources.delete(uri);
+  }
+
+  removeTemplate(uriTemplate: string): boolean {
+    return this.#templates.delete(uriTemplate);
+  }
+
+  /** The scopes needed to read the URI, or undefined if there is nothing at it. */
+  scopesOf(uri: string): readonly string[] | undefined {
+    const found = this.#find(uri);
+    return found && (found.options.scopes ?? []);
+  }
+
+  completers(uri: string, caller: Caller): Completers | undefined {
+    const template = this.#templates.get(uri);
+    if (template === undefined) return this.#resources.get(uri) && new Map();
+    demandScopes(template.options.scopes, caller, `The template ${uri}`);
+    return template.completers;
+  }
+
+  async list(request: Request, context: Context): Promise<Result> {
+    const templates = this.#templates.entries().filter(({ value }) => value.options.list !== undefined);
+    const call = new CallContext(context, request, this.#results, { answers: {}, state: undefined });
+    const listed = await Promise.all(
+      templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
+        const resources = await runHandler(context, () => value.options.list?.(call) ?? []);
+        return resources.map((listItem) => ({ order, key: listItem.uri, listItem }));
+      }),
+    );
+    const own: readonly ListEntry[] = this.#resources.entries();
+    const all = templates.length === 0 ? own : [...own, ...listed.flat()].toSorted((a, b) => a.order - b.order);
+    return this.#results.list(request.method, "resources", all, request.params["cursor"]);
+  }
+
+  listTemplates({ method, params }: Request): Result {
+    return this.#results.list(method, "resourceTemplates", this.#templates.entries(), params["cursor"]);
+  }
+
+  async read(request: Request, context: Context): Promise<Result> {
+    const { uri } = request.params as { uri: string };
+    const found = this.#find(uri);
+    if (found === undefined) throw notFound(uri);
+    demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
+    const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
+    const value = await runHandler(context, () => found.read(call));
+    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
+    if (value === undefined) throw notFound(uri);
+    const { mimeType, cache } = found.options;
+    if (isWholeResult(value)) {
+      const { contents, _meta, ...rest } = value;
+      const typed = contents.map((content) => defined({ mimeType, ...content }));
+      return this.#results.cacheable({ ...rest, contents: typed }, cache, _meta);
+    }
+    return this.#results.cacheable({ contents: [toContents(uri, mimeType, value)] }, cache);
+  }
+
+  #find(uri: string): Readable | undefined {
+    const resource = this.#resources.get(uri);
+    if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
+    for (const { value } of this.#templates.entries()) {
+      const variables = value.parsed.match(uri);
+      if (variables !== undefined) {
+        return { options: value.options, read: (context) => value.read(variables, context, uri) };
+      }
+    }
+    return undefined;
+  }
+}
+
+function notFound(uri: string): McpError {
+  return McpError.of("resource_not_found", `Resource not found: ${uri}`, { uri });
+}
+
+function toContents(uri: string, mimeType: string | undefined, value: unknown): ResourceContents {
+  if (typeof value === "string") return defined({ uri, mimeType, text: value });
+  if (value instanceof Uint8Array) {
+    return defined({
+      uri,
+      mimeType,
+      blob: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
+    });
+  }
+  const text = (JSON.stringify(value) as string | undefined) ?? "null";
+  return { uri, mimeType: mimeType ?? "application/json", text };
+}
+
+interface WholeResult {
+  readonly contents: readonly ResourceContents[];
+  readonly _meta?: Meta;
+}
+
+/** Any object may have a field `contents`; resource contents have a URI and a text or a blob. */
+function isWholeResult(value: unknown): value is WholeResult {
+  const { contents } = Object(value) as { contents?: unknown };
+  if (!Array.isArray(contents) || contents.length === 0) return false;
+  return contents.every((item: unknown) => {
+    const { uri, text, blob } = Object(item) as Record<string, unknown>;
+    return typeof uri === "string" && (typeof text === "string" || typeof blob === "string");
+  });
+}

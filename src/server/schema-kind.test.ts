@@ -1,5 +1,4 @@
-// Mistakes in what is given as a schema, and what their authors are told: bare fields, schemas in the wrong place,
-// and things that are no schema at all.
+// Error messages for mistakes with schemas: bare fields, schemas in the wrong option, values that are not schemas.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type } from "arktype";
@@ -8,18 +7,18 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer } from "./server.ts";
 
-const refusal = (options: object): string => {
+const errorOf = (options: object): string => {
   try {
     createServer({ name: "test", version: "1" }).tool("t", options, () => "x");
   } catch (error) {
     if (error instanceof TypeError) return error.message;
     throw error;
   }
-  return "no refusal";
+  return "no error";
 };
 
-describe("schemas given to a tool", () => {
-  it("are not the bare fields of an object schema", () => {
+describe("the schemas of a tool", () => {
+  it("must not be the bare fields of an object schema", () => {
     const own: StandardSchemaV1 = { "~standard": { version: 1, vendor: "mine", validate: (value) => ({ value }) } };
     const bare: readonly (readonly [object, string, string])[] = [
       [{ a: z.string() }, "zod", "z.object({ ... })"],
@@ -32,15 +31,15 @@ describe("schemas given to a tool", () => {
       for (const given of [fields, { type: "object", properties: fields }, { ...fields, b: { type: "string" } }]) {
         for (const side of ["input", "output"]) {
           const text = (field: string, place = ""): string =>
-            `Tool t: its ${field} has schemas of ${vendor} as values; wrap them: ${place}${wrapped}`;
-          expect(refusal({ [side]: given })).toBe(text(side));
-          expect(refusal({ [`${side}Schema`]: given })).toBe(text(`${side}Schema`, `${side}: `));
+            `Tool t: the values of \`${field}\` are schemas of ${vendor}; wrap them: ${place}${wrapped}`;
+          expect(errorOf({ [side]: given })).toBe(text(side));
+          expect(errorOf({ [`${side}Schema`]: given })).toBe(text(`${side}Schema`, `${side}: `));
         }
       }
     }
   });
 
-  it("do not pass the compiler as bare fields, and all else does", () => {
+  it("are a compile error as bare fields, and nothing else is", () => {
     const server = createServer({ name: "test", version: "1" });
     const fields = { a: z.string() };
     // @ts-expect-error: the fields are not wrapped
@@ -57,32 +56,32 @@ describe("schemas given to a tool", () => {
     expect(server.removeTool("empty")).toBe(true);
   });
 
-  it("stand in the field for them", () => {
-    expect(refusal({ inputSchema: z.object({}) })).toBe("Tool t: its inputSchema is a schema of zod; give it as input");
-    expect(refusal({ outputSchema: type("string") })).toBe(
-      "Tool t: its outputSchema is a schema of arktype; give it as output",
+  it("must be in the right option", () => {
+    expect(errorOf({ inputSchema: z.object({}) })).toBe("Tool t: `inputSchema` is a schema of zod; pass it as `input`");
+    expect(errorOf({ outputSchema: type("string") })).toBe(
+      "Tool t: `outputSchema` is a schema of arktype; pass it as `output`",
     );
-    expect(refusal({ input: v.object({}), inputSchema: v.object({}) })).toContain(
-      "its inputSchema is a schema of valibot",
+    expect(errorOf({ input: v.object({}), inputSchema: v.object({}) })).toContain(
+      "`inputSchema` is a schema of valibot",
     );
   });
 
-  it("are schemas", () => {
-    for (const none of [null, true, 7, "string", [], () => "x"]) {
+  it("must be objects", () => {
+    for (const odd of [null, true, 7, "string", [], () => "x"]) {
       const either = "must be a Standard Schema or a JSON Schema, an object";
-      expect(refusal({ input: none })).toBe(`Tool t: its input ${either}`);
-      expect(refusal({ output: none })).toBe(`Tool t: its output ${either}`);
-      expect(refusal({ inputSchema: none })).toBe("Tool t: its inputSchema must be a JSON Schema, an object");
-      expect(refusal({ outputSchema: none })).toBe("Tool t: its outputSchema must be a JSON Schema, an object");
+      expect(errorOf({ input: odd })).toBe(`Tool t: \`input\` ${either}`);
+      expect(errorOf({ output: odd })).toBe(`Tool t: \`output\` ${either}`);
+      expect(errorOf({ inputSchema: odd })).toBe("Tool t: `inputSchema` must be a JSON Schema, an object");
+      expect(errorOf({ outputSchema: odd })).toBe("Tool t: `outputSchema` must be a JSON Schema, an object");
     }
   });
 
-  it("have schemas for their properties", () => {
-    for (const none of ["string", null, 7, []]) {
-      expect(refusal({ input: { type: "object", properties: { a: {}, b: none } } })).toBe(
-        'Tool t: properties.b of its input must be a JSON Schema, such as { type: "string" }',
+  it("must have schemas as properties", () => {
+    for (const odd of ["string", null, 7, []]) {
+      expect(errorOf({ input: { type: "object", properties: { a: {}, b: odd } } })).toBe(
+        'Tool t: `input.properties.b` must be a JSON Schema, such as { type: "string" }',
       );
     }
-    expect(refusal({ input: { properties: { a: true, b: false, c: {} } } })).toBe("no refusal");
+    expect(errorOf({ input: { properties: { a: true, b: false, c: {} } } })).toBe("no error");
   });
 });

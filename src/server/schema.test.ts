@@ -1,5 +1,5 @@
-// Schemas of three libraries and plain JSON Schema: what callers see of each, what each says of a value that does
-// not fit, and the types that follow. What plain JSON Schema checks is in json-schema.test.ts.
+// Schemas of three libraries and plain JSON Schema: the JSON Schema that clients see, the issues of invalid values, and
+// the inferred types. The checks of plain JSON Schema are in json-schema.test.ts.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type } from "arktype";
@@ -8,64 +8,64 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { person } from "../../test/support/person.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { checkOf, type FromJsonSchema, jsonSchemaOf, type SchemaInput, type SchemaOutput } from "./schema.ts";
+import { createSchemaCheck, type FromJsonSchema, toJsonSchema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 
-describe("the JSON Schema that callers see", () => {
-  it("is what zod says, of the side that is asked for", () => {
+describe("the JSON Schema that clients see", () => {
+  it("is produced by zod, for input or output", () => {
     const schema = z.object({ a: z.string().default("x"), b: z.number().optional() });
-    const input = jsonSchemaOf("T", "input", schema, undefined);
+    const input = toJsonSchema("T", "input", schema, undefined);
     expect(input).toEqual({
       type: "object",
       properties: { a: { type: "string", default: "x" }, b: { type: "number" } },
     });
-    expect(jsonSchemaOf("T", "output", schema, undefined)).toMatchObject({ required: ["a"] });
+    expect(toJsonSchema("T", "output", schema, undefined)).toMatchObject({ required: ["a"] });
   });
 
-  it("is what arktype says", () => {
-    expect(jsonSchemaOf("T", "input", type({ a: "string", "b?": "number" }), undefined)).toEqual({
+  it("is produced by arktype", () => {
+    expect(toJsonSchema("T", "input", type({ a: "string", "b?": "number" }), undefined)).toEqual({
       type: "object",
       properties: { a: { type: "string" }, b: { type: "number" } },
       required: ["a"],
     });
   });
 
-  it("is a plain schema itself, word for word", () => {
+  it("is a plain schema unchanged", () => {
     const plain = {
       $schema: "https://json-schema.org/draft/2020-12/schema",
       type: "object",
       $defs: { a: { $anchor: "b" } },
     };
-    expect(jsonSchemaOf("T", "input", plain, undefined)).toBe(plain);
+    expect(toJsonSchema("T", "input", plain, undefined)).toBe(plain);
   });
 
-  it("must be given beside a schema that cannot say it", () => {
+  it("must be given for a library that cannot produce it", () => {
     const schema = v.object({ a: v.string() });
-    expect(() => jsonSchemaOf("Tool t", "input", schema, undefined)).toThrow(
+    expect(() => toJsonSchema("Tool t", "input", schema, undefined)).toThrow(
       new TypeError(
-        "Tool t: its input is a schema of valibot, which does not say itself in JSON Schema; give the JSON Schema " +
-          "beside it, as inputSchema, or give toStandardJsonSchema(schema) of the package @valibot/to-json-schema",
+        "Tool t: `input` is a schema of valibot, which cannot produce JSON Schema; add the JSON Schema as `inputSchema`" +
+          ", or pass toStandardJsonSchema(schema) of the package @valibot/to-json-schema",
       ),
     );
     const other: StandardSchemaV1 = { "~standard": { version: 1, vendor: "mine", validate: (value) => ({ value }) } };
-    expect(() => jsonSchemaOf("Tool t", "output", other, undefined)).toThrow(/ beside it, as outputSchema$/);
-    expect(jsonSchemaOf("Tool t", "output", schema, { type: "object" })).toEqual({ type: "object" });
+    expect(() => toJsonSchema("Tool t", "output", other, undefined)).toThrow(/ add the JSON Schema as `outputSchema`$/);
+    expect(toJsonSchema("Tool t", "output", schema, { type: "object" })).toEqual({ type: "object" });
   });
 
-  it("must be given beside a schema that says it cannot", () => {
+  it("must be given for a schema that cannot be converted", () => {
     const dates = z.object({ at: z.date() });
-    expect(() => jsonSchemaOf("Tool t", "output", dates, undefined)).toThrow(
-      /^Tool t: its output cannot be said in JSON/,
+    expect(() => toJsonSchema("Tool t", "output", dates, undefined)).toThrow(
+      /^Tool t: `output` cannot be converted to JSON Schema/,
     );
-    expect(jsonSchemaOf("Tool t", "output", dates, { type: "object" })).toEqual({ type: "object" });
+    expect(toJsonSchema("Tool t", "output", dates, { type: "object" })).toEqual({ type: "object" });
   });
 
-  it("is nothing where nothing was given", () => {
-    expect(jsonSchemaOf("T", "input", undefined, undefined)).toBeUndefined();
+  it("is undefined without a schema", () => {
+    expect(toJsonSchema("T", "input", undefined, undefined)).toBeUndefined();
   });
 });
 
 describe("checks", () => {
-  it("names each bad field, whatever the library", async () => {
+  it("name each invalid field, for every library", async () => {
     const schemas = {
       zod: z.object({ name: z.string(), home: z.object({ tags: z.array(z.number()) }) }),
       valibot: v.object({ name: v.string(), home: v.object({ tags: v.array(v.number()) }) }),
@@ -79,7 +79,9 @@ describe("checks", () => {
       } satisfies JsonSchema,
     };
     for (const [library, schema] of Object.entries(schemas)) {
-      const { issues } = (await checkOf(schema)({ name: 1, home: { tags: [1, "x"] } })) as { issues: string[] };
+      const { issues } = (await createSchemaCheck(schema)({ name: 1, home: { tags: [1, "x"] } })) as {
+        issues: string[];
+      };
       expect(issues, library).toHaveLength(2);
       expect(
         issues.filter((issue) => /^name(: | must be a string)/.test(issue)),
@@ -90,31 +92,31 @@ describe("checks", () => {
         library,
       ).toHaveLength(1);
       const good = { name: "a", home: { tags: [1] } };
-      expect((await checkOf(schema)(good)).issues, library).toBeUndefined();
+      expect((await createSchemaCheck(schema)(good)).issues, library).toBeUndefined();
     }
   });
 
-  it("give the value as the schema leaves it", () => {
+  it("return the value that the schema returns", () => {
     const schema = z.object({ a: z.string().default("x") }).transform(({ a }) => ({ a: a.toUpperCase() }));
-    expect(checkOf(schema)({ b: 1 })).toEqual({ value: { a: "X" } });
+    expect(createSchemaCheck(schema)({ b: 1 })).toEqual({ value: { a: "X" } });
   });
 
-  it("may take their time", async () => {
+  it("may be asynchronous", async () => {
     const schema = z.object({ a: z.string().refine(async (value) => value === "x", "is not x") });
-    expect(await checkOf(schema)({ a: "x" })).toMatchObject({ value: { a: "x" } });
-    expect(await checkOf(schema)({ a: "y" })).toEqual({ issues: ["a: is not x"] });
+    expect(await createSchemaCheck(schema)({ a: "x" })).toMatchObject({ value: { a: "x" } });
+    expect(await createSchemaCheck(schema)({ a: "y" })).toEqual({ issues: ["a: is not x"] });
   });
 });
 
 describe("types", () => {
-  it("follow from a Standard Schema", () => {
+  it("are inferred from a Standard Schema", () => {
     const schema = z.object({ a: z.string().default("x") });
     expectTypeOf<SchemaInput<typeof schema>>().toEqualTypeOf<{ a?: string | undefined }>();
     expectTypeOf<SchemaOutput<typeof schema>>().toEqualTypeOf<{ a: string }>();
     expect(schema.parse({})).toEqual({ a: "x" });
   });
 
-  it("follow from a literal JSON Schema", () => {
+  it("are inferred from a literal JSON Schema", () => {
     type Person = { name: string; home: { city: string }; age?: number; tags?: string[] };
     expectTypeOf<FromJsonSchema<typeof person>>().toEqualTypeOf<Person>();
     expectTypeOf<FromJsonSchema<{ enum: readonly ["a", "b"] }>>().toEqualTypeOf<"a" | "b">();

@@ -1,10 +1,11 @@
-// subscriptions/listen: what is granted, who hears of what, how often, and how listening ends. The tags on what is
-// sent are the dialogue's, and tested there.
+// subscriptions/listen: what is granted, what is delivered to whom, and how it ends. Also Broadcaster: every receiver
+// gets each broadcast once and in order, and other work runs in between.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../test/support/desk.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
+import { Broadcaster } from "./subscriptions.ts";
 
 const info = { name: "test", version: "1" };
 const done = { resultType: "complete", _meta: { [META.serverInfo]: info } };
@@ -30,22 +31,22 @@ const everything = {
 };
 
 describe("subscriptions/listen", () => {
-  it("first says what is granted", async () => {
+  it("first acknowledges what is granted", async () => {
     const caller = desk(full());
-    const listening = caller.call("subscriptions/listen", { notifications: { ...everything, unknown: true } });
+    const subscription = caller.call("subscriptions/listen", { notifications: { ...everything, unknown: true } });
     expect(caller.told).toEqual([acknowledged({ ...everything, resourceSubscriptions: ["r:1", "r:t/1"] })]);
     caller.abort();
-    expect(await listening).toEqual(done);
+    expect(await subscription).toEqual(done);
   });
 
-  it("ends at once where nothing is granted", async () => {
+  it("ends at once if nothing is granted", async () => {
     const cases = [
       [full(), {}],
       [full(), { toolsListChanged: false, resourceSubscriptions: [] }],
       [full(), { resourceSubscriptions: ["r:none"] }],
       [createServer(info).tool("t", {}, () => "x"), { promptsListChanged: true, resourcesListChanged: true }],
-      [createServer({ ...info, listChanged: false }).tool("t", {}, () => "x"), { toolsListChanged: true }],
-      [createServer({ ...info, subscribe: false }).resource("r:1", {}, () => "x"), { resourceSubscriptions: ["r:1"] }],
+      [createServer(info, { listChanged: false }).tool("t", {}, () => "x"), { toolsListChanged: true }],
+      [createServer(info, { subscribe: false }).resource("r:1", {}, () => "x"), { resourceSubscriptions: ["r:1"] }],
     ] as const;
     for (const [server, notifications] of cases) {
       const caller = desk(server);
@@ -54,11 +55,11 @@ describe("subscriptions/listen", () => {
     }
   });
 
-  it("tells each change of a list once for each tick, to those who asked for it", async () => {
+  it("reports the changes of a list once for each tick, to its subscribers", async () => {
     const server = full();
     const all = desk(server);
     const prompts = desk(server);
-    const listening = [
+    const subscriptions = [
       all.call("subscriptions/listen", { notifications: everything }),
       prompts.call("subscriptions/listen", { notifications: { promptsListChanged: true } }),
     ];
@@ -73,37 +74,37 @@ describe("subscriptions/listen", () => {
     await Promise.resolve();
     expect(all.told.slice(3)).toEqual([changed("prompts")]);
     expect(prompts.told.slice(1)).toEqual([changed("prompts")]);
-    server.removeTool("nobody");
+    server.removeTool("unknown");
     await Promise.resolve();
     expect(all.told).toHaveLength(4);
     await server.close();
-    expect(await Promise.all(listening)).toEqual([done, done]);
+    expect(await Promise.all(subscriptions)).toEqual([done, done]);
   });
 
-  it("tells of changed resources to those who asked for just them", async () => {
+  it("reports the update of a resource to its subscribers", async () => {
     const server = full();
     const one = desk(server);
     const other = desk(server);
     void one.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:1"] } });
     void other.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:t/7"] } });
-    server.updated("r:1");
-    server.updated("r:t/7");
-    server.updated("r:t/8");
+    server.resourceUpdated("r:1");
+    server.resourceUpdated("r:t/7");
+    server.resourceUpdated("r:t/8");
     expect(one.told.slice(1)).toEqual([updated("r:1")]);
     expect(other.told.slice(1)).toEqual([updated("r:t/7")]);
     one.abort();
-    server.updated("r:1");
+    server.resourceUpdated("r:1");
     expect(one.told).toHaveLength(2);
     await server.close();
   });
 
-  it("says nothing after it has ended, and holds nothing", async () => {
+  it("delivers nothing after it has ended", async () => {
     const server = full();
     const caller = desk(server);
-    const listening = caller.call("subscriptions/listen", { notifications: everything });
+    const subscription = caller.call("subscriptions/listen", { notifications: everything });
     server.tool("u", {}, () => "x");
     await server.close();
-    expect(await listening).toEqual(done);
+    expect(await subscription).toEqual(done);
     await Promise.resolve();
     expect(caller.told).toHaveLength(1);
     const again = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
@@ -112,16 +113,65 @@ describe("subscriptions/listen", () => {
     expect(await again).toEqual(done);
   });
 
-  it("ends at once for a caller that has gone", async () => {
+  it("ends at once for a call that is already aborted", async () => {
     const caller = desk(full());
     caller.abort();
     expect(await caller.call("subscriptions/listen", { notifications: everything })).toEqual(done);
   });
 
-  it("refuses a filter that is none", async () => {
+  it("refuses an invalid filter", async () => {
     const caller = desk(full());
     for (const params of [{}, { notifications: [] }, { notifications: { resourceSubscriptions: [1] } }]) {
       expect((await caller.refused("subscriptions/listen", params)).kind).toBe("invalid_params");
     }
+  });
+});
+
+describe("Broadcaster", () => {
+  const many = Array.from({ length: 1_000 }, (_, index) => index);
+
+  async function until(isDone: () => boolean): Promise<number> {
+    let turns = 0;
+    for (; !isDone(); turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    return turns;
+  }
+
+  it("delivers to a few receivers at once", () => {
+    const broadcaster = new Broadcaster<number>();
+    const received: number[] = [];
+    broadcaster.send([1, 2, 3], (receiver) => received.push(receiver));
+    broadcaster.send([1], (receiver) => received.push(receiver + 10));
+    expect(received).toEqual([1, 2, 3, 11]);
+  });
+
+  it("delivers to many receivers once each, over several turns of the event loop", async () => {
+    const broadcaster = new Broadcaster<number>();
+    const received: number[] = [];
+    broadcaster.send(many, (receiver) => received.push(receiver));
+    expect(received.length).toBeLessThan(100);
+    expect(await until(() => received.length === many.length)).toBeGreaterThan(5);
+    expect(received).toEqual(many);
+  });
+
+  it("keeps the order of broadcasts for each receiver, even of those sent during a delivery", async () => {
+    const broadcaster = new Broadcaster<number>();
+    const received = new Map<number, string[]>(many.map((receiver) => [receiver, []]));
+    const send = (message: string): void => broadcaster.send(many, (receiver) => received.get(receiver)?.push(message));
+    send("one");
+    send("two");
+    await until(() => (received.get(500)?.length ?? 0) > 0);
+    send("three");
+    await until(() => received.get(999)?.length === 3);
+    expect([...received.values()].every((messages) => messages.join() === "one,two,three")).toBe(true);
+  });
+
+  it("goes on after a receiver that throws", () => {
+    const broadcaster = new Broadcaster<number>();
+    const received: number[] = [];
+    broadcaster.send([1, 2, 3], (receiver) => {
+      if (receiver === 2) throw new Error("gone");
+      received.push(receiver);
+    });
+    expect(received).toEqual([1, 3]);
   });
 });

@@ -1,157 +1,157 @@
-// Changes, told to whoever listens: one long request for each listener. The first thing it hears is what was
-// granted of its wishes; it ends when the caller goes, when the server lets go of everything, or at once where
-// nothing was granted. A list that changes many times in one tick is one change. Tagging what is sent with the
-// subscription's id is the dialogue's work.
+// `subscriptions/listen`: delivers list changes and resource updates, one long request for each subscriber. The first
+// notification says what was granted. The request ends when the caller leaves, when the server closes, or at once if
+// nothing was granted. The connection adds the subscription id.
 
 import type { Context, Notification, Request } from "../core/handler.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
 
 export type ListName = "tools" | "prompts" | "resources";
 
-/** What the server can promise right now. */
+/** What can be subscribed to right now. */
 export interface Offer {
-  listChanged(list: ListName): boolean;
-  updates(uri: string): boolean;
+  hasList(list: ListName): boolean;
+  hasResource(uri: string): boolean;
 }
 
-/** What a listen carries besides lists and resources. */
-export interface Extra {
+/** The part of a subscription that is about tasks. */
+export interface TaskSubscription {
   readonly granted: SubscriptionFilter;
-  /** What a caller must be allowed to do before it hears of it. */
+  /** The scopes that the caller needs. */
   readonly scopes: readonly string[];
-  /** Begins to tell; calls `end` when nothing more can come. Returns how to stop it. */
+  /** Starts delivery and calls `end` after the last notification. Returns a function that stops it. */
   begin(end: () => void): () => void;
 }
 
-interface Listener {
+interface Subscriber {
   readonly lists: ReadonlySet<ListName>;
   readonly uris: ReadonlySet<string>;
   readonly notify: (notification: Notification) => void;
   readonly end: () => void;
 }
 
-const WISHES = {
+const FILTER_FLAGS = {
   tools: "toolsListChanged",
   prompts: "promptsListChanged",
   resources: "resourcesListChanged",
 } as const;
-const LISTS = Object.keys(WISHES) as readonly ListName[];
+const LISTS = Object.keys(FILTER_FLAGS) as readonly ListName[];
 
 export class Subscriptions {
-  readonly #listeners = new Set<Listener>();
-  readonly #changed = new Set<ListName>();
-  readonly #fanOut = new FanOut<Listener>();
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #changedLists = new Set<ListName>();
+  readonly #broadcaster = new Broadcaster<Subscriber>();
 
-  /** Resolves when the listening is over. */
-  async listen({ params }: Request, context: Context, offer: Offer, extra?: Extra): Promise<void> {
-    const wanted = params["notifications"] as SubscriptionFilter;
-    const lists = new Set(LISTS.filter((list) => wanted[WISHES[list]] === true && offer.listChanged(list)));
-    const uris = new Set(wanted.resourceSubscriptions?.filter((uri) => offer.updates(uri)));
+  /** Resolves when the subscription has ended. */
+  async listen({ params }: Request, context: Context, offer: Offer, tasks?: TaskSubscription): Promise<void> {
+    const filter = params["notifications"] as SubscriptionFilter;
+    const lists = new Set(LISTS.filter((list) => filter[FILTER_FLAGS[list]] === true && offer.hasList(list)));
+    const uris = new Set(filter.resourceSubscriptions?.filter((uri) => offer.hasResource(uri)));
     const granted: SubscriptionFilter = {
-      ...Object.fromEntries(Array.from(lists, (list) => [WISHES[list], true])),
+      ...Object.fromEntries(Array.from(lists, (list) => [FILTER_FLAGS[list], true])),
       ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris] }),
-      ...extra?.granted,
+      ...tasks?.granted,
     };
     context.notify({
       method: "notifications/subscriptions/acknowledged",
       params: { notifications: granted },
     });
     const { signal } = context;
-    const changes = lists.size > 0 || uris.size > 0;
-    if ((!changes && extra === undefined) || signal.aborted) return;
-    let stop = (): void => undefined;
+    const hasChanges = lists.size > 0 || uris.size > 0;
+    if ((!hasChanges && tasks === undefined) || signal.aborted) return;
+    let stopTasks = (): void => undefined;
     await new Promise<void>((resolve) => {
-      const listener: Listener = {
+      const subscriber: Subscriber = {
         lists,
         uris,
         notify: (notification) => context.notify(notification),
         end: () => {
-          this.#listeners.delete(listener);
-          signal.removeEventListener("abort", listener.end);
-          stop();
+          this.#subscribers.delete(subscriber);
+          signal.removeEventListener("abort", subscriber.end);
+          stopTasks();
           resolve();
         },
       };
-      this.#listeners.add(listener);
-      signal.addEventListener("abort", listener.end);
-      stop = extra?.begin(() => (changes ? undefined : listener.end())) ?? stop;
+      this.#subscribers.add(subscriber);
+      signal.addEventListener("abort", subscriber.end);
+      stopTasks = tasks?.begin(() => (hasChanges ? undefined : subscriber.end())) ?? stopTasks;
     });
   }
 
-  changed(list: ListName): void {
-    if (this.#listeners.size === 0) return;
-    if (this.#changed.size === 0) queueMicrotask(() => this.#flush());
-    this.#changed.add(list);
+  /** Several changes of a list in one tick are one notification. */
+  listChanged(list: ListName): void {
+    if (this.#subscribers.size === 0) return;
+    if (this.#changedLists.size === 0) queueMicrotask(() => this.#flush());
+    this.#changedLists.add(list);
   }
 
-  updated(uri: string): void {
-    this.#tell((listener) => listener.uris.has(uri), {
+  resourceUpdated(uri: string): void {
+    this.#notify((subscriber) => subscriber.uris.has(uri), {
       method: "notifications/resources/updated",
       params: { uri },
     });
   }
 
   close(): void {
-    for (const listener of this.#listeners) listener.end();
+    for (const subscriber of this.#subscribers) subscriber.end();
   }
 
   #flush(): void {
-    const lists = [...this.#changed];
-    this.#changed.clear();
+    const lists = [...this.#changedLists];
+    this.#changedLists.clear();
     for (const list of lists) {
-      this.#tell((listener) => listener.lists.has(list), {
+      this.#notify((subscriber) => subscriber.lists.has(list), {
         method: `notifications/${list}/list_changed`,
       });
     }
   }
 
-  #tell(isFor: (listener: Listener) => boolean, notification: Notification): void {
-    this.#fanOut.say([...this.#listeners].filter(isFor), (listener) => {
-      if (this.#listeners.has(listener)) listener.notify(notification);
+  #notify(isFor: (subscriber: Subscriber) => boolean, notification: Notification): void {
+    this.#broadcaster.send([...this.#subscribers].filter(isFor), (subscriber) => {
+      if (this.#subscribers.has(subscriber)) subscriber.notify(notification);
     });
   }
 }
 
-// One word to many, a slice at a time: between two slices everybody else gets a turn, so that ten thousand listeners
-// do not keep one caller waiting. Who is to hear several words hears them in their order, because each word reaches
-// its last hearer before the next one begins.
+/** Deliveries in one turn of the event loop: a few milliseconds of work. */
+const BATCH_SIZE = 64;
 
-/** So many hear in one go: a few milliseconds' work. */
-const SLICE = 64;
-
-interface Word<Hearer> {
-  readonly hearers: readonly Hearer[];
-  readonly tell: (hearer: Hearer) => void;
-  told: number;
+interface Broadcast<Receiver> {
+  readonly receivers: readonly Receiver[];
+  readonly deliver: (receiver: Receiver) => void;
+  delivered: number;
 }
 
-export class FanOut<Hearer> {
-  readonly #words: Word<Hearer>[] = [];
+/**
+ * Delivers to many receivers in batches, so that ten thousand subscribers do not block other requests. Broadcasts are
+ * delivered one after the other, so every receiver sees them in order.
+ */
+export class Broadcaster<Receiver> {
+  readonly #queue: Broadcast<Receiver>[] = [];
 
-  /** The first slice hears at once, unless an earlier word is still on its way. */
-  say(hearers: readonly Hearer[], tell: (hearer: Hearer) => void): void {
-    this.#words.push({ hearers, tell, told: 0 });
-    if (this.#words.length === 1) this.#go();
+  /** The first batch is delivered at once, unless an earlier broadcast is still under way. */
+  send(receivers: readonly Receiver[], deliver: (receiver: Receiver) => void): void {
+    this.#queue.push({ receivers, deliver, delivered: 0 });
+    if (this.#queue.length === 1) this.#deliverBatch();
   }
 
-  #go(): void {
-    let left = SLICE;
-    for (let word = this.#words[0]; word !== undefined; word = this.#words[0]) {
-      const end = Math.min(word.hearers.length, word.told + left);
-      left -= end - word.told;
-      while (word.told < end) attempt(word.tell, word.hearers[word.told++] as Hearer);
-      if (word.told < word.hearers.length) break;
-      this.#words.shift();
+  #deliverBatch(): void {
+    let left = BATCH_SIZE;
+    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
+      const end = Math.min(next.receivers.length, next.delivered + left);
+      left -= end - next.delivered;
+      while (next.delivered < end) attempt(next.deliver, next.receivers[next.delivered++] as Receiver);
+      if (next.delivered < next.receivers.length) break;
+      this.#queue.shift();
     }
-    if (this.#words.length > 0) setImmediate(() => this.#go());
+    if (this.#queue.length > 0) setImmediate(() => this.#deliverBatch());
   }
 }
 
-/** Who cannot be told keeps the word from nobody else. */
-function attempt<Hearer>(tell: (hearer: Hearer) => void, hearer: Hearer): void {
+/** A receiver that throws does not keep the others from theirs. */
+function attempt<Receiver>(deliver: (receiver: Receiver) => void, receiver: Receiver): void {
   try {
-    tell(hearer);
+    deliver(receiver);
   } catch {
-    // Its way back is broken, and whoever holds that way knows.
+    // Its connection is broken, which the connection itself reports.
   }
 }

@@ -1,4 +1,4 @@
-// Calls of a server's tools that become tasks: when they do, how they end, and what the server says of them.
+// Tool calls that become tasks: when they do, how they end, their requests to the client, and cancellation.
 
 import { describe, expect, it, vi } from "vitest";
 import { desk } from "../../test/support/desk.ts";
@@ -17,12 +17,12 @@ import {
 import type { Context, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
-import { TASK_SUPPORT, TASK_WANTED, TASKS, TASKS_LISTED } from "../protocol/tasks.ts";
+import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../protocol/tasks.ts";
 import type { TaskOptions } from "./options.ts";
 import { createServer, inputRequired } from "./index.ts";
 
 describe("a call that becomes a task", () => {
-  it("is answered with a handle that is good at once, and with the result when it is over", async () => {
+  it("is answered with a task at once, which has the result later", async () => {
     const { run, open } = gate();
     const caller = knowing(serverOf(run, { support: "optional", ttlMs: 5_000, pollIntervalMs: 20 }));
     const made = await start(caller);
@@ -45,7 +45,7 @@ describe("a call that becomes a task", () => {
     });
   });
 
-  it("is an ordinary call for a caller that knows no tasks, unless the tool insists", async () => {
+  it("is a plain call for a client without tasks, and refused if the tool requires tasks", async () => {
     const ordinary = desk(serverOf(() => "done"));
     expect(await start(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
     const run = vi.fn(() => "done");
@@ -57,7 +57,7 @@ describe("a call that becomes a task", () => {
     expect(run).not.toHaveBeenCalled();
   });
 
-  it("is answered at once where its arguments do not fit, or its tool is unknown", async () => {
+  it("is answered at once if the arguments are invalid or the tool is unknown", async () => {
     const server = createServer({ name: "a", version: "1" }).tool(
       "job",
       { task: "required", input: { type: "object", required: ["n"] } },
@@ -68,19 +68,19 @@ describe("a call that becomes a task", () => {
     expect(await caller.refused("tools/call", { name: "none" })).toMatchObject({ code: -32602 });
   });
 
-  it("ignores a field that only the revision before had", async () => {
+  it("ignores the field `task` of the previous revision", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", {}, () => "done");
     const caller = knowing(server);
     expect(await caller.call("tools/call", { name: "plain", task: { ttl: 1 } })).toMatchObject({
       resultType: "complete",
     });
-    // Said by the front of that revision, it is another matter.
-    expect(await caller.refused("tools/call", { name: "plain", [TASK_WANTED]: true })).toMatchObject({
+    // The connection of that revision requests a task in another way.
+    expect(await caller.refused("tools/call", { name: "plain", [TASK_REQUESTED]: true })).toMatchObject({
       code: -32601,
     });
   });
 
-  it("shows what the tool says of its progress, and lets go of it when it is over", async () => {
+  it("has the progress message as status message until it is over", async () => {
     const { run, open } = gate();
     const caller = knowing(
       serverOf((args, context) => {
@@ -90,13 +90,13 @@ describe("a call that becomes a task", () => {
     );
     const id = await idOf(caller);
     expect(await get(caller, id)).toMatchObject({ status: "working", statusMessage: "half" });
-    // An exchange is over with its answer.
+    // A stateless request ends with its answer.
     expect(caller.told).toEqual([]);
     open();
     expect(await when(caller, id, "completed")).not.toHaveProperty("statusMessage");
   });
 
-  it("ends as failed with an error of the protocol, and as completed with a failure of the tool", async () => {
+  it("fails with a protocol error, and completes with an error of the tool", async () => {
     const broken = knowing(
       serverOf(() => {
         throw McpError.of("internal_error", "Broken");
@@ -116,44 +116,44 @@ describe("a call that becomes a task", () => {
   });
 
   it.each(["completed", "failed", "cancelled"])(
-    "has nothing more to say when it is %s, whatever its tool does",
+    "sends nothing more when it is %s, whatever its tool does",
     async (how) => {
-      let say: () => void = () => undefined;
+      let report: () => void = () => undefined;
       let end: () => void = () => undefined;
       const server = createServer({ name: "a", version: "1", logging: true }).tool(
         "job",
         { task: "required" },
         async (_args, { progress, log }) => {
           let count = 0;
-          say = () => {
+          report = () => {
             progress((count += 1), 9, "more");
             log("error", count);
           };
-          say();
+          report();
           await new Promise<void>((resolve) => {
             end = resolve;
           });
           if (how === "failed") throw McpError.of("internal_error", "Broken");
         },
       );
-      // Session style: there, what comes after the handle has a way.
+      // A session can send notifications after the answer.
       const { context, told } = desk(server, { caller: { capabilities: KNOWS }, logLevel: "debug" });
       const session: Context = { ...context, revision: NEWEST_SESSION.name };
       const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
-      say();
+      report();
       expect(told).toHaveLength(4);
       if (how === "cancelled") await server({ method: "tasks/cancel", params: { taskId } }, session);
       else end();
       const caller = knowing(server);
       await when(caller, taskId as string, how);
-      say();
+      report();
       expect(told).toHaveLength(4);
       expect(await get(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
       end();
     },
   );
 
-  it("is not touched by the end of the request that made it", async () => {
+  it("goes on when the request that created it ends", async () => {
     const { run, open, signals } = gate();
     const caller = knowing(serverOf(run));
     const id = await idOf(caller);
@@ -167,7 +167,7 @@ describe("a call that becomes a task", () => {
 describe("a tool that detaches", () => {
   const options: TaskOptions = { support: "optional", when: "when-detached" };
 
-  it("asks as in a call until then, and through the task from then on", async () => {
+  it("sends requests as in a plain call before, and through the task after", async () => {
     const run: Run = async (_args, { ask, detach }) => {
       const first = await ask.elicit(QUESTION);
       detach();
@@ -185,7 +185,7 @@ describe("a tool that detaches", () => {
     expect(await when(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "decline, accept" }] } });
   });
 
-  it("is an ordinary call where it never does, or where the caller cannot have a task", async () => {
+  it("is a plain call if it never does, or if the client has no tasks", async () => {
     const never = knowing(serverOf(() => "done", options));
     expect(await start(never)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
     const run: Run = async (_args, { ask, detach }) => {
@@ -197,7 +197,7 @@ describe("a tool that detaches", () => {
     expect(await start(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "cancel" }] });
   });
 
-  it("may also return its questions before, to be called again", async () => {
+  it("may return inputRequired before", async () => {
     const run: Run = (_args, { answers, state, detach }) => {
       if (state === undefined) return inputRequired({ who: { method: "elicitation/create", params: QUESTION } }, 1);
       detach();
@@ -218,66 +218,243 @@ describe("a tool that detaches", () => {
     });
   });
 
-  it("hears the end of the request as long as it has not detached, and detaches no more after it", async () => {
-    let heard: AbortSignal | undefined;
+  it("is aborted with the request until it detaches, and cannot detach after that", async () => {
+    let received: AbortSignal | undefined;
     const caller = knowing(
       serverOf(async (_args, { signal, detach }) => {
-        heard = signal;
+        received = signal;
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         detach();
         return "late";
       }, options),
     );
     const call = start(caller);
-    await vi.waitFor(() => expect(heard).toBeDefined());
+    await vi.waitFor(() => expect(received).toBeDefined());
     caller.abort(new Error("gone"));
-    expect(heard?.aborted).toBe(true);
+    expect(received?.aborted).toBe(true);
     expect(await call).toMatchObject({ resultType: "complete" });
   });
 });
 
-describe("what a server says of tasks", () => {
-  it("is an extension, once there is a tool that can be one", async () => {
+describe("a server with tasks", () => {
+  it("declares the extension once a tool supports tasks", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", { task: "forbidden" }, () => "x");
     const caller = desk(server);
     expect((await caller.call("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
     server.tool("job", { task: "optional" }, () => "x");
     expect((await caller.call("server/discover"))["capabilities"]).toEqual({
       tools: { listChanged: true },
-      extensions: { [TASKS]: {} },
+      extensions: { [TASKS_EXTENSION]: {} },
     });
     const { tools } = (await caller.call("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
     expect(tools.map((tool) => tool[TASK_SUPPORT])).toEqual(["forbidden", "optional"]);
-    // On no wire is anything of that to be seen.
+    // Nothing of that is sent.
     expect(JSON.parse(JSON.stringify(tools))).toEqual([
       { name: "plain", inputSchema: { type: "object" } },
       { name: "job", inputSchema: { type: "object" } },
     ]);
   });
 
-  it("is not a list, but for a front that needs one for its caller", async () => {
+  it("lists tasks only for connections that need it", async () => {
     const { run } = gate();
     const server = serverOf(run);
     const ids = [await idOf(knowing(server, "ada")), await idOf(knowing(server, "ada"))];
     await idOf(knowing(server, "bob"));
     const caller = knowing(server, "ada");
     expect(await caller.refused("tasks/list", {})).toMatchObject({ code: -32601 });
-    const { tasks } = await caller.call("tasks/list", { [TASKS_LISTED]: true });
+    const { tasks } = await caller.call("tasks/list", { [LISTS_TASKS]: true });
     expect(tasks).toMatchObject(ids.map((taskId) => ({ taskId, status: "working" })));
-    expect(await desk(server).refused("tasks/list", { [TASKS_LISTED]: true })).toMatchObject({ code: -32021 });
+    expect(await desk(server).refused("tasks/list", { [LISTS_TASKS]: true })).toMatchObject({ code: -32021 });
     await server.close();
   });
 
-  it("ends with the server: every tool is told, every listen ends, no task is left", async () => {
+  it("aborts all tools and ends all subscriptions and tasks when it closes", async () => {
     const { run, signals } = gate();
     const server = serverOf(run);
     const caller = knowing(server);
     const ids = [await idOf(caller), await idOf(caller)];
-    const listen = caller.call("subscriptions/listen", { notifications: { taskIds: ids } });
+    const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: ids } });
     await vi.waitFor(() => expect(caller.told).toHaveLength(3));
     await server.close();
-    await listen;
+    await subscription;
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
     for (const taskId of ids) expect(await caller.refused("tasks/get", { taskId })).toMatchObject({ code: -32602 });
+  });
+});
+
+describe("a task that sends requests to the client", () => {
+  const both: Run = async (_args, { ask }) => {
+    const answers = await Promise.all([ask.elicit(QUESTION, { key: "a" }), ask.elicit(QUESTION, { key: "b" })]);
+    return answers.map(({ action }) => action).join();
+  };
+
+  it("accepts answers one by one, and ignores unknown keys", async () => {
+    const caller = knowing(serverOf(both));
+    const id = await idOf(caller);
+    await vi.waitFor(async () => {
+      expect(Object.keys(Object((await get(caller, id))["inputRequests"]))).toEqual(["a", "b"]);
+    });
+    const update = (inputResponses: object): Promise<Result> =>
+      caller.call("tasks/update", { taskId: id, inputResponses });
+    const acknowledged = await update({ a: { action: "accept" }, unknown: 5, toString: {}, __proto__: {} });
+    expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
+    expect(await get(caller, id)).toMatchObject({ status: "input_required", inputRequests: { b: {} } });
+    expect(Object.keys((await get(caller, id))["inputRequests"] as object)).toEqual(["b"]);
+    // The second answer to `a` is ignored.
+    await update({ a: { action: "cancel" }, b: { action: "decline" } });
+    expect(await when(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "accept,decline" }] } });
+    expect(await update({ a: { action: "accept" } })).toMatchObject({ resultType: "complete" });
+  });
+
+  it("refuses an update with an invalid answer as a whole", async () => {
+    const caller = knowing(serverOf(both));
+    const id = await idOf(caller);
+    await when(caller, id, "input_required");
+    for (const junk of [5, null, "x", [], { action: "perhaps" }, {}]) {
+      const inputResponses = { a: { action: "accept" }, b: junk };
+      expect(await caller.refused("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
+    }
+    for (const inputResponses of [undefined, null, [], "x"]) {
+      expect(await caller.refused("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
+    }
+    expect(Object.keys((await get(caller, id))["inputRequests"] as object)).toEqual(["a", "b"]);
+  });
+
+  it("never uses a key twice", async () => {
+    const keys: string[] = [];
+    const caller = knowing(
+      serverOf(async (_args, { ask }) => {
+        for (let n = 0; n < 3; n += 1) await ask.elicit(QUESTION, { key: "again" });
+        await ask.elicit(QUESTION);
+        return "done";
+      }),
+    );
+    const id = await idOf(caller);
+    for (let n = 0; n < 4; n += 1) {
+      const { inputRequests } = await when(caller, id, "input_required");
+      const [key = ""] = Object.keys(inputRequests as object);
+      keys.push(key);
+      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
+      await vi.waitFor(async () => {
+        const { inputRequests: now } = await get(caller, id);
+        expect(Object.keys(Object(now))).not.toContain(key);
+      });
+    }
+    expect(new Set(keys).size).toBe(4);
+    await when(caller, id, "completed");
+  });
+
+  it("may return inputRequired and runs again with the answers", async () => {
+    const run: Run = (_args, { answers, state }) => {
+      const seen = Number(state ?? 0);
+      if (seen === 2) return JSON.stringify(answers);
+      return inputRequired({ who: { method: "elicitation/create", params: QUESTION } }, seen + 1);
+    };
+    const caller = knowing(serverOf(run));
+    const id = await idOf(caller);
+    for (const action of ["accept", "decline"]) {
+      const { inputRequests } = await when(caller, id, "input_required");
+      const [key = ""] = Object.keys(inputRequests as object);
+      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action } } });
+    }
+    expect(await when(caller, id, "completed")).toMatchObject({
+      result: { content: [{ text: '{"who":{"action":"decline"}}' }] },
+    });
+  });
+
+  it("fails if the client has not declared the request", async () => {
+    const caller = desk(
+      serverOf(() => inputRequired({ a: { method: "roots/list" } })),
+      { caller: { capabilities: KNOWS } },
+    );
+    expect(await when(caller, await idOf(caller), "failed")).toMatchObject({ error: { code: -32021 } });
+  });
+
+  it("goes on when it aborts its request", async () => {
+    const { run, open } = gate();
+    const caller = knowing(
+      serverOf(async (args, context) => {
+        const stop = new AbortController();
+        const asked = context.ask.elicit(QUESTION, { signal: stop.signal }).catch(() => undefined);
+        await vi.waitFor(() => expect(asking).toBe(true));
+        stop.abort(new Error("never mind"));
+        await asked;
+        return run(args, context);
+      }),
+    );
+    let asking = false;
+    const id = await idOf(caller);
+    await when(caller, id, "input_required");
+    asking = true;
+    expect(await when(caller, id, "working")).not.toHaveProperty("inputRequests");
+    open();
+    await when(caller, id, "completed");
+  });
+});
+
+describe("a cancelled task", () => {
+  it("aborts its tool, stays cancelled, and can be cancelled again", async () => {
+    const { run, open, signals } = gate(true);
+    const caller = knowing(serverOf(run));
+    const id = await idOf(caller);
+    const acknowledged = await caller.call("tasks/cancel", { taskId: id });
+    expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
+    expect(signals[0]?.aborted).toBe(true);
+    const state = await get(caller, id);
+    expect(state).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("cancelled") });
+    // A tool that ignores its signal changes nothing more.
+    open();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await caller.call("tasks/cancel", { taskId: id })).toEqual(acknowledged);
+    expect(await get(caller, id)).toEqual(state);
+  });
+
+  it("rejects its open requests", async () => {
+    const rejected: unknown[] = [];
+    const caller = knowing(
+      serverOf((_args, { ask }) => ask.elicit(QUESTION).catch((error: unknown) => void rejected.push(error))),
+    );
+    const id = await idOf(caller);
+    await when(caller, id, "input_required");
+    await caller.call("tasks/cancel", { taskId: id });
+    expect(await get(caller, id)).not.toHaveProperty("inputRequests");
+    await vi.waitFor(() => expect(rejected).toHaveLength(1));
+    await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
+    expect(await get(caller, id)).toMatchObject({ status: "cancelled" });
+  });
+
+  it("stays completed if it was over before", async () => {
+    const caller = knowing(serverOf(() => "done"));
+    const id = await idOf(caller);
+    const state = await when(caller, id, "completed");
+    expect(await caller.call("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
+    expect(await get(caller, id)).toEqual(state);
+  });
+});
+
+describe("a task with something that has no JSON", () => {
+  class Unreadable extends McpError {
+    override toBody(): never {
+      throw new Error("unreadable");
+    }
+  }
+  const runs: readonly (readonly [name: string, run: Run])[] = [
+    ["a result with a BigInt in it", () => ({ content: [{ type: "text", text: "x", _meta: { n: 1n } }] })],
+    ["an error whose toBody throws", () => Promise.reject(new Unreadable(-1, "x"))],
+    ["an error with a BigInt in it", () => Promise.reject(new McpError(-1, "x", { n: 1n }))],
+  ];
+
+  it.each(runs)("fails: %s", async (_name, run) => {
+    const caller = knowing(serverOf(run));
+    const state = await when(caller, await idOf(caller), "failed");
+    expect(JSON.parse(JSON.stringify(state))).toMatchObject({ status: "failed", error: { code: -32603 } });
+  });
+
+  it("cannot send a request without JSON, and goes on", async () => {
+    const request = { method: "roots/list", params: { _meta: { n: 1n } } };
+    const caller = knowing(serverOf(async (_args, { ask }) => ask(request).catch(() => "not sent")));
+    expect(await when(caller, await idOf(caller), "completed")).toMatchObject({
+      result: { content: [{ text: "not sent" }] },
+    });
   });
 });

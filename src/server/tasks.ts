@@ -1,98 +1,98 @@
-// Calls that become tasks, and what callers ask of tasks. A tool that says it can be one is run here: in the call
-// where the caller knows no tasks, in a task otherwise, from the beginning or from the moment at which the tool lets
-// go of the call. Loaded when such a tool is called for the first time. Which tasks are kept is for the store.
+// Tool calls that run as tasks, and the methods on tasks. A tool that supports tasks runs here: as a plain call if the
+// client does not support tasks, otherwise in a task, from the start or once the tool detaches. Loaded when such a tool
+// is first called.
 
+import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";
-import type { Context, Caller, AskOptions, Request, Result } from "../core/handler.ts";
-import { checkAsk } from "../protocol/asks.ts";
+import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
+import { errorMessage } from "../core/text.ts";
+import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
+import { PendingInputs } from "../protocol/client-requests.ts";
 import { revisionNamed } from "../protocol/revisions/index.ts";
-import { hasTasks, isOver, type Listing, TASKS_LISTED, tasksUndeclared } from "../protocol/tasks.ts";
-import type { Brought } from "./call-context.ts";
-import type { Frame } from "./result-builder.ts";
-import { InputRequired, type Rounds } from "./input-required.ts";
-import { demandScopes, permits } from "../auth/bearer/scopes.ts";
-import type { Extra } from "./subscriptions.ts";
+import { hasTasks, isTaskFinished, type WithTaskListing, LISTS_TASKS, tasksNotDeclared } from "../protocol/tasks.ts";
+import type { RetryInput } from "./call-context.ts";
+import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";
-import { errorMessage } from "../core/text.ts";
-import { OpenQuestions } from "../protocol/open-questions.ts";
+import type { ResultBuilder } from "./result-builder.ts";
+import type { TaskSubscription } from "./subscriptions.ts";
 
-/** A tool that asks again whatever it is answered does not do so for ever. */
-const MOST_ROUNDS = 100;
+/** Stops a tool that returns `inputRequired` again and again. */
+const MAX_INPUT_ROUNDS = 100;
 
-/** A call of a tool that can be a task. */
+/** A call of a tool that supports tasks. */
 export interface TaskCall {
   readonly name: string;
   readonly scopes: readonly string[] | undefined;
   readonly options: TaskOptions;
   readonly request: Request;
   readonly context: Context;
-  readonly brought: Brought;
-  /** Runs the tool once. Failures of the tool are results; what is thrown is an error of the protocol. */
-  run(context: Context, brought: Brought, detach: () => void): Promise<Result | InputRequired>;
+  readonly retry: RetryInput;
+  /** Runs the tool once. Failures of the tool are results; a thrown error is an error of the protocol. */
+  run(context: Context, retry: RetryInput, detach: () => void): Promise<Result | InputRequired>;
 }
 
 export class Tasks {
-  readonly #frame: Frame;
-  readonly #rounds: Rounds;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
   readonly #store: TaskStore;
 
-  constructor(frame: Frame, rounds: Rounds, limits: TaskLimits) {
-    this.#frame = frame;
-    this.#rounds = rounds;
+  constructor(results: ResultBuilder, inputs: InputRequiredCodec, limits: TaskLimits) {
+    this.#results = results;
+    this.#inputs = inputs;
     this.#store = new TaskStore(limits);
   }
 
-  /** The tool's result, or the handle of a task, as the tool and the caller allow. */
+  /** Returns the tool's result or a task, as the tool and the caller allow. */
   async call(call: TaskCall): Promise<Result> {
     const { context, options, name } = call;
-    const required = options.support === "required";
+    const isRequired = options.support === "required";
     if (!hasTasks(context.caller.capabilities)) {
-      if (required) throw tasksUndeclared(`Tool ${name} is always run as a task, which`);
-      return this.#work(call, context, () => undefined);
+      if (isRequired) throw tasksNotDeclared(`Tool ${name} is always run as a task, which`);
+      return this.#run(call, context, () => undefined);
     }
-    // Where there is no room, a tool that need not be a task is an ordinary call.
-    if (required && !this.#store.hasRoom(context.caller)) {
-      throw McpError.of("rate_limited", "Too many tasks are kept; more can begin when some of them have expired");
+    // At the limit, a tool with optional tasks runs as a plain call.
+    if (isRequired && !this.#store.hasCapacity(context.caller)) {
+      throw McpError.of("rate_limited", "Too many tasks; try again after some have expired");
     }
     return new Promise<Result>((resolve, reject) => this.#begin(call, resolve, reject));
   }
 
   get(request: Request, context: Context): Result {
-    return this.#frame.complete(this.#find(request, context).detailed());
+    return this.#results.complete(this.#find(request, context).detailed());
   }
 
   update(request: Request, context: Context): Result {
     this.#find(request, context).update(request.params["inputResponses"] as Record<string, unknown>);
-    return this.#frame.complete({});
+    return this.#results.complete({});
   }
 
-  /** A task that is over stays as it is. */
+  /** A finished task stays as it is. */
   cancel(request: Request, context: Context): Result {
     this.#find(request, context).cancel("The task was cancelled by request");
-    return this.#frame.complete({});
+    return this.#results.complete({});
   }
 
-  /** All that this caller may ask about: for a front, because the newest revision has no such list. */
+  /** All tasks of this caller. Only for connections of an older revision, since the newest has no such method. */
   list({ method, params }: Request, context: Context): Result {
-    if ((params as Listing)[TASKS_LISTED] !== true) throw methodNotFound(method);
+    if ((params as WithTaskListing)[LISTS_TASKS] !== true) throw methodNotFound(method);
     checkDeclared(method, context);
     const { caller } = context;
-    const held = this.#store.all(caller).filter(({ scopes }) => permits(scopes, caller));
-    return this.#frame.complete({ tasks: held.map(({ task }) => task.detailed()) });
+    const stored = this.#store.all(caller).filter(({ scopes }) => permits(scopes, caller));
+    return this.#results.complete({ tasks: stored.map(({ task }) => task.detailed()) });
   }
 
-  /** What a listen on tasks is granted; undefined: nothing. */
-  watch(ids: readonly string[], context: Context): Extra | undefined {
-    checkDeclared("A listen on tasks", context);
-    const held = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
-    if (held.length === 0) return undefined;
-    const tasks = held.map(({ task }) => task);
+  /** The tasks that a subscription is granted, or undefined if there are none. */
+  watch(ids: readonly string[], context: Context): TaskSubscription | undefined {
+    checkDeclared("A subscription to tasks", context);
+    const stored = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
+    if (stored.length === 0) return undefined;
+    const tasks = stored.map(({ task }) => task);
     return {
       granted: { taskIds: tasks.map(({ id }) => id) },
-      scopes: held.flatMap(({ scopes = [] }) => scopes),
-      begin: (end) => tell(tasks, context, end),
+      scopes: stored.flatMap(({ scopes = [] }) => scopes),
+      begin: (end) => notifyChanges(tasks, context, end),
     };
   }
 
@@ -102,78 +102,78 @@ export class Tasks {
 
   #begin(call: TaskCall, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
     const { context, options, scopes } = call;
-    const stop = new AbortController();
-    let over = false;
-    let held: Held | undefined;
-    const forget = onAbort(context.signal, () => stop.abort(context.signal.reason));
-    if (context.signal.aborted) stop.abort(context.signal.reason);
+    const abort = new AbortController();
+    let isDone = false;
+    let stored: StoredTask | undefined;
+    const forget = onAbort(context.signal, () => abort.abort(context.signal.reason));
+    if (context.signal.aborted) abort.abort(context.signal.reason);
     const detach = (): void => {
-      if (held !== undefined || over || stop.signal.aborted) return;
-      held = this.#store.add(stop, options, context.caller, scopes);
-      if (held === undefined) return;
-      // From now on the caller's request is answered, and whatever becomes of it does not touch the task.
+      if (stored !== undefined || isDone || abort.signal.aborted) return;
+      stored = this.#store.add(abort, options, context.caller, scopes);
+      if (stored === undefined) return;
+      // The request is answered now, so its cancellation no longer affects the task.
       forget();
-      resolve({ resultType: "task", ...held.task.fields(), _meta: this.#frame.meta });
+      resolve({ resultType: "task", ...stored.task.fields(), _meta: this.#results.meta });
     };
     if (options.when !== "when-detached") detach();
-    const end = (settle: (task: Task) => void, answer: () => void): void => {
-      over = true;
+    const finish = (settleTask: (task: Task) => void, answer: () => void): void => {
+      isDone = true;
       forget();
-      if (held === undefined) answer();
+      if (stored === undefined) answer();
       else {
-        this.#store.ended(held);
-        settle(held.task);
+        this.#store.markDone(stored);
+        settleTask(stored.task);
       }
     };
-    const own = workContext(context, stop.signal, () => held?.task);
-    this.#work(call, own, detach, () => held?.task).then(
+    const own = taskContext(context, abort.signal, () => stored?.task);
+    this.#run(call, own, detach, () => stored?.task).then(
       (result) =>
-        end(
+        finish(
           (task) => task.complete(result),
           () => resolve(result),
         ),
       (error: unknown) =>
-        end(
+        finish(
           (task) => task.fail(error),
           () => reject(error),
         ),
     );
   }
 
-  /** Runs the tool until it is content. What it wants answered before is asked of the caller, or by the task. */
-  async #work(call: TaskCall, context: Context, detach: () => void, task?: () => Task | undefined): Promise<Result> {
-    let { brought } = call;
-    for (let round = 1; round <= MOST_ROUNDS; round += 1) {
-      const value = await call.run(context, brought, detach);
+  /** Runs the tool until it needs no more input. The task asks for the input, or the caller is asked to retry. */
+  async #run(call: TaskCall, context: Context, detach: () => void, task?: () => Task | undefined): Promise<Result> {
+    let { retry } = call;
+    for (let round = 1; round <= MAX_INPUT_ROUNDS; round += 1) {
+      const value = await call.run(context, retry, detach);
       if (!(value instanceof InputRequired)) return value;
       const asking = task?.();
-      if (asking === undefined) return this.#rounds.result(value, call.request, call.context);
-      brought = { answers: await answersTo(asking, value, context), state: value.state };
+      if (asking === undefined) return this.#inputs.encode(value, call.request, call.context);
+      retry = { answers: await askAll(asking, value, context), state: value.state };
     }
-    throw McpError.of("rate_limited", `Tool ${call.name} has asked for ${MOST_ROUNDS} rounds`);
+    throw McpError.of("rate_limited", `Tool ${call.name} has asked for input ${MAX_INPUT_ROUNDS} times`);
   }
 
-  /** Throws the same for a task of somebody else as for one that never was; its principal is told what it lacks. */
+  /** The error for the task of another principal is the same as for an unknown one. */
   #find({ method, params }: Request, context: Context): Task {
     checkDeclared(method, context);
     const { taskId } = params;
-    const held = this.#store.find(taskId, context.caller);
-    if (held === undefined) {
-      throw invalidParams("Unknown task: there is none with this id, or none any more", { taskId });
+    const stored = this.#store.find(taskId, context.caller);
+    if (stored === undefined) {
+      throw invalidParams("Unknown task: there is none with this id, or it has expired", { taskId });
     }
-    demandScopes(held.scopes, context.caller, `The task ${held.task.id}`);
-    return held.task;
+    demandScopes(stored.scopes, context.caller, `The task ${stored.task.id}`);
+    return stored.task;
   }
 }
 
 function checkDeclared(what: string, { caller }: Context): void {
-  if (!hasTasks(caller.capabilities)) throw tasksUndeclared(what);
+  if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
 }
 
-/** What the tool works in: as the caller's, until there is a task to speak through. */
-function workContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
+/** The context of the tool: like the caller's until there is a task, then notifications and requests go to the task. */
+function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts } = context;
-  // An exchange is over with its answer: no later message can belong to it.
+  // A stateless request ends with its answer, so no later notification can belong to it.
   const isSession = revisionNamed(revision)?.style === "session";
   return {
     revision,
@@ -182,9 +182,9 @@ function workContext(context: Context, signal: AbortSignal, task: () => Task | u
     ...(logLevel === undefined ? undefined : { logLevel }),
     ...(timeouts === undefined ? undefined : { timeouts }),
     notify: (notification) => {
-      if (task()?.isOver === true) return;
+      if (task()?.isFinished === true) return;
       const message = notification.method === "notifications/progress" ? notification.params?.["message"] : undefined;
-      if (typeof message === "string") task()?.say(message);
+      if (typeof message === "string") task()?.setMessage(message);
       if (isSession || task() === undefined) context.notify(notification);
     },
     ask: (request, options) => (task() ?? context).ask(request, options),
@@ -192,28 +192,28 @@ function workContext(context: Context, signal: AbortSignal, task: () => Task | u
   };
 }
 
-/** All answers, by the keys that the tool chose; what the caller sees may be called otherwise. */
-async function answersTo(task: Task, { requests }: InputRequired, { caller }: Context): Promise<Brought["answers"]> {
-  const asked = Object.entries(requests).map(([key, { method, params }]) => {
+/** All answers under the tool's own keys; the keys that the caller sees may differ. */
+async function askAll(task: Task, { requests }: InputRequired, { caller }: Context): Promise<RetryInput["answers"]> {
+  const checked = Object.entries(requests).map(([key, { method, params }]) => {
     const request: Request = { method, params: params ?? {} };
-    checkAsk(request, caller.capabilities);
+    checkClientRequest(request, caller.capabilities);
     return { key, request };
   });
-  const given = await Promise.all(
-    asked.map(async ({ key, request }) => {
+  const answers = await Promise.all(
+    checked.map(async ({ key, request }) => {
       const answer = await task.ask(request, { key });
       return [key, answer as unknown as InputResponse] as const;
     }),
   );
-  return Object.fromEntries(given);
+  return Object.fromEntries(answers);
 }
 
-/** Begins with how each stands now, so that nothing that happened before the listen is missed. */
-function tell(tasks: readonly Task[], context: Context, end: () => void): () => void {
+/** Sends the present state of each task first, so that no change before the subscription is missed. */
+function notifyChanges(tasks: readonly Task[], context: Context, end: () => void): () => void {
   const watching = new Map<string, () => void>();
   const watcher = (detailed: DetailedTask): void => {
     context.notify({ method: "notifications/tasks", params: { ...detailed } });
-    if (!isOver(detailed.status)) return;
+    if (!isTaskFinished(detailed.status)) return;
     watching.get(detailed.taskId)?.();
     watching.delete(detailed.taskId);
     if (watching.size === 0) end();
@@ -221,34 +221,32 @@ function tell(tasks: readonly Task[], context: Context, end: () => void): () => 
   for (const task of tasks) watching.set(task.id, task.watch(watcher));
   for (const task of tasks) watcher(task.detailed());
   return () => {
-    for (const forget of watching.values()) forget();
+    for (const unwatch of watching.values()) unwatch();
   };
 }
 
-// Which tasks a server keeps, whose each is, and for how long. A task is found only by the principal that made it;
-// for everybody else it is unknown. The number of tasks is bounded, in all and for each principal, and so is their
-// life; one sweeper serves all of them. What a task does is not known here.
-
-
 const SWEEP_MS = 1_000;
 
-export interface Held {
+interface StoredTask {
   readonly task: Task;
   readonly principal: string | undefined;
-  /** What its tool needs, and so whoever asks about it. */
+  /** The scopes of its tool, which every request about the task needs too. */
   readonly scopes: readonly string[] | undefined;
   readonly expires: number;
-  /** A tool may ignore its signal: it takes up room until it has ended and its task is forgotten. */
-  ended: boolean;
-  forgotten: boolean;
+  /** A tool may ignore its signal, so a task counts against the limits until its tool is done and it is forgotten. */
+  isDone: boolean;
+  isForgotten: boolean;
 }
 
-export class TaskStore {
+/**
+ * The tasks of a server. Only the principal that created a task can find it. Their number is limited, in all and for
+ * each principal, and so is their lifetime; one timer serves all of them.
+ */
+class TaskStore {
   readonly #limits: Required<TaskLimits>;
-  readonly #held = new Map<string, Held>();
-  /** How much room is taken up, in all and by each principal. */
-  readonly #taken = new Map<string | undefined, number>();
-  #all = 0;
+  readonly #tasks = new Map<string, StoredTask>();
+  readonly #counts = new Map<string | undefined, number>();
+  #total = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(limits: TaskLimits) {
@@ -261,121 +259,120 @@ export class TaskStore {
     };
   }
 
-  hasRoom({ principal }: Caller): boolean {
-    return this.#all < this.#limits.max && (this.#taken.get(principal) ?? 0) < this.#limits.maxPerCaller;
+  hasCapacity({ principal }: Caller): boolean {
+    return this.#total < this.#limits.max && (this.#counts.get(principal) ?? 0) < this.#limits.maxPerCaller;
   }
 
-  /** A new task, whose tool hears `stop`; undefined where there is no room. */
+  /** A new task that aborts its tool through `abort`; undefined at the limit. */
   add(
-    stop: AbortController,
+    abort: AbortController,
     options: TaskOptions,
     caller: Caller,
     scopes: readonly string[] | undefined,
-  ): Held | undefined {
-    if (!this.hasRoom(caller)) return undefined;
+  ): StoredTask | undefined {
+    if (!this.hasCapacity(caller)) return undefined;
     const { ttlMs, maxTtlMs, pollIntervalMs } = this.#limits;
-    const task = new Task(stop, {
+    const task = new Task(abort, {
       ttlMs: Math.min(options.ttlMs ?? ttlMs, maxTtlMs),
       pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
     });
     const { principal } = caller;
     const expires = performance.now() + task.ttlMs;
-    const held: Held = { task, principal, scopes, expires, ended: false, forgotten: false };
-    this.#held.set(task.id, held);
-    this.#take(principal, 1);
+    const stored: StoredTask = { task, principal, scopes, expires, isDone: false, isForgotten: false };
+    this.#tasks.set(task.id, stored);
+    this.#count(principal, 1);
     this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
-    return held;
+    return stored;
   }
 
-  find(id: unknown, { principal }: Caller): Held | undefined {
-    const held = this.#held.get(id as string);
-    if (held === undefined || held.principal !== principal) return undefined;
-    if (held.expires > performance.now()) return held;
-    this.#expire(held);
+  find(id: unknown, { principal }: Caller): StoredTask | undefined {
+    const stored = this.#tasks.get(id as string);
+    if (stored === undefined || stored.principal !== principal) return undefined;
+    if (stored.expires > performance.now()) return stored;
+    this.#expire(stored);
     return undefined;
   }
 
-  /** All of this principal, in the order in which they began. */
-  all({ principal }: Caller): readonly Held[] {
+  /** All tasks of this principal, oldest first. */
+  all({ principal }: Caller): readonly StoredTask[] {
     const now = performance.now();
-    return [...this.#held.values()].filter((held) => held.principal === principal && held.expires > now);
+    return [...this.#tasks.values()].filter((stored) => stored.principal === principal && stored.expires > now);
   }
 
-  /** The tool's work has ended, in whatever way. */
-  ended(held: Held): void {
-    held.ended = true;
-    if (held.forgotten) this.#take(held.principal, -1);
+  /** The tool has returned or thrown. */
+  markDone(stored: StoredTask): void {
+    stored.isDone = true;
+    if (stored.isForgotten) this.#count(stored.principal, -1);
   }
 
   close(): void {
-    for (const held of this.#held.values()) {
-      held.task.cancel("The server is closing");
-      this.#forget(held);
+    for (const stored of this.#tasks.values()) {
+      stored.task.cancel("The server is closing");
+      this.#forget(stored);
     }
   }
 
-  #take(principal: string | undefined, count: 1 | -1): void {
-    this.#all += count;
-    const taken = (this.#taken.get(principal) ?? 0) + count;
-    if (taken === 0) this.#taken.delete(principal);
-    else this.#taken.set(principal, taken);
+  #count(principal: string | undefined, change: 1 | -1): void {
+    this.#total += change;
+    const count = (this.#counts.get(principal) ?? 0) + change;
+    if (count === 0) this.#counts.delete(principal);
+    else this.#counts.set(principal, count);
   }
 
   #sweep(): void {
     const now = performance.now();
-    for (const held of this.#held.values()) if (held.expires <= now) this.#expire(held);
+    for (const stored of this.#tasks.values()) if (stored.expires <= now) this.#expire(stored);
   }
 
-  #expire(held: Held): void {
-    held.task.expire();
-    this.#forget(held);
+  #expire(stored: StoredTask): void {
+    stored.task.expire();
+    this.#forget(stored);
   }
 
-  #forget(held: Held): void {
-    if (!this.#held.delete(held.task.id)) return;
-    held.forgotten = true;
-    if (held.ended) this.#take(held.principal, -1);
-    if (this.#held.size > 0) return;
+  #forget(stored: StoredTask): void {
+    if (!this.#tasks.delete(stored.task.id)) return;
+    stored.isForgotten = true;
+    if (stored.isDone) this.#count(stored.principal, -1);
+    if (this.#tasks.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
 }
 
-// One task: a call of a tool that goes on after its caller was given a handle. It knows what it is doing, what it
-// asks, how it ended, and who wants to hear of that. Its status moves between working and input_required until it
-// is over, and then never again, whatever the tool does. Whose task it is and how long it is kept is for the store.
-
-
 type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
 
-export type Watcher = (task: DetailedTask) => void;
+type TaskWatcher = (task: DetailedTask) => void;
 
+/**
+ * One task. Its status moves between working and input_required until it is over, and then never changes again,
+ * whatever the tool does.
+ */
 export class Task {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
   readonly ttlMs: number;
   readonly #pollIntervalMs: number;
-  /** Ends the tool's work. */
-  readonly #stop: AbortController;
-  readonly #questions = new OpenQuestions(() => this.#move(this.#questions.size === 0 ? "working" : "input_required"));
-  readonly #watchers = new Set<Watcher>();
+  /** Aborts the tool. */
+  readonly #abort: AbortController;
+  readonly #inputs = new PendingInputs(() => this.#move(this.#inputs.size === 0 ? "working" : "input_required"));
+  readonly #watchers = new Set<TaskWatcher>();
   readonly #createdAt = new Date().toISOString();
   #updatedAt = this.#createdAt;
   #status: TaskStatus = "working";
   #message: string | undefined;
   #outcome: Outcome | undefined;
-  #telling = false;
+  #isNotifying = false;
 
-  constructor(stop: AbortController, times: { readonly ttlMs: number; readonly pollIntervalMs: number }) {
-    this.#stop = stop;
+  constructor(abort: AbortController, times: { readonly ttlMs: number; readonly pollIntervalMs: number }) {
+    this.#abort = abort;
     this.ttlMs = times.ttlMs;
     this.#pollIntervalMs = times.pollIntervalMs;
   }
 
-  get isOver(): boolean {
-    return isOver(this.#status);
+  get isFinished(): boolean {
+    return isTaskFinished(this.#status);
   }
 
-  /** Without what belongs to its status. */
+  /** The fields that every status has. */
   fields(): TaskFields {
     return {
       taskId: this.id,
@@ -389,7 +386,7 @@ export class Task {
   }
 
   detailed(): DetailedTask {
-    const inputRequests = this.#questions.requests;
+    const inputRequests = this.#inputs.requests;
     return {
       ...this.fields(),
       ...(inputRequests === undefined ? undefined : { inputRequests }),
@@ -397,25 +394,25 @@ export class Task {
     } as DetailedTask;
   }
 
-  /** What it says of itself while it works; nobody is told, but whoever asks hears it. */
-  say(message: string): void {
-    if (this.isOver || message === this.#message) return;
+  /** Sets the status message. Watchers are not notified, but the next poll has it. */
+  setMessage(message: string): void {
+    if (this.isFinished || message === this.#message) return;
     this.#message = message;
     this.#updatedAt = new Date().toISOString();
   }
 
   async ask(request: Request, options: AskOptions = {}): Promise<Result> {
-    this.#stop.signal.throwIfAborted();
-    if (this.isOver) throw new Error("The task is over: nobody can be asked on its behalf any more");
-    return this.#questions.ask(request, options);
+    this.#abort.signal.throwIfAborted();
+    if (this.isFinished) throw new Error("The task is over and can send no more requests to the client");
+    return this.#inputs.ask(request, options);
   }
 
-  /** Answers, by the keys of the questions. Throws where one is none. */
+  /** Takes answers by the keys of the open requests. Throws if one is not a valid answer. */
   update(responses: { readonly [key: string]: unknown }): void {
-    this.#questions.answer(responses);
+    this.#inputs.answer(responses);
   }
 
-  /** What has no JSON could never be shown to anybody who asks. */
+  /** Fails the task if the result cannot be sent as JSON. */
   complete(result: Result): void {
     try {
       JSON.stringify(result);
@@ -426,7 +423,7 @@ export class Task {
     this.#end("completed", { result });
   }
 
-  /** Never throws: what was thrown is a tool's own, and may bite. */
+  /** Never throws, even if the thrown value is a Proxy whose traps throw. */
   fail(error: unknown): void {
     let body: ReturnType<McpError["toBody"]>;
     try {
@@ -440,40 +437,40 @@ export class Task {
 
   cancel(reason: string): void {
     this.#end("cancelled", undefined, reason);
-    this.#stop.abort(new Error(reason));
+    this.#abort.abort(new Error(reason));
   }
 
-  /** Its time is up; a tool that still runs hears it from its signal. */
+  /** Ends the task at the end of its lifetime and aborts a tool that is still running. */
   expire(): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     const error = McpError.of("timeout", `The task was not finished within its ${this.ttlMs} ms`);
     this.fail(error);
-    this.#stop.abort(error);
+    this.#abort.abort(error);
   }
 
-  /** Told of every change from now on; returns how to take that back. */
-  watch(watcher: Watcher): () => void {
+  /** Notifies of every change from now on. Returns a function that stops it. */
+  watch(watcher: TaskWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
   #end(status: TaskStatus, outcome: Outcome | undefined, message?: string): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.#outcome = outcome;
     this.#message = message;
-    this.#questions.drop(new Error("The task is over"));
+    this.#inputs.drop(new Error("The task is over"));
     this.#move(status);
   }
 
   #move(status: TaskStatus): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.#status = status;
     this.#updatedAt = new Date().toISOString();
-    // What changes in one breath is told once.
-    if (this.#telling || this.#watchers.size === 0) return;
-    this.#telling = true;
+    // Several changes in one tick are one notification.
+    if (this.#isNotifying || this.#watchers.size === 0) return;
+    this.#isNotifying = true;
     queueMicrotask(() => {
-      this.#telling = false;
+      this.#isNotifying = false;
       const detailed = this.detailed();
       for (const watcher of [...this.#watchers]) watcher(detailed);
     });

@@ -1,17 +1,17 @@
-// What a handler throws. A tool's failure is a result that a model reads; a resource or a prompt has no such
-// result, so there it becomes an error of the protocol. Neither ever shows a stack. What is thrown is a user's
-// own: nothing here trusts it to be an error, or to bear being looked at.
+// Errors that a handler throws. A tool's error becomes a result for the model; resources and prompts have no such
+// result, so theirs become protocol errors. Stacks are never sent. A thrown value can be anything, even a Proxy whose
+// traps throw.
 
 import type { Context } from "../core/handler.ts";
 import { errorMessage } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 
-/** The text of whatever was thrown; its name where it has no text. */
-export function messageOf(error: unknown): string {
-  return errorMessage(error) || errorMessage(nameOf(error));
+/** The error's message, or its name if it has none. */
+export function describeError(error: unknown): string {
+  return errorMessage(error) || errorMessage(errorName(error));
 }
 
-function nameOf(error: unknown): unknown {
+function errorName(error: unknown): unknown {
   try {
     return error instanceof Error && error.name !== "" ? error.name : "Error";
   } catch {
@@ -19,8 +19,8 @@ function nameOf(error: unknown): unknown {
   }
 }
 
-/** Whether it must go on as it is: it is an error of the protocol, or nobody wants the result any more. */
-export function passesOn(error: unknown, context: Context): boolean {
+/** Whether the error goes on unchanged: it is a protocol error, or the call was cancelled. */
+export function shouldRethrow(error: unknown, context: Context): boolean {
   return isMcpError(error) || context.signal.aborted;
 }
 
@@ -32,11 +32,12 @@ function isMcpError(error: unknown): boolean {
   }
 }
 
-export async function orError<Value>(context: Context, work: () => Value | Promise<Value>): Promise<Value> {
+/** Runs a handler that has no error results: whatever it throws becomes an McpError. */
+export async function runHandler<Value>(context: Context, run: () => Value | Promise<Value>): Promise<Value> {
   try {
-    return await work();
+    return await run();
   } catch (error) {
-    if (passesOn(error, context)) throw error;
-    throw McpError.of("internal_error", messageOf(error), {}, { cause: error });
+    if (shouldRethrow(error, context)) throw error;
+    throw McpError.of("internal_error", describeError(error), {}, { cause: error });
   }
 }

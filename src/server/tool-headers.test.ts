@@ -1,5 +1,5 @@
-// Arguments of a tool that are mirrored in headers: which callers are held to it, when, and what is refused when a
-// tool is registered. The table of what agrees with what is in protocol/header-match.test.ts.
+// Arguments that are repeated in HTTP headers: which calls are checked, and which annotations are refused. How values
+// are compared is tested in protocol/header-values.test.ts.
 
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -22,19 +22,19 @@ const _meta = { [META.revision]: NEWEST.name };
 const at = (headers: Record<string, string> | undefined, caller?: Partial<Caller>) =>
   desk(server, { caller: headers === undefined ? {} : { headers, ...caller } });
 
-describe("a tool whose arguments stand in headers", () => {
-  it.each(["plain", "zod"])("runs where they agree: %s", async (name) => {
+describe("a tool whose arguments are repeated in headers", () => {
+  it.each(["plain", "zod"])("runs if they match: %s", async (name) => {
     const params = { name, arguments: { region: "eu" }, _meta };
     expect(await at({ "mcp-param-region": "eu" }).call("tools/call", params)).toMatchObject({ isError: false });
   });
 
-  it.each(["plain", "zod"])("does not run where they do not: %s", async (name) => {
+  it.each(["plain", "zod"])("does not run if they differ: %s", async (name) => {
     vi.clearAllMocks();
     const params = { name, arguments: { region: "eu" }, _meta };
     const missing = await at({}).refused("tools/call", params);
     expect(missing.toBody()).toEqual({
       code: -32020,
-      message: "Header mismatch: mcp-param-region is missing beside the argument region",
+      message: "Header mismatch: mcp-param-region is missing for the argument region",
       data: { kind: "header_mismatch" },
     });
     const other = await at({ "mcp-param-region": "us" }).refused("tools/call", params);
@@ -42,31 +42,31 @@ describe("a tool whose arguments stand in headers", () => {
     expect(ran).not.toHaveBeenCalled();
   });
 
-  it("holds a call without arguments to it too", async () => {
+  it("checks a call without arguments too", async () => {
     const error = await at({ "mcp-param-region": "eu" }).refused("tools/call", { name: "plain", _meta });
     expect(error.kind).toBe("header_mismatch");
     expect(await at({}).call("tools/call", { name: "plain", _meta })).toMatchObject({ isError: false });
   });
 
-  it("looks at no headers of callers that have none, or speak in sessions", async () => {
+  it("ignores callers without headers and session-style callers", async () => {
     const args = { name: "plain", arguments: { region: "eu" } };
     expect(await at(undefined).call("tools/call", { ...args, _meta })).toMatchObject({ isError: false });
     expect(await at({}).call("tools/call", args)).toMatchObject({ isError: false });
     expect(await at({}).call("tools/call", { ...args, _meta: {} })).toMatchObject({ isError: false });
   });
 
-  it("looks at none of other tools", async () => {
+  it("ignores headers of other tools", async () => {
     const params = { name: "none", arguments: { region: "eu" }, _meta };
     expect(await at({ "mcp-param-region": "us" }).call("tools/call", params)).toMatchObject({ isError: false });
   });
 
-  it("says nothing of headers to who may not call it", async () => {
+  it("checks scopes before headers", async () => {
     const params = { name: "scoped", arguments: { region: "eu" }, _meta };
     const error = await at({}, { principal: "p", scopes: [] }).refused("tools/call", params);
     expect(error.kind).toBe("access_denied");
   });
 
-  it("shows its annotations in the list", async () => {
+  it("has its annotations in the list", async () => {
     const { tools } = await at({}).call("tools/list");
     expect(tools).toContainEqual({ name: "plain", inputSchema: region });
     expect(tools).toContainEqual(
@@ -79,16 +79,16 @@ describe("a tool whose arguments stand in headers", () => {
     );
   });
 
-  it("is refused when it is registered, where an annotation is wrong", () => {
+  it("is refused at registration if an annotation is wrong", () => {
     const add = (properties: object, rest?: object) =>
       createServer(info).tool("t", { input: { type: "object", properties, ...rest } }, ran);
     expect(() => add({ a: { type: "number", "x-mcp-header": "A" } })).toThrow(
-      new TypeError(`Tool t: x-mcp-header of a needs the type "string", "integer" or "boolean" beside it`),
+      new TypeError(`Tool t: x-mcp-header of a needs the type "string", "integer" or "boolean"`),
     );
     expect(() => add({ a: { type: "string", "x-mcp-header": "a b" } })).toThrow(
       new TypeError("Tool t: x-mcp-header of a must be a name for an HTTP header"),
     );
-    expect(() => add({}, { "x-mcp-header": "A" })).toThrow(/^Tool t: x-mcp-header of its input must stand in/);
+    expect(() => add({}, { "x-mcp-header": "A" })).toThrow(/^Tool t: x-mcp-header of its input must be on a property/);
     const optional = z.object({ a: z.string().nullable().meta({ "x-mcp-header": "A" }) });
     expect(() => createServer(info).tool("t", { input: optional }, ran)).toThrow(/^Tool t: x-mcp-header of a needs/);
   });

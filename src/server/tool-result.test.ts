@@ -1,10 +1,9 @@
-// What becomes of what a tool returns, value by value, with and without a declared output.
-// Whole calls are in tools.test.ts.
+// How return values of tools become results, with and without an output schema. Whole calls are in tools.test.ts.
 
 import { describe, expect, it } from "vitest";
-import { declaredResult, toolResult } from "./tool-result.ts";
+import { checkedToolResult, toolResult } from "./tool-result.ts";
 
-describe("what a tool returns", () => {
+describe("the return value of a tool", () => {
   const text = (value: string): object[] => [{ type: "text", text: value }];
 
   it("a string is one text block", () => {
@@ -28,7 +27,7 @@ describe("what a tool returns", () => {
     for (const block of blocks) expect(toolResult("t", [block])).toEqual({ content: [block], isError: false });
   });
 
-  it("a link without a name has its address as its name", () => {
+  it("a resource link without a name gets its URI as name", () => {
     const link = { type: "resource_link", uri: "x:y", title: "Y" };
     const named = { ...link, name: "x:y" };
     const content = [{ type: "text", text: "see" }, link, { ...link, name: "y" }];
@@ -40,7 +39,7 @@ describe("what a tool returns", () => {
     expect(toolResult("t", { content: odd })).toEqual({ content: odd, isError: false });
   });
 
-  it("an object with a content array is the result itself", () => {
+  it("an object with a content array is the whole result", () => {
     const result = { content: text("no"), isError: true, _meta: { a: 1 }, extra: 2 };
     expect(toolResult("t", result)).toEqual(result);
     expect(toolResult("t", { content: [] })).toEqual({ content: [], isError: false });
@@ -68,7 +67,7 @@ describe("what a tool returns", () => {
     }
   });
 
-  it("an error is a failure with its text", () => {
+  it("an error is a result with `isError` and its message", () => {
     expect(toolResult("t", new RangeError("too far"))).toEqual({ content: text("too far"), isError: true });
     expect(toolResult("t", new RangeError())).toEqual({ content: text("RangeError"), isError: true });
   });
@@ -92,10 +91,10 @@ describe("what a tool returns", () => {
     [[circle], "a value that cannot be sent: Converting circular structure to JSON"],
   ];
 
-  it("what cannot be sent is a failure that says so", async () => {
+  it("a value that cannot be sent is an error that says why", async () => {
     const any = (value: unknown): { value: unknown } => ({ value });
     for (const [value, why] of odd) {
-      const results = [toolResult("odd", value), await declaredResult("odd", value, any)];
+      const results = [toolResult("odd", value), await checkedToolResult("odd", value, any)];
       for (const result of results) {
         expect(result).toEqual({
           content: [{ type: "text", text: expect.stringMatching(/^Tool odd/) }],
@@ -111,7 +110,7 @@ describe("what a tool returns", () => {
     }
   });
 
-  it("what JSON has a word for is sent as JSON has it", () => {
+  it("values that JSON converts are sent as JSON converts them", () => {
     const day = new Date(0);
     expect(toolResult("t", day)).toEqual({
       content: text(JSON.stringify(day)),
@@ -123,13 +122,13 @@ describe("what a tool returns", () => {
   });
 });
 
-describe("what a tool with a declared output returns", () => {
+describe("the return value of a tool with an output schema", () => {
   const pass = (value: unknown): { value: unknown } => ({ value });
   const fail = (): { issues: string[] } => ({ issues: ["a: is required", "b: is wrong"] });
 
-  it("is always structured", async () => {
+  it("is always structured content", async () => {
     for (const value of ["text", [{ type: "text", text: "a" }], { content: [] }, null, 1]) {
-      expect(await declaredResult("t", value, pass)).toEqual({
+      expect(await checkedToolResult("t", value, pass)).toEqual({
         content: [{ type: "text", text: JSON.stringify(value) }],
         structuredContent: value,
         isError: false,
@@ -137,44 +136,44 @@ describe("what a tool with a declared output returns", () => {
     }
   });
 
-  it("is the value as the check leaves it", async () => {
-    const result = await declaredResult("t", { a: 1, b: 2 }, () => ({ value: { a: 1 } }));
+  it("is the value that the check returns", async () => {
+    const result = await checkedToolResult("t", { a: 1, b: 2 }, () => ({ value: { a: 1 } }));
     expect(result.structuredContent).toEqual({ a: 1 });
     expect(result.content).toEqual([{ type: "text", text: '{"a":1}' }]);
   });
 
-  it("may be a whole result that brings its structured content", async () => {
+  it("may be a whole result with structured content", async () => {
     const whole = { content: [{ type: "text", text: "see" }], structuredContent: { a: 1 }, _meta: { b: 2 } };
-    expect(await declaredResult("t", whole, pass)).toEqual({ ...whole, isError: false });
-    expect((await declaredResult("t", whole, fail)).isError).toBe(true);
+    expect(await checkedToolResult("t", whole, pass)).toEqual({ ...whole, isError: false });
+    expect((await checkedToolResult("t", whole, fail)).isError).toBe(true);
     const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
-    expect((await declaredResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
+    expect((await checkedToolResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
   });
 
-  it("may be changed by the check into something that can be sent", async () => {
+  it("may be converted by the check into something that can be sent", async () => {
     const entries = (value: unknown): { value: unknown } => ({ value: [...(value as Map<string, number>)] });
-    const result = await declaredResult("t", new Map([["a", 1]]), entries);
+    const result = await checkedToolResult("t", new Map([["a", 1]]), entries);
     expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
   });
 
-  it("is an error that was returned, whatever the schema", async () => {
+  it("may be an error, whatever the schema", async () => {
     const expected = { content: [{ type: "text", text: "no" }], isError: true };
-    expect(await declaredResult("t", new Error("no"), pass)).toEqual(expected);
-    expect(await declaredResult("t", new Error("no"), fail)).toEqual(expected);
+    expect(await checkedToolResult("t", new Error("no"), pass)).toEqual(expected);
+    expect(await checkedToolResult("t", new Error("no"), fail)).toEqual(expected);
   });
 
-  it("is something, where it is declared", async () => {
-    const { content } = await declaredResult("t", undefined, pass);
+  it("must not be undefined", async () => {
+    const { content } = await checkedToolResult("t", undefined, pass);
     expect(content).toEqual([{ type: "text", text: "Tool t returned undefined, which cannot be sent" }]);
   });
 
-  it("may fail without fitting", async () => {
+  it("may be an error result that does not fit the schema", async () => {
     const failed = { content: [{ type: "text", text: "no" }], isError: true };
-    expect(await declaredResult("t", failed, fail)).toEqual(failed);
+    expect(await checkedToolResult("t", failed, fail)).toEqual(failed);
   });
 
-  it("says what did not fit", async () => {
-    expect(await declaredResult("sum", {}, fail)).toEqual({
+  it("is replaced by the issues if it does not fit", async () => {
+    expect(await checkedToolResult("sum", {}, fail)).toEqual({
       content: [
         { type: "text", text: "The output of the tool sum does not fit its schema:\n- a: is required\n- b: is wrong" },
       ],

@@ -1,5 +1,4 @@
-// Tools as callers find them: what their list shows, in which order and on which page, and what cannot be
-// registered. Calls are in tools.test.ts.
+// The list of tools (fields, order, pages) and errors of registration. Calls are in tools.test.ts.
 
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
@@ -9,10 +8,10 @@ import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";
 
 const info = { name: "test", version: "1" };
-const about = { [META.serverInfo]: info };
+const serverMeta = { [META.serverInfo]: info };
 
 describe("the list of tools", () => {
-  it("shows all that was said of a tool, and nothing that was not", async () => {
+  it("has all options of a tool, and no fields for those left out", async () => {
     const icons = [{ src: "data:image/png;base64,aGk=" }];
     const annotations = { readOnlyHint: true };
     const server = createServer(info)
@@ -47,11 +46,11 @@ describe("the list of tools", () => {
       ttlMs: 0,
       cacheScope: "private",
       resultType: "complete",
-      _meta: about,
+      _meta: serverMeta,
     });
   });
 
-  it("is in the order of registration, and a replaced tool keeps its place", async () => {
+  it("is in order of registration, and a replaced tool keeps its position", async () => {
     const names = async (server: Server): Promise<string[]> => {
       const { tools } = await desk(server).call("tools/list");
       return (tools as { name: string; title?: string }[]).map(({ name, title }) => title ?? name);
@@ -67,7 +66,7 @@ describe("the list of tools", () => {
     expect(await names(server)).toEqual(["new a", "b", "c"]);
   });
 
-  it("comes in pages that bear changes between them", async () => {
+  it("comes in pages that survive changes between them", async () => {
     const server = createServer({ ...info, pageSize: 2 });
     for (const name of ["a", "b", "c", "d", "e"]) server.tool(name, {}, () => name);
     const caller = desk(server);
@@ -95,21 +94,21 @@ describe("the list of tools", () => {
 });
 
 describe("registering a tool", () => {
-  it("refuses what could never work, in plain words", () => {
+  it("refuses schemas that cannot work", () => {
     const server = createServer(info);
-    expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("its input must be an object");
-    expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as inputSchema");
-    expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as outputSchema");
+    expect(() => server.tool("t", { input: z.string() }, () => 1)).toThrow("`input` must be an object schema");
+    expect(() => server.tool("t", { input: v.object({ a: v.string() }) }, () => 1)).toThrow("as `inputSchema`");
+    expect(() => server.tool("t", { output: v.string() }, () => "a")).toThrow("as `outputSchema`");
   });
 
-  it("leaves no trace when it fails", async () => {
+  it("leaves no trace if it fails", async () => {
     const server = createServer(info);
     expect(() => server.tool("t", { input: z.string() }, (_args, _context) => 1)).toThrow(TypeError);
     expect(await desk(server).call("server/discover")).toMatchObject({ capabilities: {} });
     expect((await desk(server).refused("tools/list")).kind).toBe("method_not_found");
   });
 
-  it("says that the input of a union is an object", async () => {
+  it("adds `type: object` to a union", async () => {
     const input = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
     const server = createServer(info).tool("t", { input }, (args) => ("a" in args ? args.a : args.b));
     const { tools } = await desk(server).call("tools/list");

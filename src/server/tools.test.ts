@@ -1,28 +1,28 @@
-// Calls of tools, from arguments to result, with schemas of every kind. The types of arguments are checked here
-// too; the list and the registration of tools are in tools-list.test.ts.
+// Tool calls from arguments to result, with every kind of schema, and the types of arguments. List and registration are
+// in tools-list.test.ts.
 
 import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { desk } from "../../test/support/desk.ts";
-import { McpError, REFUSED, type Refusable } from "../protocol/errors.ts";
+import { McpError, INVALID_ARGUMENTS, type WithInvalidArguments } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer, type Server } from "./server.ts";
-import { MadeResult } from "./tool-result.ts";
+import { TrustedResult } from "./tool-result.ts";
 
 const info = { name: "test", version: "1" };
-const about = { [META.serverInfo]: info };
+const serverMeta = { [META.serverInfo]: info };
 
 const call = (server: Server, name: string, args?: Record<string, unknown>): Promise<Record<string, unknown>> =>
   desk(server).call("tools/call", args === undefined ? { name } : { name, arguments: args });
 
-const said = (text: string, isError = false): object => ({
+const textResult = (text: string, isError = false): object => ({
   content: [{ type: "text", text }],
   isError,
   resultType: "complete",
-  _meta: about,
+  _meta: serverMeta,
 });
 
 describe("calling a tool", () => {
@@ -36,11 +36,11 @@ describe("calling a tool", () => {
   const names = ["zod", "valibot", "arktype", "plain", "beside"];
   const person = { type: "object", properties: { age: { minimum: 0 } }, required: ["name"] } as const;
 
-  it.each(names)("passes what fits: %s", async (name) => {
-    expect(await call(server, name, { text: "hi" })).toEqual(said("hi"));
+  it.each(names)("passes valid arguments: %s", async (name) => {
+    expect(await call(server, name, { text: "hi" })).toEqual(textResult("hi"));
   });
 
-  it.each(names)("tells the model what does not fit: %s", async (name) => {
+  it.each(names)("returns the issues of invalid arguments to the model: %s", async (name) => {
     const result = await call(server, name, { text: 1 });
     expect(result).toMatchObject({ isError: true, resultType: "complete" });
     const [{ text }] = result["content"] as [{ text: string }];
@@ -48,9 +48,9 @@ describe("calling a tool", () => {
     expect((await call(server, name))["isError"]).toBe(true);
   });
 
-  it.each(names)("carries the error for callers whose revision wants one: %s", async (name) => {
+  it.each(names)("carries an error for older revisions: %s", async (name) => {
     const refused = async (args: Record<string, unknown>): Promise<McpError | undefined> =>
-      ((await call(server, name, args)) as Refusable)[REFUSED];
+      ((await call(server, name, args)) as WithInvalidArguments)[INVALID_ARGUMENTS];
     const { code, message, data } = (await refused({ text: 1 }))?.toBody() ?? {};
     expect([code, message]).toEqual([-32602, "Invalid params"]);
     expect(data).toEqual({ kind: "invalid_params", toolName: name, details: expect.stringMatching(/^text/) });
@@ -58,32 +58,35 @@ describe("calling a tool", () => {
     expect(JSON.stringify(await call(server, name, { text: 1 }))).not.toContain("details");
   });
 
-  it("does not look again at a result that somebody vouches for", async () => {
+  it("does not check a trusted result", async () => {
     const structuredContent = { age: -1 };
-    const vouching = createServer(info).tool(
+    const trusting = createServer(info).tool(
       "made",
       { output: person },
-      () => new MadeResult("old", structuredContent, true) as never,
+      () => new TrustedResult("old", structuredContent, true) as never,
     );
-    const result = await call(vouching, "made");
-    expect(result).toEqual({ ...said("old", true), structuredContent: { age: -1 } });
+    const result = await call(trusting, "made");
+    expect(result).toEqual({ ...textResult("old", true), structuredContent: { age: -1 } });
     expect(result["structuredContent"]).toBe(structuredContent);
   });
 
-  it("names all faults of the arguments in the error", async () => {
+  it("names all issues of the arguments in the error", async () => {
     const two = createServer(info).tool("two", { input: person }, () => "x");
-    const result: Refusable = await call(two, "two", { age: -1 });
-    expect(result[REFUSED]?.data).toMatchObject({ toolName: "two", details: "name is required; age must be >= 0" });
+    const result: WithInvalidArguments = await call(two, "two", { age: -1 });
+    expect(result[INVALID_ARGUMENTS]?.data).toMatchObject({
+      toolName: "two",
+      details: "name is required; age must be >= 0",
+    });
   });
 
-  it("keeps the error for arguments alone", async () => {
+  it("carries no such error for other failures", async () => {
     const fails = createServer(info).tool("t", {}, () => Promise.reject(new Error("no")));
     const result = await call(fails, "t");
     expect(result["isError"]).toBe(true);
     expect(Object.getOwnPropertySymbols(result)).toEqual([]);
   });
 
-  it("gives arguments as the schema leaves them, and {} where there are none", async () => {
+  it("passes the value that the schema returns, and {} without arguments", async () => {
     const server = createServer(info)
       .tool("defaults", { input: z.object({ n: z.number().default(7) }) }, ({ n }) => n)
       .tool("none", {}, (args) => args);
@@ -92,7 +95,7 @@ describe("calling a tool", () => {
     expect((await call(server, "none", { a: 1 }))["structuredContent"]).toEqual({ a: 1 });
   });
 
-  it("refuses what is no call at all", async () => {
+  it("refuses malformed params and unknown tools", async () => {
     const caller = desk(server);
     for (const params of [{}, { name: 1 }, { name: "zod", arguments: [] }, { name: "zod", arguments: "x" }]) {
       expect((await caller.refused("tools/call", params)).kind).toBe("invalid_params");
@@ -102,7 +105,7 @@ describe("calling a tool", () => {
     expect(unknown.data).toEqual({ kind: "tool_not_found", toolName: "nope" });
   });
 
-  it("turns what a tool throws into a result, without a stack", async () => {
+  it("turns a thrown error into a result without a stack", async () => {
     const server = createServer(info)
       .tool("error", {}, () => {
         throw new RangeError("too far");
@@ -120,14 +123,14 @@ describe("calling a tool", () => {
         circle.self = circle;
         return circle;
       });
-    expect(await call(server, "error")).toEqual(said("too far", true));
-    expect(await call(server, "empty")).toEqual(said("RangeError", true));
-    expect(await call(server, "late")).toEqual(said("too late", true));
-    expect(await call(server, "text")).toEqual(said("just text", true));
+    expect(await call(server, "error")).toEqual(textResult("too far", true));
+    expect(await call(server, "empty")).toEqual(textResult("RangeError", true));
+    expect(await call(server, "late")).toEqual(textResult("too late", true));
+    expect(await call(server, "text")).toEqual(textResult("just text", true));
     expect((await call(server, "circle"))["isError"]).toBe(true);
   });
 
-  it("passes McpError on, and whatever comes after the caller has gone", async () => {
+  it("rethrows an McpError, and any error after an abort", async () => {
     const error = McpError.of("access_denied", "not you");
     const gone = new Error("gone");
     const server = createServer(info)
@@ -139,18 +142,18 @@ describe("calling a tool", () => {
     await expect(caller.call("tools/call", { name: "aborted" })).rejects.toBe(gone);
   });
 
-  it("adds who the server is to a result's own meta", async () => {
+  it("adds the server info to the `_meta` of a result", async () => {
     const server = createServer(info).tool("t", {}, () => ({ content: [], _meta: { mine: 1 }, other: 2 }));
     expect(await call(server, "t")).toEqual({
       content: [],
       isError: false,
       other: 2,
       resultType: "complete",
-      _meta: { mine: 1, ...about },
+      _meta: { mine: 1, ...serverMeta },
     });
   });
 
-  it("shares one frozen meta otherwise", async () => {
+  it("shares one frozen `_meta` otherwise", async () => {
     const first = await call(server, "zod", { text: "a" });
     const second = await call(server, "plain", { text: "a" });
     expect(second["_meta"]).toBe(first["_meta"]);
@@ -158,8 +161,8 @@ describe("calling a tool", () => {
   });
 });
 
-describe("a declared output", () => {
-  it("is checked, whatever the library", async () => {
+describe("an output schema", () => {
+  it("is checked, for every library", async () => {
     const sum = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] } as const;
     const given: unknown = JSON.parse('{"sum":"3"}');
     const wrong = given as { sum: number };
@@ -177,10 +180,10 @@ describe("a declared output", () => {
       expect(text).toMatch(new RegExp(`^The output of the tool ${name} does not fit its schema:\n- sum`));
       expect(result["isError"]).toBe(true);
     }
-    expect(await call(server, "good")).toEqual({ ...said('{"sum":3}'), structuredContent: { sum: 3 } });
+    expect(await call(server, "good")).toEqual({ ...textResult('{"sum":3}'), structuredContent: { sum: 3 } });
   });
 
-  it("may be any JSON value", async () => {
+  it("may describe any JSON value", async () => {
     const server = createServer(info)
       .tool("list", { output: z.array(z.string()) }, () => ["a"])
       .tool("word", { output: z.string() }, () => "a");
@@ -190,7 +193,7 @@ describe("a declared output", () => {
 });
 
 describe("types of tools", () => {
-  it("arguments follow from the schema", () => {
+  it("arguments are inferred from the schema", () => {
     const server = createServer(info);
     const literal = {
       type: "object",

@@ -1,42 +1,49 @@
-// Tools: their list and their calls. Arguments are checked by the tool's own schema; what does not fit, and
-// what a tool throws, comes back as a result that the model can read (specification, server/tools, error
-// handling). Only McpError crosses as an error of the protocol.
+// Tools: registration, list and calls. Arguments that do not fit the tool's schema, and errors that the tool throws,
+// become results that the model can read (specification, server/tools, error handling). Only an McpError becomes an
+// error of the protocol.
 
-import type { Context, Meta, Request, Result } from "../core/handler.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
+import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { defined } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import {
   hasTasks,
-  type Supporting,
+  type WithTaskSupport,
   TASK_SUPPORT,
-  TASK_WANTED,
+  TASK_REQUESTED,
   type TaskSupport,
-  type Wanting,
+  type WithTaskRequest,
 } from "../protocol/tasks.ts";
-import { type Brought, CallContext, type ToolContext } from "./call-context.ts";
-import { type Frame } from "./result-builder.ts";
-import { defined } from "../core/objects.ts";
-import { InputRequired, type Rounds } from "./input-required.ts";
-import type { Check } from "./schema-kind.ts";
-import { checkRegistration } from "./options.ts";
-import { type BareFields, checkOf, jsonSchemaOf, type Schema, type SchemaInput, type SchemaOutput } from "./schema.ts";
-import { demandScopes } from "../auth/bearer/scopes.ts";
-import { counter, Shelf } from "./ordered-map.ts";
-import { type TaskOptions, taskOptions } from "./options.ts";
+import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
+import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
+import { checkRegistration, type OptionNames, readTaskOptions, type TaskOptions } from "./options.ts";
+import { createCounter, OrderedMap } from "./ordered-map.ts";
+import type { ResultBuilder } from "./result-builder.ts";
+import type { SchemaCheck } from "./schema-kind.ts";
+import {
+  type BareFields,
+  createSchemaCheck,
+  type Schema,
+  type SchemaInput,
+  type SchemaOutput,
+  toJsonSchema,
+} from "./schema.ts";
 import type { Tasks } from "./tasks.ts";
-import { messageOf, passesOn } from "./tool-errors.ts";
-import { declaredResult, failure, MadeResult, refusal, toolResult } from "./tool-result.ts";
+import { describeError, shouldRethrow } from "./tool-errors.ts";
+import { checkedToolResult, errorResult, invalidArguments, toolResult, TrustedResult } from "./tool-result.ts";
 
-/** What is said of a tool when it is registered. */
+/** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
-  /** For people: how a program shows the tool. Models call it by its name. */
+  /** The name to show to people. Models use the tool's name. */
   readonly title?: string;
-  /** For the model: what the tool does, and when to call it. */
+  /** For the model: what the tool does and when to call it. */
   readonly description?: string;
   /**
-   * What the arguments must be: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. It checks
-   * each call, and the handler gets what it leaves. Without one, any arguments pass.
+   * The schema of the arguments: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. Each call
+   * is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
    *
    * @example
    * input: z.object({ text: z.string() })
@@ -44,32 +51,31 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] }
    */
   readonly input?: Input;
-  /** The JSON Schema that callers see, beside an `input` that cannot say itself in one; alone, it also checks. */
+  /** The JSON Schema that clients see, if the library of `input` cannot produce one. Without `input` it also checks. */
   readonly inputSchema?: JsonSchema;
-  /** What the tool returns, as structured content: a schema of either kind. What does not fit is not sent. */
+  /** The schema of the structured content that the tool returns. A result that does not fit is an error. */
   readonly output?: Output;
-  /** As `inputSchema`, for `output`. */
+  /** Like `inputSchema`, for `output`. */
   readonly outputSchema?: JsonSchema;
   /**
-   * Hints on what a call does, for programs that ask a person first.
+   * Hints about the effects of a call, for clients that ask their user first.
    *
    * @example
    * annotations: { readOnlyHint: true, openWorldHint: false }
    */
   readonly annotations?: ToolAnnotations;
-  /** Pictures for programs that show the tool. */
+  /** Icons for user interfaces. */
   readonly icons?: readonly Icon[];
   /**
-   * What a caller over HTTP must have proved that it may do; see `bearer`. It stays in the list for everybody, and a
-   * caller that lacks a scope is told which.
+   * The scopes that a client over HTTP needs; see `bearer`. All clients see the tool in the list. The error for a
+   * missing scope names it.
    *
    * @example
    * scopes: ["notes:write"]
    */
   readonly scopes?: readonly string[];
   /**
-   * Whether a call may, must or must not be run as a task: the caller gets a handle at once and comes back for the
-   * result. "forbidden" where it is left out.
+   * Whether a call can run as a task: the client gets a task at once and fetches the result later. Default: "forbidden".
    *
    * @example
    * task: "optional"
@@ -77,12 +83,26 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * task: { support: "optional", when: "when-detached", ttlMs: 600_000 }
    */
   readonly task?: TaskSupport | TaskOptions;
-  /** Passed to callers as it is, for what the specification has no field for. */
+  /** Extra data for clients, sent as it is. */
   readonly _meta?: Meta;
 }
 
-/** Refuses the bare fields of an object schema, `{ a: z.string() }`, which would otherwise pass as a JSON Schema. */
-export type Wrapped<Input> = [BareFields<Input>] extends [never]
+const OPTION_NAMES: OptionNames<ToolOptions> = {
+  title: true,
+  description: true,
+  input: true,
+  inputSchema: true,
+  output: true,
+  outputSchema: true,
+  annotations: true,
+  icons: true,
+  scopes: true,
+  task: true,
+  _meta: true,
+};
+
+/** A compile error for the bare fields of an object schema, `{ a: z.string() }`, which would pass as a JSON Schema. */
+export type WrappedInput<Input> = [BareFields<Input>] extends [never]
   ? unknown
   : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
 
@@ -92,7 +112,7 @@ export type ToolArguments<Input> = undefined extends Input
     ? Value
     : Record<string, unknown>;
 
-/** A whole result, where a tool wants to say more than its value. */
+/** A whole result, for a tool that returns more than a value. */
 export type ToolAnswer = Partial<CallToolResult> & { readonly content: readonly ContentBlock[] };
 
 export type ToolReturn<Output> = undefined extends Output ? unknown : SchemaInput<Output> | ToolAnswer | InputRequired;
@@ -105,11 +125,11 @@ export type ToolHandler<Input, Output> = (
 interface Tool {
   readonly name: string;
   readonly scopes: readonly string[] | undefined;
-  /** The arguments that stand in headers too; undefined where there are none. */
-  readonly mirrored: readonly HeaderParam[] | undefined;
-  readonly input: Check | undefined;
-  readonly output: Check | undefined;
-  /** Undefined where it is never a task. */
+  /** Arguments that stateless clients repeat in HTTP headers; undefined if there are none. */
+  readonly headerParams: readonly HeaderParam[] | undefined;
+  readonly input: SchemaCheck | undefined;
+  readonly output: SchemaCheck | undefined;
+  /** Undefined if the tool never runs as a task. */
   readonly task: TaskOptions | undefined;
   run(args: unknown, context: ToolContext): unknown;
 }
@@ -117,105 +137,111 @@ interface Tool {
 const NO_ARGUMENTS: object = Object.freeze({});
 
 export class Tools {
-  readonly #shelf: Shelf<Tool>;
-  readonly #frame: Frame;
-  readonly #rounds: Rounds;
-  readonly #tasks: () => Promise<Tasks>;
-  #whole: Result | undefined;
-  #canBeTasks = false;
+  readonly #tools: OrderedMap<Tool>;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
+  readonly #loadTasks: () => Promise<Tasks>;
+  #firstPage: Result | undefined;
+  #hasTaskTools = false;
 
-  constructor(frame: Frame, rounds: Rounds, tasks: () => Promise<Tasks>, changed: () => void) {
-    this.#frame = frame;
-    this.#rounds = rounds;
-    this.#tasks = tasks;
-    this.#shelf = new Shelf(counter(), () => {
-      this.#whole = undefined;
-      changed();
+  constructor(
+    results: ResultBuilder,
+    inputs: InputRequiredCodec,
+    loadTasks: () => Promise<Tasks>,
+    onChange: () => void,
+  ) {
+    this.#results = results;
+    this.#inputs = inputs;
+    this.#loadTasks = loadTasks;
+    this.#tools = new OrderedMap(createCounter(), () => {
+      this.#firstPage = undefined;
+      onChange();
     });
   }
 
-  get used(): boolean {
-    return this.#shelf.used;
+  get wasUsed(): boolean {
+    return this.#tools.wasUsed;
   }
 
-  /** Whether there ever was one that can be a task. */
-  get canBeTasks(): boolean {
-    return this.#canBeTasks;
+  /** Whether there ever was a tool that can run as a task. */
+  get hasTaskTools(): boolean {
+    return this.#hasTaskTools;
   }
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
-    const owner = checkRegistration("tool", name, options, run);
+    const owner = checkRegistration("tool", name, options, run, OPTION_NAMES);
     const { title, description, input, output, annotations, icons, scopes, _meta } = options;
-    const inputSchema = jsonSchemaOf(owner, "input", input, options.inputSchema) ?? {};
+    const inputSchema = toJsonSchema(owner, "input", input, options.inputSchema) ?? {};
     if (inputSchema["type"] !== undefined && inputSchema["type"] !== "object") {
-      throw new TypeError(`${owner}: its input must be an object, because arguments have names`);
+      throw new TypeError(`${owner}: \`input\` must be an object schema, because arguments have names`);
     }
-    const outputSchema = jsonSchemaOf(owner, "output", output, options.outputSchema);
-    const asked = input ?? options.inputSchema;
-    const promised = output ?? options.outputSchema;
+    const outputSchema = toJsonSchema(owner, "output", output, options.outputSchema);
+    const inputCheck = input ?? options.inputSchema;
+    const outputCheck = output ?? options.outputSchema;
     const { params, problem } = headerParams(inputSchema);
     if (problem !== undefined) throw new TypeError(`${owner}: ${problem}`);
     const tool: Tool = {
       name,
       run,
       scopes,
-      mirrored: params.length === 0 ? undefined : params,
-      input: asked && checkOf(asked, `${owner}: its input`),
-      output: promised && checkOf(promised, `${owner}: its output`),
-      task: taskOptions(owner, options.task),
+      headerParams: params.length === 0 ? undefined : params,
+      input: inputCheck && createSchemaCheck(inputCheck, `${owner}: \`input\``),
+      output: outputCheck && createSchemaCheck(outputCheck, `${owner}: \`output\``),
+      task: readTaskOptions(owner, options.task),
     };
-    this.#canBeTasks ||= tool.task !== undefined;
-    const shown = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
-    const fields = { name, title, description, icons, inputSchema: shown, outputSchema, annotations, _meta };
-    this.#shelf.put(name, tool, defined(fields));
+    this.#hasTaskTools ||= tool.task !== undefined;
+    const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
+    const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
+    this.#tools.set(name, tool, defined(fields));
   }
 
   remove(name: string): boolean {
-    return this.#shelf.remove(name);
+    return this.#tools.delete(name);
   }
 
   list({ method, params }: Request): Result {
     const { cursor } = params;
-    if (cursor === undefined && this.#whole !== undefined) return this.#whole;
-    const listed = this.#frame.list(method, "tools", this.#shelf.items(), cursor);
-    const result = this.#canBeTasks ? this.#withSupport(listed) : listed;
-    if (cursor === undefined) this.#whole = Object.freeze(result);
+    if (cursor === undefined && this.#firstPage !== undefined) return this.#firstPage;
+    const listed = this.#results.list(method, "tools", this.#tools.entries(), cursor);
+    const result = this.#hasTaskTools ? this.#withTaskSupport(listed) : listed;
+    if (cursor === undefined) this.#firstPage = Object.freeze(result);
     return result;
   }
 
   async call(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
-    const tool = this.#shelf.get(name);
+    const tool = this.#tools.get(name);
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
     const { headers } = context.caller;
-    if (tool.mirrored !== undefined && headers !== undefined) {
-      (await import("./tool-headers.ts")).checkMirrored(tool.mirrored, request, headers);
+    if (tool.headerParams !== undefined && headers !== undefined) {
+      await checkHeaders(tool.headerParams, request, headers);
     }
-    if (tool.task === undefined && (request.params as Wanting)[TASK_WANTED] === true) throw neverTask(name);
-    const brought = this.#rounds.brought(request, context);
-    // Awaited only where there is something to wait for: this is the path of every call.
-    const had = brought instanceof Promise ? await brought : brought;
+    if (tool.task === undefined && (request.params as WithTaskRequest)[TASK_REQUESTED] === true)
+      throw cannotBeTask(name);
+    const decoded = this.#inputs.decode(request, context);
+    // This is the path of every call, so it only awaits promises.
+    const retry = decoded instanceof Promise ? await decoded : decoded;
     try {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
-      if (checked.issues !== undefined) return this.#frame.complete(refusal(name, checked.issues));
-      // Who knows no tasks gets none: nothing of them is made for such a call.
+      if (checked.issues !== undefined) return this.#results.complete(invalidArguments(name, checked.issues));
+      // A client without tasks gets a plain call.
       const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
-      if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, had);
-      const value = await tool.run(checked.value, new CallContext(context, request, this.#frame, had));
-      if (value instanceof InputRequired) return await this.#rounds.result(value, request, context);
-      const result = this.#made(tool, value);
+      if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, retry);
+      const value = await tool.run(checked.value, new CallContext(context, request, this.#results, retry));
+      if (value instanceof InputRequired) return await this.#inputs.encode(value, request, context);
+      const result = this.#toResult(tool, value);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      if (passesOn(error, context)) throw error;
-      return this.#frame.complete(failure(messageOf(error)));
+      if (shouldRethrow(error, context)) throw error;
+      return this.#results.complete(errorResult(describeError(error)));
     }
   }
 
-  #withSupport(listed: Result): Result {
-    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool): object & Supporting => {
-      return { ...tool, [TASK_SUPPORT]: this.#shelf.get(tool.name)?.task?.support ?? "forbidden" };
+  #withTaskSupport(listed: Result): Result {
+    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool): object & WithTaskSupport => {
+      return { ...tool, [TASK_SUPPORT]: this.#tools.get(tool.name)?.task?.support ?? "forbidden" };
     });
     return { ...listed, tools };
   }
@@ -226,37 +252,49 @@ export class Tools {
     args: unknown,
     request: Request,
     context: Context,
-    brought: Brought,
+    retry: RetryInput,
   ): Promise<Result> {
-    const run = async (own: Context, had: Brought, detach: () => void): Promise<Result | InputRequired> => {
+    const run = async (own: Context, input: RetryInput, detach: () => void): Promise<Result | InputRequired> => {
       try {
-        const value = await tool.run(args, new CallContext(own, request, this.#frame, had, detach));
-        return value instanceof InputRequired ? value : await this.#made(tool, value);
+        const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
+        return value instanceof InputRequired ? value : await this.#toResult(tool, value);
       } catch (error) {
-        if (passesOn(error, own)) throw error;
-        return this.#frame.complete(failure(messageOf(error)));
+        if (shouldRethrow(error, own)) throw error;
+        return this.#results.complete(errorResult(describeError(error)));
       }
     };
-    return (await this.#tasks()).call({
+    return (await this.#loadTasks()).call({
       name: tool.name,
       scopes: tool.scopes,
       options,
       request,
       context,
-      brought,
+      retry,
       run,
     });
   }
 
-  #made({ name, output }: Tool, value: unknown): Result | Promise<Result> {
-    if (value instanceof MadeResult) return this.#frame.made(value);
-    const complete = (fields: ReturnType<typeof toolResult>): Result => this.#frame.complete(fields, fields._meta);
+  #toResult({ name, output }: Tool, value: unknown): Result | Promise<Result> {
+    if (value instanceof TrustedResult) return this.#results.trusted(value);
+    const complete = (fields: ReturnType<typeof toolResult>): Result => this.#results.complete(fields, fields._meta);
     if (output === undefined) return complete(toolResult(name, value));
-    const made = declaredResult(name, value, output);
-    return made instanceof Promise ? made.then(complete) : complete(made);
+    const result = checkedToolResult(name, value, output);
+    return result instanceof Promise ? result.then(complete) : complete(result);
   }
 }
 
-function neverTask(toolName: string): McpError {
+function cannotBeTask(toolName: string): McpError {
   return McpError.of("method_not_found", `Tool ${toolName} cannot be run as a task`, { toolName });
+}
+
+/** Throws if the headers of a stateless call contradict its arguments. Loads the check on first use. */
+async function checkHeaders(
+  expected: readonly HeaderParam[],
+  { params }: Request,
+  headers: NonNullable<Caller["headers"]>,
+): Promise<void> {
+  const { checkHeaderParams, wereHeadersChecked } = await import("../protocol/header-values.ts");
+  if (params._meta?.[META.revision] === undefined || wereHeadersChecked(headers)) return;
+  const mismatch = checkHeaderParams(expected, params["arguments"], headers);
+  if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
 }

@@ -1,6 +1,5 @@
-// Two transports joined back to back in one process: the default stage for tests, and the shortest wire.
-// Messages are handed over as they are (they are immutable), in order, one turn of the event loop's
-// microtask queue later, so that neither side ever runs inside the other's call.
+// Two connected transports in one process. Messages are immutable and passed without copying, in order, in a microtask,
+// so that neither side ever runs inside the other's call.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
@@ -9,14 +8,14 @@ import type { Inbound, Transport } from "./transport.ts";
 class MemoryTransport implements Transport {
   peer: MemoryTransport | undefined;
   readonly #gone = new AbortController();
-  readonly #early: (Message | readonly Message[])[] = [];
+  readonly #unread: (Message | readonly Message[])[] = [];
   #receive: ((inbound: Inbound) => void) | undefined;
   #ended = false;
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
     this.#receive = receive;
-    for (const message of this.#early.splice(0)) this.#hand(message);
-    if (this.#ended) this.#handEnd();
+    for (const message of this.#unread.splice(0)) this.#deliver(message);
+    if (this.#ended) this.#deliverEnd();
   }
 
   async send(message: Message | readonly Message[]): Promise<void> {
@@ -24,7 +23,7 @@ class MemoryTransport implements Transport {
     if (peer === undefined || peer.#ended || this.#gone.signal.aborted) {
       throw new ConnectionError("closed", "The in-memory connection is closed");
     }
-    queueMicrotask(() => peer.#hand(message));
+    queueMicrotask(() => peer.#deliver(message));
   }
 
   async close(): Promise<void> {
@@ -37,12 +36,12 @@ class MemoryTransport implements Transport {
     });
   }
 
-  #hand(message: Message | readonly Message[]): void {
+  #deliver(message: Message | readonly Message[]): void {
     if (this.#receive === undefined) {
-      this.#early.push(message);
+      this.#unread.push(message);
       return;
     }
-    const reply: Inbound["reply"] = (answer) => this.send(answer);
+    const reply: Inbound["reply"] = (response) => this.send(response);
     const gone = this.#gone.signal;
     if (isBatch(message))
       this.#receive({ kind: "batch", batch: message.map((item) => ({ message: item })), gone, reply });
@@ -53,11 +52,11 @@ class MemoryTransport implements Transport {
     if (this.#ended) return;
     this.#ended = true;
     this.#gone.abort();
-    this.#handEnd();
+    this.#deliverEnd();
   }
 
-  #handEnd(): void {
-    this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: (answer) => this.send(answer) });
+  #deliverEnd(): void {
+    this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: (response) => this.send(response) });
   }
 }
 
@@ -66,9 +65,9 @@ function isBatch(message: Message | readonly Message[]): message is readonly Mes
 }
 
 export function memoryPair(): [Transport, Transport] {
-  const one = new MemoryTransport();
-  const other = new MemoryTransport();
-  one.peer = other;
-  other.peer = one;
-  return [one, other];
+  const first = new MemoryTransport();
+  const second = new MemoryTransport();
+  first.peer = second;
+  second.peer = first;
+  return [first, second];
 }

@@ -1,4 +1,4 @@
-// Streams as a transport: messages in and out, and answers to what is no message.
+// Streams as a transport: messages in both directions, and error responses to invalid input.
 
 import { spawn } from "node:child_process";
 import type { ChildProcessByStdio } from "node:child_process";
@@ -7,8 +7,7 @@ import { PassThrough } from "node:stream";
 import type { Readable, Writable } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Message } from "../jsonrpc/message.ts";
-import { stdioTransport } from "./stdio.ts";
-import type { StdioOptions } from "./stdio.ts";
+import { stdioTransport, type StdioOptions } from "./stdio.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 const ping = (id: number): Message => ({ jsonrpc: "2.0", id, method: "ping" });
@@ -21,7 +20,7 @@ interface Stage {
   said(): string;
 }
 
-/** A transport on two streams in memory, which answers each request with its method. */
+/** A transport on two streams in memory that answers each request with its method. */
 async function stage(options: StdioOptions = {}): Promise<Stage> {
   const input = new PassThrough();
   const output = new PassThrough();
@@ -40,7 +39,7 @@ async function stage(options: StdioOptions = {}): Promise<Stage> {
   return { input, output, got, transport, said: () => said };
 }
 
-/** Unlike once(), does not take an error for a failure. */
+/** Like once(), but an error event is not a failure. */
 function closed(stream: PassThrough): Promise<void> {
   return new Promise((resolve) => stream.once("close", resolve));
 }
@@ -51,8 +50,8 @@ async function ended(input: PassThrough): Promise<void> {
   await new Promise(setImmediate);
 }
 
-describe("stdio, the server half", () => {
-  it("gives each message with its way back, however the bytes fall", async () => {
+describe("stdioTransport", () => {
+  it("delivers each message with its reply, however the bytes are cut", async () => {
     const text = '\ufeff{"jsonrpc":"2.0","id":1.0,"method":"é€"}\r\n\n  \n{"jsonrpc":"2.0","id":2,"method":"b"}\n';
     for (const size of [1, 2, 3, 7, 1000]) {
       const { input, got, said } = await stage();
@@ -66,10 +65,10 @@ describe("stdio, the server half", () => {
     }
   });
 
-  it("gives what is no message with the answer to it, and lives on", async () => {
+  it("delivers invalid input with its error response, and continues", async () => {
     const { input, got, said } = await stage({ limits: { messageBytes: 60 } });
     input.write(`{"jsonrpc":\n${"x".repeat(100)}\n`);
-    // A broken answer is not answered, or two such ends would never fall silent.
+    // A broken response gets no response, or two such peers would never stop.
     input.write('{"jsonrpc":"2.0","id":9,"result":{},"error":{}}\n');
     input.write('{"jsonrpc":"2.0","id":3,"method":"still here"}\n');
     await ended(input);
@@ -84,7 +83,7 @@ describe("stdio, the server half", () => {
     expect(said()).toBe('{"jsonrpc":"2.0","id":3,"result":{"method":"still here"}}\n');
   });
 
-  it("gives a batch whole, with the answers of its faulty items, and writes one as one line", async () => {
+  it("delivers a batch as a whole, with error responses for invalid items, and writes one on one line", async () => {
     const { input, got, transport, said } = await stage();
     input.write('[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2}]\n');
     await ended(input);
@@ -107,7 +106,7 @@ describe("stdio, the server half", () => {
     expect(said()).toContain('"method":"last"');
   });
 
-  it("tells of the end once when its output dies, and aborts what is being answered", async () => {
+  it("reports the end once when its output fails, and aborts running calls", async () => {
     const { input, output, got } = await stage();
     input.write('{"jsonrpc":"2.0","method":"note"}\n');
     await new Promise(setImmediate);
@@ -121,14 +120,16 @@ describe("stdio, the server half", () => {
     expect(got).toHaveLength(2);
   });
 
-  it("tells of the end with the reason when its input breaks", async () => {
+  it("reports the end with the reason when its input fails", async () => {
     const { input, got } = await stage();
     input.destroy(new Error("read EIO"));
     await closed(input);
-    expect(got).toMatchObject([{ kind: "end", error: { kind: "closed", message: "the input broke: read EIO" } }]);
+    expect(got).toMatchObject([
+      { kind: "end", error: { kind: "closed", message: "reading the input failed: read EIO" } },
+    ]);
   });
 
-  it("ends at once when its input was over before it began", async () => {
+  it("ends at once if its input had already ended", async () => {
     const input = new PassThrough();
     input.destroy();
     const { got } = await stage({ input });
@@ -136,7 +137,7 @@ describe("stdio, the server half", () => {
     expect(got.map((one) => one.kind)).toEqual(["end"]);
   });
 
-  it("writes what is pending when it is closed, ends its output, and hears nothing more", async () => {
+  it("writes pending messages on close, ends its output, and receives nothing more", async () => {
     const { input, output, got, transport, said } = await stage();
     void transport.send(ping(1));
     const over = once(output, "end");
@@ -147,7 +148,7 @@ describe("stdio, the server half", () => {
     await new Promise(setImmediate);
     expect(got).toEqual([]);
     await expect(transport.send(ping(2))).rejects.toMatchObject({ kind: "closed" });
-    await expect(transport.start(() => {})).rejects.toThrow("started before");
+    await expect(transport.start(() => {})).rejects.toThrow("already started");
   });
 });
 
@@ -193,7 +194,7 @@ describe("stdio on the process's own streams", () => {
     for (const word of ["l1", "i", "d", "{ dir: 1 }", "index", "g", "c: 1", "x", "e"]) expect(err).toContain(word);
   });
 
-  it("survives a reader who goes away, and hears of it", async () => {
+  it("survives a client that goes away, and reports it", async () => {
     const server = run(`
       await transport.start((inbound) => {
         if (inbound.kind !== "end") return;
@@ -212,12 +213,12 @@ describe("stdio on the process's own streams", () => {
     expect(await exit).toEqual([0, null]);
   });
 
-  it("lets the process end by itself after a close, although its input is still open", async () => {
+  it("lets the process exit after a close, although its input is still open", async () => {
     const server = run("await transport.start(() => {}); await transport.close();");
     expect(await once(server, "exit")).toEqual([0, null]);
   });
 
-  it("has written all when a close resolves, so that the process may exit", async () => {
+  it("has written everything when a close resolves, so that the process may exit", async () => {
     const server = run(`
       await transport.start(() => {});
       for (let id = 0; id < 200; id++) void transport.send({ jsonrpc: "2.0", id, result: { text: "x".repeat(5000) } });

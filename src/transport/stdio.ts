@@ -1,31 +1,38 @@
-// The server half of stdio: a message a line, in on one stream and out on another, by default the process's
-// own. A text that is no message comes with the answer that it gets, and the connection lives on. Starting a server and
-// speaking to it is the other half, in child.ts. What the messages say is not read.
+// The server side of stdio: one message per line on two streams, by default the process's own. Invalid input comes with
+// its error response, and the connection continues. The client side is child-process.ts.
 
 import type { Readable, Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
-import { decode, DEFAULT_LIMITS } from "../jsonrpc/codec.ts";
-import type { Limits } from "../jsonrpc/codec.ts";
-import { LineReader } from "../jsonrpc/framing.ts";
+import { checkOptions } from "../core/options.ts";
+import { decode, DEFAULT_LIMITS, type Limits } from "../jsonrpc/codec.ts";
+import { LineReader } from "../jsonrpc/lines.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
-import { divertConsole } from "./console-guard.ts";
-import { BACKLOG_BYTES, Outlet } from "./outlet.ts";
+import { BACKLOG_BYTES, LineWriter } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 export interface StdioOptions {
-  /** The process's stdin. */
+  /** The process's stdin by default. */
   readonly input?: Readable;
-  /** The process's stdout. */
+  /** The process's stdout by default. */
   readonly output?: Writable;
   readonly limits?: Partial<Limits>;
-  /** console.log and its like print on stderr while we serve; true, where the output is the process's stdout. */
+  /** Redirects console.log and similar to stderr while serving on the process's stdout. True. */
   readonly protectStdout?: boolean;
 }
 
-/** How long a close waits for a reader who does not read. */
-const FINISH_MS = 1_000;
+/** How long a close waits for a client that does not read. */
+const FINISH_TIMEOUT_MS = 1_000;
+
+// Typed against the options, so that a new option must be added here too.
+const OPTIONS: Readonly<Record<keyof StdioOptions, true>> = {
+  input: true,
+  output: true,
+  limits: true,
+  protectStdout: true,
+};
 
 export function stdioTransport(options: StdioOptions = {}): Transport {
+  checkOptions("stdioTransport()", options, OPTIONS);
   return new StdioTransport(options);
 }
 
@@ -33,14 +40,14 @@ class StdioTransport implements Transport {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #limits: Limits;
-  readonly #outlet: Outlet;
+  readonly #writer: LineWriter;
   readonly #reader: LineReader;
   readonly #gone = new AbortController();
   readonly #protect: boolean;
   #receive: ((inbound: Inbound) => void) | undefined;
   #restoreConsole: (() => void) | undefined;
   #ended = false;
-  #waiting = false;
+  #isPaused = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: StdioOptions) {
@@ -48,9 +55,9 @@ class StdioTransport implements Transport {
     this.#output = options.output ?? process.stdout;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#protect = options.protectStdout ?? true;
-    this.#outlet = new Outlet(this.#output, this.#limits.messageBytes, (error) => {
+    this.#writer = new LineWriter(this.#output, this.#limits.messageBytes, (error) => {
       this.#gone.abort(error);
-      // Whom no answer can reach need not be read either.
+      // If responses cannot be delivered, requests need not be read.
       this.#end(error);
     });
     this.#reader = new LineReader({
@@ -63,21 +70,21 @@ class StdioTransport implements Transport {
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    if (this.#receive !== undefined) throw new ConnectionError("protocol", "this transport has been started before");
+    if (this.#receive !== undefined) throw new ConnectionError("protocol", "this transport was already started");
     if (this.#closing !== undefined) throw new ConnectionError("closed", "this transport is closed");
     this.#receive = receive;
-    if (this.#protect && this.#output === process.stdout) this.#restoreConsole = divertConsole();
+    if (this.#protect && this.#output === process.stdout) this.#restoreConsole = redirectConsole();
     const input = this.#input;
     input.on("error", this.#onError);
     input.on("end", this.#onEnd);
     input.on("close", this.#onEnd);
     input.on("data", this.#onData);
-    // A stream that was over before we came would never say so again.
+    // A stream that has ended already emits no further event.
     if (input.destroyed || input.readableEnded) process.nextTick(this.#onEnd);
     if (this.#gone.signal.aborted) process.nextTick(() => this.#end(this.#gone.signal.reason as ConnectionError));
   }
 
-  readonly send = (message: Message | readonly Message[]): Promise<void> => this.#outlet.send(message);
+  readonly send = (message: Message | readonly Message[]): Promise<void> => this.#writer.send(message);
 
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -89,27 +96,27 @@ class StdioTransport implements Transport {
     this.#input.off("data", this.#onData);
     this.#input.off("end", this.#onEnd);
     this.#input.off("close", this.#onEnd);
-    // A stdin that is still read would keep the process from ending by itself.
+    // Reading stdin would keep the process alive.
     if (this.#receive !== undefined) this.#input.pause();
-    await this.#outlet.finish(FINISH_MS);
-    this.#outlet.fail(new ConnectionError("closed", "this transport is closed"));
-    // Ending the process's own stdout is left to the end of the process.
+    await this.#writer.finish(FINISH_TIMEOUT_MS);
+    this.#writer.fail(new ConnectionError("closed", "this transport is closed"));
+    // The process's own stdout stays open until it exits.
     if (this.#output !== process.stdout) this.#output.end();
     this.#restoreConsole?.();
   }
 
   readonly #onData = (chunk: Buffer | string): void => {
     this.#reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-    if (this.#outlet.backlog > BACKLOG_BYTES) this.#wait();
+    if (this.#writer.backlog > BACKLOG_BYTES) this.#pauseInput();
   };
 
-  /** Who does not read our answers is not asked for more requests. */
-  #wait(): void {
-    if (this.#waiting) return;
-    this.#waiting = true;
+  /** Stops reading requests of a client that does not read responses. */
+  #pauseInput(): void {
+    if (this.#isPaused) return;
+    this.#isPaused = true;
     this.#input.pause();
     this.#output.once("drain", () => {
-      this.#waiting = false;
+      this.#isPaused = false;
       if (!this.#ended) this.#input.resume();
     });
   }
@@ -120,7 +127,7 @@ class StdioTransport implements Transport {
   };
 
   readonly #onError = (cause: Error): void => {
-    this.#end(new ConnectionError("closed", `the input broke: ${cause.message}`, { cause }));
+    this.#end(new ConnectionError("closed", `reading the input failed: ${cause.message}`, { cause }));
   };
 
   #line(text: string): void {
@@ -147,4 +154,25 @@ class StdioTransport implements Transport {
     const cause = error === undefined ? {} : { error };
     this.#receive({ kind: "end", gone: this.#gone.signal, reply: this.send, ...cause });
   }
+}
+
+/** All console methods that print to stdout go through one of these. */
+const CONSOLE_METHODS = ["log", "info", "debug", "dir", "dirxml"] as const;
+
+/**
+ * Redirects console output from stdout to stderr, since it would corrupt the messages; returns a function that undoes
+ * it, except for methods that were replaced meanwhile. process.stdout.write stays as it is.
+ */
+function redirectConsole(): () => void {
+  const originals = CONSOLE_METHODS.map((name) => [name, console[name]] as const);
+  const { error } = console;
+  // `dir` takes options after its value; the others format their arguments like `error`.
+  const redirected = (...values: unknown[]): void => error.apply(console, values);
+  const redirectedDir = (value: unknown): void => error.call(console, "%O", value);
+  for (const name of CONSOLE_METHODS) console[name] = name === "dir" ? redirectedDir : redirected;
+  return () => {
+    for (const [name, original] of originals) {
+      if (console[name] === redirected || console[name] === redirectedDir) console[name] = original as () => void;
+    }
+  };
 }

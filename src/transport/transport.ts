@@ -1,77 +1,76 @@
-// What a wire is to the rest of the house. A transport carries messages and does not read them; an
-// inbound message brings its own way back (the pipe itself, or the response stream of its POST), so
-// that whoever answers need not know which wire it came by.
+// The interface of duplex transports. A transport carries messages and does not interpret them. Each inbound message has
+// its own `reply` (the pipe, or the response of its POST), so that code that answers it need not know the transport.
 
 import type { Caller } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
 
 export interface Transport {
-  /** Begins to read. `receive` is called once for each thing that comes in, never concurrently. */
+  /** Starts reading. `receive` is called once for each inbound item, never concurrently. */
   start(receive: (inbound: Inbound) => void): Promise<void>;
-  /** Resolves when the wire can take more; rejects with a ConnectionError when the message cannot be carried. */
+  /** Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. */
   send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
-  /** `budgetMs` is the longest that it may take, where somebody waits for us. */
+  /** `budgetMs` limits how long closing may take. */
   close(budgetMs?: number): Promise<void>;
 }
 
 export interface SendOptions {
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called with true while somebody else than the end is waited for (a person who signs in), with false afterwards. */
+  /** Called with true while waiting for something else than the server, such as a person signing in; then with false. */
   readonly onWait?: (isWaiting: boolean) => void;
-  /** For a request whose end is not told where its caller leaves it. */
-  readonly quiet?: QuietLeave | undefined;
+  /** For a request that is cancelled without notifying the server. */
+  readonly quiet?: QuietCancel | undefined;
 }
 
-export interface QuietLeave {
-  /** Aborted when its caller has left: what was not sent by then is not sent any more. */
-  readonly left: AbortSignal;
-  /** Aborted when its answer is no longer wanted either. */
-  readonly over: AbortSignal;
+export interface QuietCancel {
+  /** Aborted when the caller has cancelled: if the request has not been sent by then, it is not sent. */
+  readonly abandoned: AbortSignal;
+  /** Aborted when its response is no longer awaited either. */
+  readonly expired: AbortSignal;
 }
 
 export interface ReplyOptions {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Nothing more will come on this way back. */
+  /** Whether this is the last message of the reply. */
   readonly last?: boolean;
 }
 
-/** A message that came in, with the way its answer must go. */
+/** A received message, or an event of the transport, with the means to reply. */
 export interface Inbound {
   /**
-   * "fault": what came is no message, and `fault` is the answer that it gets, in its turn.
-   * "lost": the other side has forgotten the session that this wire carried, and a new one can be begun.
-   * "gap": what the other side said outside of any request may have been missed.
-   * "hang-up": the other side has ended the stream of the request `about` and wants us to come again for the rest.
-   * "end": the other side will send nothing more.
+   * "fault": invalid input; `fault` is the error response for it.
+   * "lost": the server no longer knows the session; a new one can be started.
+   * "gap": messages outside of requests may have been missed.
+   * "hang-up": the server has ended the stream of the request `about`; reconnect for the rest.
+   * "end": nothing more will come.
    */
   readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
   readonly message?: Message;
-  /** The items of a batch; one that is no message is the answer that it gets. */
+  /** The items of a batch; for an invalid one, its error response. */
   readonly batch?: readonly BatchItem[];
   readonly fault?: ErrorMessage;
-  /** The request on whose stream it came, when the wire knows. */
+  /** The request on whose stream it came, if the transport knows. */
   readonly about?: Id;
-  /** When we are to come again, for `kind: "hang-up"`. */
+  /** When to reconnect, for `kind: "hang-up"`. */
   readonly retryMs?: number;
-  /** Auth and headers, when the wire knows. */
+  /** Identity and headers, if the transport knows them. */
   readonly caller?: Partial<Caller>;
-  /** Why a connection ended, for `kind: "end"`. */
+  /** Why the connection ended, for `kind: "end"`. */
   readonly error?: Error;
-  /** Aborted when the way back is gone. */
+  /** Aborted when replies can no longer be delivered. */
   readonly gone: AbortSignal;
   reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
-  /** Nothing will be replied after all: the request was cancelled. For wires that hold the way back open. */
+  /** There will be no reply, since the request was cancelled. For transports that keep a response open. */
   drop?(): void;
-  /** Ends the way back before the answer: the caller comes again for the rest. Only where the wire can do that. */
+  /** Ends the response stream early, so that the client reconnects for the rest; if the transport supports that. */
   hangUp?(retryMs: number): void;
 }
 
 export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
 
-/** The end knows the session of this wire no more. It has not begun with the request, which can be sent in a new one. */
+/** The server no longer knows the session. It has not run the request, which can be sent in a new session. */
 export class SessionLost extends ConnectionError {
   constructor(message: string, options?: { readonly cause?: unknown; readonly status?: number }) {
     super("closed", message, { ...options, mayHaveRun: false });

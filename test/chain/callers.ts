@@ -1,4 +1,4 @@
-// Callers of a handler, each over a wire of its own in memory, and the program that stands behind ends in these tests.
+// Callers of a handler, each over a connection in memory, and the program behind the upstreams of these tests.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,37 +12,37 @@ import { memoryPair } from "../../src/transport/memory.ts";
 
 export const OLDEST = "2024-11-05";
 export const SESSION = "2025-11-25";
-export const EXCHANGE = "2026-07-28";
+export const STATELESS = "2026-07-28";
 
 const PROGRAM = fileURLToPath(new URL("program.js", import.meta.url));
 
-/** The program as a command; it imports the package as it is built. */
+/** The program as a command; it imports the built package. */
 export function program(...args: readonly string[]): { command: string; args: string[] } {
   return { command: process.execPath, args: [PROGRAM, ...args] };
 }
 
-/** Answers each question with the question. */
+/** Answers each elicitation with its message. */
 export const echoing: Pick<ConnectOptions, "elicit"> = {
   elicit: async ({ message }) => ({ action: "accept", content: { answer: message } }),
 };
 
-export interface Served {
+export interface ConnectedCaller {
   readonly client: Client;
   close(): Promise<void>;
 }
 
-/** A caller of its own; `proved` is what the wire has proved of it. */
+/** A caller with its own connection; `identity` is what the connection proves of it. */
 export async function caller(
   handler: Handler,
   revision: string,
   options: ConnectOptions = {},
-  proved?: Partial<Caller>,
-): Promise<Served> {
+  identity?: Partial<Caller>,
+): Promise<ConnectedCaller> {
   const [ours, theirs] = memoryPair();
   const known: Handler =
-    proved === undefined
+    identity === undefined
       ? handler
-      : (request, context) => handler(request, { ...context, caller: { ...context.caller, ...proved } });
+      : (request, context) => handler(request, { ...context, caller: { ...context.caller, ...identity } });
   const served = await serveTransport(known, theirs);
   const client = await connect(ours, { revision, ...options });
   let closing: Promise<void> | undefined;
@@ -60,12 +60,12 @@ export function textIn(result: { readonly content?: unknown }): string {
   return block?.text ?? "";
 }
 
-/** The text that the tool answers with. */
+/** The text of the tool's result. */
 export async function call(client: Client, tool: string, args: Record<string, unknown> = {}): Promise<string> {
   return textIn(await client.callTool(tool, args));
 }
 
-/** A folder that is gone after the test, as the cache of all that is made in it. */
+/** A folder that is deleted after the test. */
 export function folder(): string {
   const made = mkdtempSync(join(tmpdir(), "catenary-"));
   onTestFinished(() => rmSync(made, { recursive: true, force: true }));

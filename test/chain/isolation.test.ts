@@ -1,5 +1,5 @@
-// What one person does at an end is never shown to another: not from what is remembered, and not at an end to which all
-// our callers are one.
+// What one principal does at an upstream is never shown to another: neither from the catalogue, nor at an upstream that
+// sees all our callers as one.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { chain } from "../../src/chain/chain.ts";
 import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { createServer } from "../../src/server/server.ts";
 import { serve } from "../../src/serve.ts";
-import { call, caller, EXCHANGE, folder, program } from "./callers.ts";
+import { call, caller, STATELESS, folder, program } from "./callers.ts";
 
 let cache = "";
 
@@ -18,31 +18,31 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-/** What there is in files of catalogues. */
-function remembered(): string[] {
-  const kept = join(cache, "catalogues");
-  return readdirSync(kept).map((name) => readFileSync(join(kept, name), "utf8"));
+/** The contents of all catalogue files. */
+function catalogues(): string[] {
+  const path = join(cache, "catalogues");
+  return readdirSync(path).map((name) => readFileSync(join(path, name), "utf8"));
 }
 
-it("remembers what an end lists for each person apart", async () => {
+it("keeps the lists of an upstream for each principal", async () => {
   const one = upstream(program(), { name: "program" });
   onTestFinished(() => one.close());
-  const ada = await caller(one, EXCHANGE, { cache: false }, { principal: "ada" });
+  const ada = await caller(one, STATELESS, { cache: false }, { principal: "ada" });
   await call(ada.client, "grow");
   const grown = ({ name }: { name: string }): boolean => name.startsWith("grown-");
   expect((await ada.client.listTools()).tools.some(grown)).toBe(true);
-  await vi.waitFor(() => expect(remembered().some((text) => text.includes("grown-"))).toBe(true), { timeout: 5_000 });
-  // Whoever comes anew is shown from the file.
+  await vi.waitFor(() => expect(catalogues().some((text) => text.includes("grown-"))).toBe(true), { timeout: 5_000 });
+  // A new upstream answers from the file.
   const again = upstream(program(), { name: "program" });
   onTestFinished(() => again.close());
-  const later = await caller(again, EXCHANGE, { cache: false }, { principal: "ada" });
+  const later = await caller(again, STATELESS, { cache: false }, { principal: "ada" });
   expect((await later.client.listTools()).tools.some(grown)).toBe(true);
   expect(again.status().sessions).toBe(0);
-  const bob = await caller(again, EXCHANGE, { cache: false }, { principal: "bob" });
+  const bob = await caller(again, STATELESS, { cache: false }, { principal: "bob" });
   expect((await bob.client.listTools()).tools.some(grown)).toBe(false);
 });
 
-it("keeps tasks apart at an end over HTTP", async () => {
+it("keeps tasks apart at an upstream over HTTP", async () => {
   const server = createServer({ name: "tasks", version: "1" }).tool("job", { task: "required" }, () => "done");
   const back = await serve(server, { http: { port: 0 } });
   const gateway = chain().to(upstream(back.url));
@@ -50,8 +50,10 @@ it("keeps tasks apart at an end over HTTP", async () => {
     await gateway.close();
     await back.close();
   });
-  const [ada, bob] = await Promise.all(["ada", "bob"].map((principal) => caller(gateway, EXCHANGE, {}, { principal })));
-  const task = await ada!.client.startTool("job", {});
+  const [ada, bob] = await Promise.all(
+    ["ada", "bob"].map((principal) => caller(gateway, STATELESS, {}, { principal })),
+  );
+  const task = await ada!.client.callToolAsTask("job", {});
   await expect(bob!.client.request("tasks/get", { taskId: task.id })).rejects.toMatchObject({ kind: "invalid_params" });
   await expect(bob!.client.request("tasks/cancel", { taskId: task.id })).rejects.toMatchObject({
     kind: "invalid_params",

@@ -1,6 +1,6 @@
-// A server as a program of its own, for ends that are started: its tools tell which process answers, ask their caller,
-// end the process, and change what it offers. `--revisions a,b` bounds what it speaks; `--fail FILE` ends it at once
-// for as long as there is such a file; `--log FILE` gets a line for each call that ran.
+// A server as a program, for upstreams that are started: its tools return the process id, ask their caller, end the
+// process, and change the lists. `--revisions a,b` limits what it speaks; `--fail FILE` makes it exit at once while the
+// file exists; `--log FILE` gets a line for each call that ran.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
@@ -21,21 +21,21 @@ if (values.fail !== undefined && existsSync(values.fail)) {
 }
 
 const plain = { inputSchema: { type: "object" } };
-const note = (args) => ({ type: "object", properties: args });
+const inputOf = (args) => ({ type: "object", properties: args });
 let board = "empty";
 
 const server = createServer({ name: "program", version: "1" })
   .tool("pid", plain, () => String(process.pid))
-  .tool("echo", { inputSchema: note({ text: { type: "string" } }) }, ({ text }) => {
+  .tool("echo", { inputSchema: inputOf({ text: { type: "string" } }) }, ({ text }) => {
     if (values.log !== undefined) appendFileSync(values.log, `${String(text)}\n`);
     return text;
   })
-  .tool("slow", { inputSchema: note({ ms: { type: "number" } }) }, async ({ ms }, context) => {
+  .tool("slow", { inputSchema: inputOf({ ms: { type: "number" } }) }, async ({ ms }, context) => {
     context.progress(1, 2);
     await after(ms, undefined, { signal: context.signal }).catch(() => undefined);
     return String(process.pid);
   })
-  .tool("ask", { inputSchema: note({ name: { type: "string" } }) }, async ({ name }, context) => {
+  .tool("ask", { inputSchema: inputOf({ name: { type: "string" } }) }, async ({ name }, context) => {
     const requestedSchema = { type: "object", properties: { answer: { type: "string" } } };
     const { content } = await context.ask.elicit({ message: `Who is ${String(name)}?`, requestedSchema });
     return `${String(name)}: ${String(content?.answer)}`;
@@ -48,9 +48,9 @@ const server = createServer({ name: "program", version: "1" })
     server.tool(`grown-${process.pid}`, plain, () => "grown");
     return "grown";
   })
-  .tool("write", { inputSchema: note({ text: { type: "string" } }) }, ({ text }) => {
+  .tool("write", { inputSchema: inputOf({ text: { type: "string" } }) }, ({ text }) => {
     board = text;
-    server.updated("board://one");
+    server.resourceUpdated("board://one");
     return "written";
   })
   .resource("board://one", { name: "board" }, () => board);

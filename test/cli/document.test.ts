@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EXIT } from "../../src/cli/exit-codes.ts";
+import { EXIT } from "../../src/cli/command.ts";
 import { codeBlocks, tableUnder } from "../docs/markdown.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
 import { consoles, play, putCommand } from "./console.ts";

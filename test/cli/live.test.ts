@@ -17,7 +17,7 @@ const server = async ({ method }) => {
   if (method === "server/discover") return { capabilities: { tools: {} } };
   return { tools: [{ name: "evaluate", inputSchema: { type: "object" } }] };
 };
-server[Symbol.for("catenary.live")] = true;
+server[Symbol.for("catenary.evaluatesCode")] = true;
 export default server;`;
 
 let folder = "";

@@ -90,10 +90,10 @@ describe.runIf(HAS_TERMINAL)("a person", () => {
     const file = join(state, "catenary", "tokens.json");
     expect(readFileSync(file, "utf8")).toContain(token);
     expect(statSync(file).mode & 0o077).toBe(0);
-    const asked = issuer.asked.length;
+    const asked = issuer.requests.length;
     const again = await catenary(["call", url, "open", "--no-login"], "", { env: env() });
     expect(again).toMatchObject({ code: 0, out: "opened\n", err: "" });
-    expect(issuer.asked).toHaveLength(asked);
+    expect(issuer.requests).toHaveLength(asked);
     await nobodyLeft(mark);
   });
 

@@ -4,9 +4,9 @@
 // as it has (some show a tick where nothing ran), and the client ended as it should: the suite does not look at that.
 
 import { relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { COUNTS } from "./client/counts.ts";
+import { EVERYTHING_CLIENT } from "./everything-programs.ts";
 import { installedSuite } from "./install.ts";
 import { EXTENSION, ROOT, Suite, type Check, type Outcome, type Results } from "./suite.ts";
 import { faultsOf, met, tell } from "./verdict.ts";
@@ -67,8 +67,8 @@ function judge(scenario: string, revision: string, outcome: Outcome | undefined)
   expect(met(checks)).toBe(COUNTS[revision]?.[scenario]);
 }
 
-/** As `node --import tsx test/conformance/everything-client.ts`; the suite adds the address. */
-const CLIENT = `node --import tsx ${relative(ROOT, fileURLToPath(new URL("everything-client.ts", import.meta.url)))}`;
+/** The suite adds the address. */
+const CLIENT = `node ${relative(ROOT, EVERYTHING_CLIENT)}`;
 const RUN_MS = 320_000;
 
 const installed = await installedSuite();

@@ -4,9 +4,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { EVERYTHING_SERVER } from "./everything-programs.ts";
 
-const SCRIPT = fileURLToPath(new URL("everything-server.ts", import.meta.url));
 /** After this a server that was told to end is killed. */
 const END_MS = 5_000;
 
@@ -19,7 +18,7 @@ export interface EverythingProcess {
 }
 
 export async function startEverything(...args: string[]): Promise<EverythingProcess> {
-  const child = spawn(process.execPath, ["--import", "tsx", SCRIPT, "--port", "0", ...args], {
+  const child = spawn(process.execPath, [EVERYTHING_SERVER, "--port", "0", ...args], {
     stdio: ["ignore", "inherit", "pipe"],
   });
   const noise: string[] = [];

@@ -1,29 +1,34 @@
-// What the documents say, held against the code, so that they cannot go stale: codes, limits, files, links,
-// and the examples, which must compile and print what stands under them.
+// Compares what the documentation says with the code: error codes, limits, revisions, middleware, commands, live tools,
+// links, paths and configs; and compiles and runs its examples in TypeScript. The commands of the pages are played in
+// pages.test.ts.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { MIDDLEWARE } from "../../src/chain/middleware/index.ts";
+import { COMMANDS } from "../../src/cli/commands/index.ts";
+import { EXIT } from "../../src/cli/command.ts";
 import { checkConfig } from "../../src/config/index.ts";
-import { codeOf } from "../../src/protocol/errors.ts";
-import type { ErrorKind } from "../../src/protocol/errors.ts";
+import { connect } from "../../src/index.ts";
+import { javascript, lisp } from "../../src/live/index.ts";
+import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { examplesOf, Stage } from "./examples.ts";
+import { IS_LONG } from "../support/depth.ts";
+import { ExampleFolder, examplesOf } from "./examples.ts";
 import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./markdown.ts";
-import { isTest, readSources } from "../support/house/source.ts";
+import { readPage, ROOT } from "./page.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 const PAGES = [
   ...readdirSync(ROOT).filter((name) => name.endsWith(".md")),
-  ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`),
-];
+  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+].toSorted();
 const SESSIONS = REVISIONS.filter((revision) => revision.style === "session");
 
-/** Kinds are types alone but for the table in the source, so they are read there. */
-function kinds(): ErrorKind[] {
-  const [, table = ""] = /const CODES = \{([^]*?)\n\}/.exec(read("src/protocol/errors.ts")) ?? [];
+/** The kinds exist only as types and as the keys of a private table, so they are read from the source. */
+function errorKinds(): ErrorKind[] {
+  const [, table = ""] = /const CODES = \{([^]*?)\n\}/.exec(readPage("src/protocol/errors.ts")) ?? [];
   return [...table.matchAll(/^\s+(\w+):/gm)].map(([, kind]) => kind as ErrorKind);
 }
 
@@ -32,10 +37,17 @@ function chainCode(kind: ErrorKind): string {
   return [...new Set(own.map((revision) => codeOf(kind, revision, "chain")))].join(" or ");
 }
 
-describe("docs/errors.md", () => {
+/** The words in backquotes in the first column of a table. */
+function firstWords(rows: readonly (readonly string[])[]): string[] {
+  return rows.flatMap(([cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word));
+}
+
+describe("docs/reference/errors.md", () => {
+  const page = readPage("docs/reference/errors.md");
+
   it("has the code of every kind, by revision and profile", () => {
-    const written = tableUnder("## Kinds and codes", read("docs/errors.md"));
-    const expected = kinds().map((kind) => [
+    const written = tableUnder("## Kinds and codes", page);
+    const expected = errorKinds().map((kind) => [
       `\`${kind}\``,
       ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
       chainCode(kind),
@@ -47,114 +59,135 @@ describe("docs/errors.md", () => {
 
   it("heads its columns with the revisions, newest first", () => {
     const names = REVISIONS.toReversed().map((revision) => revision.name);
-    expect(read("docs/errors.md").replaceAll(/ +/g, " ")).toContain(`| Kind | ${names.join(" | ")} | \`chain\` |`);
+    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${names.join(" | ")} | \`chain\` |`);
   });
 });
 
-describe("docs/limits.md", () => {
-  const text = read("docs/limits.md");
-  const rows = tables(text).flat();
-
-  it.each(rows.map(([what = "", value = "", , where = ""]) => ({ what, value, where })))(
-    "$what",
-    ({ value, where }) => {
-      const [, file = "", name = ""] = /^`([^`]+)` `(\w+)`$/.exec(where) ?? [];
-      expect(writtenNumber(name, read(file))).toBe(amount(value));
-    },
-  );
-
-  it("has rows to check", () => {
-    expect(rows.length).toBeGreaterThan(40);
+describe("docs/reference/limits.md", () => {
+  it("has the default of every limit as it is in the source, which a comment in each row names", () => {
+    const rows = tables(readPage("docs/reference/limits.md")).flat();
+    expect(rows.length).toBeGreaterThan(30);
+    const wrong = rows.flatMap((row) => {
+      const [, value = ""] = row;
+      const [, file = "", name = ""] = /<!-- (\S+) (\w+) -->/.exec(row.join(" ")) ?? [];
+      const actual = file === "" ? "a source" : writtenNumber(name, readPage(file));
+      return actual === amount(value) ? [] : [`${row.join(" | ")}: the source has ${actual}`];
+    });
+    expect(wrong).toEqual([]);
   });
 });
 
-describe("the table of revisions", () => {
-  it.each(["README.md", "docs/revisions.md"])("is true in %s", (page) => {
-    const heading = page === "README.md" ? "## Revisions" : "# Revisions";
-    expect(tableUnder(heading, read(page)).map((row) => row.slice(0, 3))).toEqual(
+describe("docs/concepts/revisions-and-styles.md", () => {
+  it("has every revision with its style", () => {
+    const rows = tableUnder("## The revisions", readPage("docs/concepts/revisions-and-styles.md"));
+    expect(rows.map((row) => row.slice(0, 3))).toEqual(
       REVISIONS.map(({ name, style, batches }) => [name, style, batches ? "yes" : "no"]),
     );
   });
 });
 
+describe("docs/middleware/", () => {
+  it("has a page for every built-in middleware", () => {
+    const names = readdirSync(join(ROOT, "docs/middleware")).map((name) => basename(name, ".md"));
+    expect(names.toSorted()).toEqual(["index", ...Object.keys(MIDDLEWARE)].toSorted());
+  });
+});
+
+describe("docs/reference/cli.md", () => {
+  const page = readPage("docs/reference/cli.md");
+
+  it("has a section for every command", () => {
+    const sections = [...page.matchAll(/^## `catenary ([a-z]+)/gm)].map(([, name = ""]) => name);
+    expect(sections.toSorted()).toEqual(Object.keys(COMMANDS).toSorted());
+  });
+
+  it("has the exit codes", () => {
+    const codes = tableUnder("## Exit codes", page).map(([code]) => Number(code));
+    expect(codes).toEqual(Object.values(EXIT));
+  });
+});
+
+describe("docs/reference/live.md", () => {
+  it.each([
+    { heading: "## JavaScript tools", make: javascript },
+    { heading: "## Common Lisp tools", make: lisp },
+  ])("has a row for every tool under $heading, and no other", async ({ heading, make }) => {
+    const page = readPage("docs/reference/live.md");
+    const written = firstWords([...tableUnder(heading, page), ...tableUnder("## Tools of every language", page)]);
+    const server = make();
+    const client = await connect(server);
+    const offered: string[] = [];
+    for await (const { name } of client.tools()) offered.push(name);
+    await client.close();
+    await server.close();
+    expect(written.toSorted()).toEqual(offered.toSorted());
+  });
+});
+
 describe("ARCHITECTURE.md", () => {
-  it("has a line for every file, and for no other", () => {
-    const files = readSources(ROOT, "src").map(({ path }) => path.slice("src/".length));
-    const named = [...read("ARCHITECTURE.md").matchAll(/^\| `([\w./-]+\.ts)` +\|/gm)].map(([, name = ""]) => name);
-    expect(named.toSorted()).toEqual(files.filter((path) => !isTest(path)).toSorted());
+  const page = readPage("ARCHITECTURE.md");
+
+  it("is short", () => {
+    expect(page.split("\n").length).toBeLessThanOrEqual(301);
+  });
+
+  it("names only files and folders that exist", () => {
+    const paths = [...page.matchAll(/`((?:src|test|docs|bench|examples)\/[\w./-]*)`/g)].map(([, path = ""]) => path);
+    expect(paths.length).toBeGreaterThan(10);
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 
 describe("the pages", () => {
-  it.each(PAGES)("%s links only to files that are there", (page) => {
-    const missing = fileLinks(read(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
+  it.each(PAGES)("%s links only to files that exist", (page) => {
+    const missing = fileLinks(readPage(page)).filter((target) => !existsSync(resolve(ROOT, dirname(page), target)));
     expect(missing).toEqual([]);
   });
 
   it("name the commands that .ci/run calls", () => {
-    expect(read("README.md")).toContain("npm ci && npm test");
-    expect(read(".ci/run").split("\n")).toContain("npm ci && npm test");
+    expect(readPage("README.md")).toContain("npm ci && npm test");
+    expect(readPage(".ci/run").split("\n")).toContain("npm ci && npm test");
   });
 });
 
-describe("the examples in TypeScript", () => {
-  const pages = [
-    "README",
-    ...["guide", "chain", "links", "config", "live", "http", "client", "oauth"].map((name) => `docs/${name}`),
-  ];
-  const examples = pages.flatMap((page) => examplesOf(basename(page), read(`${page}.md`)));
-  const runnable = examples.filter(({ prints }) => prints !== undefined);
-  const stage = new Stage(ROOT, examples);
-  afterAll(() => stage.close());
+describe("the examples", () => {
+  const examples = PAGES.flatMap((page) => examplesOf(page.replaceAll(/[/.]/g, "-"), readPage(page)));
+  const folder = new ExampleFolder(ROOT, examples);
+  afterAll(() => folder.close());
 
-  it("are there", () => {
+  it("in TypeScript compile", () => {
     expect(examples.length).toBeGreaterThan(15);
-    expect(runnable.length).toBeGreaterThan(10);
+    expect(folder.compile()).toBe("");
   });
 
-  it("compile", () => {
-    expect(stage.compile()).toBe("");
+  const runnable = examples.filter(({ prints }) => prints !== undefined);
+  it.runIf(IS_LONG).each(runnable)("$name runs, and prints what follows it", async ({ name, prints }) => {
+    expect(await folder.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
   });
 
-  it.each(runnable)("$name runs, and prints what stands under it", async ({ name, prints }) => {
-    expect(await stage.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
-  });
-
-  const configs = ["README", "docs/chain", "docs/config", "docs/live"].flatMap((page) =>
-    codeBlocks(read(`${page}.md`))
-      .filter(({ language }) => language === "json")
-      .map(({ line, code }) => ({ name: `${basename(page)}-${line}`, code })),
+  const configs = PAGES.flatMap((page) =>
+    codeBlocks(readPage(page))
+      .filter(({ language, code }) => language === "json" && /"(?:mcpServers|servers)"/.test(code))
+      .map(({ line, code }) => ({ name: `${page}:${line}`, code })),
   );
-
-  it.each(configs)("$name is a config that can be used", async ({ code }) => {
-    expect(await checkConfig(code, stage.path("catenary.json"), { env: { BOARD_TOKEN: "t" } })).toEqual([]);
-  });
-
-  it("are served in both ways that the guide names", async () => {
-    const files = examples.flatMap(({ file }) => file ?? []);
-    expect(files).toEqual(["notes.js", "served.js", "leave.ts", "issuer.ts"]);
-    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
-    const alive = { code: 0, stdout: '{"jsonrpc":"2.0","id":1,"result":{}}\n', stderr: "" };
-    expect(await stage.run("notes.js", [], ping)).toEqual(alive);
-    const command = join(ROOT, "src/cli/main.ts");
-    expect(await stage.run(command, ["serve", "./served.js"], ping)).toEqual(alive);
-    const both = await stage.run(command, ["serve", "./notes.js"], ping);
-    expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining("calls serve() itself") as string });
+  it.each(configs)("$name is a valid config", async ({ code }) => {
+    const env = { BOARD_TOKEN: "t", API_KEY: "k", GITHUB_TOKEN: "g", TOKEN: "t" };
+    expect(await checkConfig(code, folder.path("catenary.json"), { env })).toEqual([]);
   });
 });
 
-describe("the readers of documents", () => {
-  it("read amounts and refuse what is none", () => {
+describe("the Markdown readers", () => {
+  it("read amounts, and reject anything else", () => {
     expect(["4 MiB", "8 KiB", "2 s", "10 min", "1 h", "500 ms", "100"].map(amount)).toEqual([
       4_194_304, 8_192, 2_000, 600_000, 3_600_000, 500, 100,
     ]);
-    expect(() => amount("2 weeks")).toThrow("no amount");
+    expect(() => amount("2 weeks")).toThrow("not a valid amount");
   });
 
-  it("find a number where it is written", () => {
-    const source = "const MOST = 4 * 1_024;\nconst TIMES: Times = { idleMs: 60_000 };\nthis.#ttl = options.ttlMs ?? 5;";
-    expect(["MOST", "idleMs", "ttlMs"].map((name) => writtenNumber(name, source))).toEqual([4096, 60_000, 5]);
-    expect(() => writtenNumber("LEAST", source)).toThrow("LEAST");
+  it("find a number in a source", () => {
+    const source = "const MAX = 4 * 1_024;\nconst TIMES: Times = { idleMs: 60_000 };\nthis.#ttl = options.ttlMs ?? 5;";
+    expect(["MAX", "idleMs", "ttlMs"].map((name) => writtenNumber(name, source))).toEqual([4096, 60_000, 5]);
+    expect(() => writtenNumber("MIN", source)).toThrow("MIN");
   });
 
   it("read tables, links and code", () => {

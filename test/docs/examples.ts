@@ -1,5 +1,5 @@
-// The examples of the documents, put on a stage of their own: a folder in which `catenary` is our sources, so
-// that they compile and run as a user's would, without anything being built first.
+// The TypeScript examples of the documentation in a temporary folder where `catenary` resolves to our sources, so that
+// they compile and run like a user's code, without a build.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { codeBlocks } from "./markdown.ts";
 
-/** A block of TypeScript. A mark behind the language says more: `run`, or the name of a file that others start. */
+/** A block of TypeScript. The mark after the language is `run`, or the name of a file that other examples use. */
 export interface Example {
-  /** Where it stands: its page and the line on which it opens. */
+  /** Its page and line. */
   readonly name: string;
   readonly code: string;
-  /** The file that it is, for examples that start it. */
+  /** The file name, if other examples import or start it. */
   readonly file: string | undefined;
-  /** What it prints, where it is to be run: the block of text that follows it. */
+  /** The expected output if the example is run: the text block that follows it. */
   readonly prints: string | undefined;
 }
 
@@ -34,19 +34,19 @@ export function examplesOf(page: string, markdown: string): Example[] {
   });
 }
 
-export interface Ran {
+export interface ExampleOutput {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export class Stage {
+export class ExampleFolder {
   readonly #root: string;
   readonly #folder: string;
 
   constructor(root: string, examples: readonly Example[]) {
     this.#root = root;
-    this.#folder = mkdtempSync(join(tmpdir(), "catenary-documents-"));
+    this.#folder = mkdtempSync(join(tmpdir(), "catenary-examples-"));
     symlinkSync(join(root, "node_modules"), join(this.#folder, "node_modules"));
     this.#write("package.json", JSON.stringify({ type: "module" }));
     const source = (path: string): string[] => [join(root, "src", path)];
@@ -60,7 +60,7 @@ export class Stage {
       "catenary/*": source("*/index.ts"),
     };
     const config = { extends: join(root, "tsconfig.json"), compilerOptions: { rootDir: "/", paths } };
-    // Not named by a relative path: the folder is a link on some systems.
+    // An absolute path, since the temporary folder is a symlink on some systems.
     this.#write("tsconfig.json", JSON.stringify({ ...config, include: [join(this.#folder, "*.ts")] }));
     for (const { name, code, file } of examples) {
       this.#write(`${name}.ts`, `${code}\nexport {};\n`);
@@ -68,25 +68,25 @@ export class Stage {
     }
   }
 
-  /** Where a file would stand that examples speak of. */
+  /** The path of a file in the folder. */
   path(name: string): string {
     return join(this.#folder, name);
   }
 
-  /** What the compiler has to say; empty where all is well. */
+  /** The output of the compiler; empty if there are no errors. */
   compile(): string {
     const compiler = join(this.#root, "node_modules/typescript/bin/tsc");
     const { stdout, stderr } = spawnSync(process.execPath, [compiler, "-p", this.#folder], { encoding: "utf8" });
     return stdout + stderr;
   }
 
-  /** Runs a file of the stage, or of the sources where the path is absolute; its input ends after `input`. */
-  async run(file: string, args: readonly string[] = [], input = ""): Promise<Ran> {
+  /** Runs a file of the folder with `input` on stdin. */
+  async run(file: string, args: readonly string[] = [], input = ""): Promise<ExampleOutput> {
     const child = spawn(process.execPath, [file, ...args], {
       cwd: this.#folder,
       timeout: 25_000,
       killSignal: "SIGKILL",
-      // By the environment, because programs that an example starts need the same.
+      // In the environment, so that programs started by an example get it too.
       env: { ...process.env, NODE_OPTIONS: "--import=tsx", TSX_TSCONFIG_PATH: join(this.#folder, "tsconfig.json") },
     });
     const exit = new Promise<number | null>((resolve) => child.once("exit", resolve));

@@ -1,6 +1,6 @@
-// Reading the documents: their tables, their links, their code. Only what our own pages use of Markdown.
+// Reads tables, links and code blocks of our own Markdown pages.
 
-/** The rows of every table, without the heading rows; cells without padding. */
+/** The rows of every table, without the header rows; cells are trimmed. */
 export function tables(text: string): string[][][] {
   const found = text.matchAll(/(?:^\|.*\n)+/gm);
   return Array.from(found, ([table]) => table.trimEnd().split("\n").slice(2).map(cells));
@@ -10,7 +10,7 @@ export function tables(text: string): string[][][] {
 export function tableUnder(heading: string, text: string): string[][] {
   const lines = text.split("\n");
   const start = lines.indexOf(heading);
-  if (start < 0) throw new Error(`There is no heading "${heading}"`);
+  if (start < 0) throw new Error(`The page has no heading "${heading}"`);
   const next = lines.findIndex((line, index) => index > start && line.startsWith("#"));
   const section = lines.slice(start + 1, next < 0 ? undefined : next);
   return tables(`${section.join("\n")}\n`)[0] ?? [];
@@ -23,7 +23,7 @@ function cells(line: string): string[] {
     .map((cell) => cell.trim());
 }
 
-/** Links to other files, without what follows "#". */
+/** Links to other files, without the fragment. */
 export function fileLinks(text: string): string[] {
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = ""]) => target.replace(/#.*$/, ""))
@@ -31,15 +31,15 @@ export function fileLinks(text: string): string[] {
 }
 
 export interface CodeBlock {
-  /** The line on which it opens, from 1. */
+  /** The line on which the block begins, from 1. */
   readonly line: number;
   readonly language: string;
-  /** What stands behind the language; empty where nothing does. */
+  /** The word after the language; empty if there is none. */
   readonly mark: string;
   readonly code: string;
 }
 
-/** The fenced blocks that begin at the start of a line, in order. */
+/** The fenced code blocks that begin at the start of a line, in order. */
 export function codeBlocks(text: string): CodeBlock[] {
   const found = text.matchAll(/^```(\w+)(?: (\S+))?\n([^]*?)^```$/gm);
   return Array.from(found, ({ index, 1: language = "", 2: mark = "", 3: code = "" }) => {
@@ -62,14 +62,14 @@ const UNITS: Readonly<Record<string, number>> = {
 export function amount(text: string): number {
   const [, number = "", unit = ""] = /^(\d+)\s*(\w*)$/.exec(text) ?? [];
   const factor = UNITS[unit];
-  if (number === "" || factor === undefined) throw new Error(`"${text}" is no amount`);
+  if (number === "" || factor === undefined) throw new Error(`"${text}" is not a valid amount`);
   return Number(number) * factor;
 }
 
-/** What a source gives a constant, a key or an option as its (default) value: a product of numbers. */
+/** The number, or product of numbers, that a source assigns to a constant, key or option. */
 export function writtenNumber(name: string, source: string): number {
   const pattern = new RegExp(`\\b${name}\\b(?:\\??: [A-Za-z]+)?\\s*(?:=|:|\\?\\?)\\s*(\\d[\\d_ *]*)`);
   const found = pattern.exec(source)?.[1];
-  if (found === undefined) throw new Error(`No number is written for ${name}`);
+  if (found === undefined) throw new Error(`The source assigns no number to ${name}`);
   return found.split("*").reduce((product, factor) => product * Number(factor.trim().replaceAll("_", "")), 1);
 }

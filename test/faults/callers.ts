@@ -154,7 +154,7 @@ export class BusyCaller {
   async #look(end: string): Promise<void> {
     const client = this.#client as Client;
     try {
-      const options = { timeout: PATIENCE_MS };
+      const options = { timeoutMs: PATIENCE_MS };
       await (this.#chance.percent(50) ? client.listTools(options) : client.readResource(`board://${end}`, options));
     } catch (error) {
       if (!(error instanceof McpError)) this.faults.push(`${this.plan.name} was not answered: ${String(error)}`);
@@ -202,8 +202,8 @@ export class BusyCaller {
 
   async #tool(end: string, tool: string, args: Record<string, unknown>, options: object = {}): Promise<string> {
     const name = this.#ends.length === 1 ? tool : `${end}.${tool}`;
-    const timeout = args["hold"] === true ? 0 : PATIENCE_MS;
-    const { content, isError } = await (this.#client as Client).callTool(name, args, { timeout, ...options });
+    const timeoutMs = args["hold"] === true ? 0 : PATIENCE_MS;
+    const { content, isError } = await (this.#client as Client).callTool(name, args, { timeoutMs, ...options });
     const [block] = content as readonly { readonly text?: string }[];
     if (isError === true) throw new TypeError(`The tool failed: ${block?.text}`);
     return block?.text ?? "";

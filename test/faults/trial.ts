@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { childTransport, type ChildTransport } from "../../src/transport/child.ts";
+import { childTransport, type ChildTransport } from "../../src/transport/child-process.ts";
 import { BusyCaller, type Plan } from "./callers.ts";
 import { chanceOf, type Chance } from "./chance.ts";
 import { judge, type Kill, type Verdict } from "./judge.ts";
@@ -98,14 +98,14 @@ class Stage {
       },
     });
     // Where it cannot be started, this fails.
-    const first = stdio.open(counted(this.#gateway, this.#tally(stdio)), { timeout: 0, startTimeout: PATIENCE_MS });
+    const first = stdio.open(counted(this.#gateway, this.#tally(stdio)), { timeoutMs: 0, startTimeoutMs: PATIENCE_MS });
     const url = (await Promise.race([address, first])) ?? (await address);
     const others = this.#callers.filter((caller) => caller !== stdio);
     await Promise.all([
       first,
       ...others.map((caller) => {
         const door = caller.plan.door === "sse" ? new URL("/sse", url) : url;
-        return caller.open(door, { timeout: 0, fetch: countedFetch(this.#tally(caller)) });
+        return caller.open(door, { timeoutMs: 0, fetch: countedFetch(this.#tally(caller)) });
       }),
     ]);
     for (const caller of this.#callers) caller.begin();

@@ -42,7 +42,7 @@ const server = createServer({ name: "worker", version: "1" })
   })
   .tool("write", { inputSchema: { type: "object", properties } }, ({ text }) => {
     board = text;
-    server.updated(uri);
+    server.resourceUpdated(uri);
     return "written";
   })
   .resource(uri, { name: "board" }, () => board);

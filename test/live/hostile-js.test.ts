@@ -1,29 +1,31 @@
-// Hostile JavaScript, by a caller of the tools: loops wherever code can run, calls that block, heaps and buffers that
-// grow, processes that end, and globals that are broken. Each row says what is left. Beside them, every way in which a
-// name may be declared again.
+// Hostile JavaScript through the tools: loops wherever code can run, blocking calls, growing heaps and buffers, exits, and
+// broken globals. Also every way to declare a name again.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../src/live/index.ts";
-import { Ground, type Row } from "./hostile.ts";
-import { Stage } from "./stage.ts";
+import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
+import { LiveFixture } from "./live-fixture.ts";
 
 const STOPPED = { status: "timeout", step: "interrupt" } as const;
 const KILLED = { status: "timeout", step: "restart" } as const;
-const DEFINED = { notice: expect.stringContaining("defined were: earlier") as string };
-/** It is found out at once, or when something is asked of it. */
+const DEFINED = { notice: expect.stringContaining("lost definitions: earlier") as string };
+/** The host notices at once, or with the next request. */
 const GONE = { status: expect.stringMatching(/^(timeout|lost)$/) as "lost", step: "restart", shows: DEFINED } as const;
 
-const failed = (type: string): Pick<Row, "status" | "shows"> => ({ status: "error", shows: { condition: { type } } });
-const answered = (...values: string[]): Pick<Row, "status" | "shows"> => ({ status: "ok", shows: { values } });
-const ended = (how: string): Pick<Row, "status" | "step" | "shows"> => ({
+const failed = (type: string): Pick<HostileCase, "status" | "shows"> => ({
+  status: "error",
+  shows: { condition: { type } },
+});
+const answered = (...values: string[]): Pick<HostileCase, "status" | "shows"> => ({ status: "ok", shows: { values } });
+const ended = (how: string): Pick<HostileCase, "status" | "step" | "shows"> => ({
   status: "lost",
   step: "restart",
   shows: { notice: expect.stringContaining(how) as string },
 });
-/** It needs no time limit, and has one that no machine reaches. */
+/** Ends by itself, so the timeout only guards against a hang. */
 const SLOW = 20;
 
-const ROWS: readonly Row[] = [
+const CASES: readonly HostileCase[] = [
   { name: "an endless loop", code: "while (true) {}", ...STOPPED },
   {
     name: "loops that catch everything",
@@ -31,10 +33,10 @@ const ROWS: readonly Row[] = [
     ...STOPPED,
   },
   { name: "a regular expression", code: '/^(a+)+$/.test("a".repeat(60) + "!")', ...STOPPED },
-  { name: "an array that is made for long", code: "Array.from({ length: 2e8 }, () => 0)", ...STOPPED },
-  { name: "an array that is made by native code", code: "Array.from({ length: 2e8 }).length", ...KILLED },
+  { name: "an array that takes long to fill", code: "Array.from({ length: 2e8 }, () => 0)", ...STOPPED },
+  { name: "an array that native code fills", code: "Array.from({ length: 2e8 }).length", ...KILLED },
   {
-    name: "a thread that waits",
+    name: "Atomics.wait",
     code: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
     ...STOPPED,
   },
@@ -42,57 +44,57 @@ const ROWS: readonly Row[] = [
   { name: "a loop after an await", code: "await null; for (;;);", ...STOPPED },
   { name: "a loop in a microtask", code: "await Promise.resolve().then(() => { for (;;); })", ...STOPPED },
   {
-    name: "ticks without end",
+    name: "endless ticks",
     code: "await new Promise(() => { const again = () => process.nextTick(again); again(); })",
     ...STOPPED,
   },
-  { name: "a promise that is never kept", code: "await new Promise(() => {})", ...STOPPED },
+  { name: "a promise that is never resolved", code: "await new Promise(() => {})", ...STOPPED },
   {
     name: "a loop in a timer",
     code: "await new Promise(() => setTimeout(() => { for (;;); }, 1))",
     ...STOPPED,
   },
   {
-    name: "a loop that begins after the answer",
+    name: "a loop that starts after the result",
     first: "setImmediate(() => { for (;;); }); 1",
     code: "1 + 1",
-    // The loop is stopped for the sake of the next, which then runs.
+    // The loop is stopped so that the next evaluation can run.
     ...answered("2"),
   },
-  { name: "a program that is waited for", code: 'require("node:child_process").execSync("sleep 20")', ...KILLED },
-  { name: "a number that is too large", code: "(7n ** 3_000_000n) ** 10n", ...KILLED },
-  { name: "an exit", code: "process.exit(3)", ...ended("(exit code 3); defined were: earlier") },
-  { name: "an abort", code: "process.abort()", timeout: SLOW, ...ended("(SIGABRT); defined were: earlier") },
+  { name: "a child process that is waited for", code: 'require("node:child_process").execSync("sleep 20")', ...KILLED },
+  { name: "a huge number", code: "(7n ** 3_000_000n) ** 10n", ...KILLED },
+  { name: "an exit", code: "process.exit(3)", ...ended("(exit code 3); lost definitions: earlier") },
+  { name: "an abort", code: "process.abort()", timeout: SLOW, ...ended("(SIGABRT); lost definitions: earlier") },
   {
     name: "a kill",
     code: 'process.kill(process.pid, "SIGKILL"); for (;;);',
     timeout: SLOW,
-    ...ended("(SIGKILL); defined were: earlier"),
+    ...ended("(SIGKILL); lost definitions: earlier"),
   },
   {
-    name: "a heap without end",
+    name: "a growing heap",
     code: "const hog = []; for (;;) hog.push(new Array(100_000).fill(0.5))",
     timeout: SLOW,
-    ...ended("configure-limits sets that for the time after a reset); defined were: earlier"),
+    ...ended("configure-limits raises it from the next reset on); lost definitions: earlier"),
   },
   {
-    name: "buffers without end",
+    name: "growing buffers",
     code: `const hog = [];
       for (;;) {
         hog.push(new Uint8Array(32 * 1024 * 1024).fill(1));
         await new Promise((resolve) => setTimeout(resolve, 20));
       }`,
     timeout: SLOW,
-    ...ended("MB of memory, so it was ended; defined were: earlier"),
+    ...ended("MB of memory, so it was ended; lost definitions: earlier"),
   },
   {
-    name: "output without end",
+    name: "endless output",
     code: 'for (;;) console.log("more and more")',
     ...STOPPED,
     shows: { stdout: expect.stringMatching(/^(more and more\n)+/) as string },
   },
   { name: "an endless recursion", code: "(function deeper() { return 1 + deeper(); })()", ...failed("RangeError") },
-  { name: "a rejection that nobody awaits", code: 'Promise.reject(new Error("stray")); 1', ...answered("1") },
+  { name: "a rejection that is not awaited", code: 'Promise.reject(new Error("stray")); 1', ...answered("1") },
   {
     name: "a timer that throws",
     code: `setTimeout(() => { throw new Error("late"); }, 1);
@@ -100,20 +102,20 @@ const ROWS: readonly Row[] = [
     timeout: SLOW,
     ...answered("1"),
   },
-  { name: "a channel that is closed", code: 'require("node:fs").closeSync(3); for (;;);', timeout: 1, ...GONE },
+  { name: "a closed channel", code: 'require("node:fs").closeSync(3); for (;;);', timeout: 1, ...GONE },
   {
-    name: "a channel that is written to",
+    name: "a write to the channel",
     code: 'require("node:fs").writeSync(3, "garbage\\n"); for (;;);',
     timeout: SLOW,
-    ...ended("no frame); defined were: earlier"),
+    ...ended("invalid frame); lost definitions: earlier"),
   },
   {
-    name: "a program that writes to the channel",
+    name: "a child process that writes to the channel",
     code: 'require("node:child_process").spawnSync("sh", ["-c", "echo bad >&3"]).status !== 0',
     timeout: SLOW,
     ...answered("true"),
   },
-  { name: "stdin that is read", code: 'require("node:fs").readFileSync(0, "utf8")', ...answered("''") },
+  { name: "reading stdin", code: 'require("node:fs").readFileSync(0, "utf8")', ...answered("''") },
   {
     name: "a value that loops while it is printed",
     code: '({ [Symbol.for("nodejs.util.inspect.custom")]() { for (;;); } })',
@@ -136,33 +138,33 @@ const ROWS: readonly Row[] = [
     ...answered("1"),
     last: true,
   },
-  { name: "a process that is deleted", code: "delete globalThis.process; 1", ...answered("1"), last: true },
+  { name: "a deleted process object", code: "delete globalThis.process; 1", ...answered("1"), last: true },
   {
-    name: "JSON that is broken",
+    name: "broken JSON functions",
     code: 'JSON.stringify = JSON.parse = () => { throw new Error("broken"); }; 1',
     ...answered("1"),
     last: true,
   },
   {
-    name: "promises that are broken",
+    name: "broken promises",
     code: 'Promise.prototype.then = () => { throw new Error("broken"); }; 1',
     ...answered("1"),
     last: true,
   },
   {
-    name: "prototypes that are broken",
+    name: "broken prototypes",
     code: `Object.prototype.toJSON = () => "broken"; Array.prototype.map = Map.prototype.get = undefined; 1`,
     ...answered("1"),
     last: true,
   },
-  { name: "listeners that are removed", code: "process.removeAllListeners(); 1", ...answered("1"), last: true },
+  { name: "removed listeners", code: "process.removeAllListeners(); 1", ...answered("1"), last: true },
   {
-    name: "streams that are destroyed",
+    name: "destroyed streams",
     code: "process.stdout.destroy(); process.stderr.destroy(); 1",
     ...answered("1"),
     last: true,
   },
-  { name: "globals that are frozen", code: "Object.freeze(globalThis); 1", status: "ok", last: true },
+  { name: "frozen globals", code: "Object.freeze(globalThis); 1", status: "ok", last: true },
 ];
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -175,35 +177,35 @@ const KINDS: Readonly<Record<string, string>> = {
   destructured: "const { name } = { name: VALUE }",
 };
 
-let stage: Stage;
-let ground: Ground;
+let fixture: LiveFixture;
+let harness: HostileHarness;
 beforeAll(async () => {
-  stage = await Stage.open(javascript({ limits: { memoryMb: 256 } }), "js");
+  fixture = await LiveFixture.open(javascript({ limits: { memoryMb: 256 } }), "js");
   const define = (number: number): string => `const earlier = ${number}`;
-  ground = new Ground(stage, { define, recall: "earlier", unknown: "ReferenceError" });
-  await ground.open();
+  harness = new HostileHarness(fixture, { define, recall: "earlier", unknown: "ReferenceError" });
+  await harness.open();
 }, 60_000);
 afterAll(async () => {
-  await stage?.close();
-  console.error(ground.report("JavaScript"));
+  await fixture?.close();
+  console.error(harness.report("JavaScript"));
 });
 
 describe("hostile JavaScript", () => {
-  it.each(ROWS)("$name", async (row) => {
-    await ground.play(row);
+  it.each(CASES)("$name", async (hostile) => {
+    await harness.run(hostile);
   });
 
   it("in four sessions at once", async () => {
-    await ground.playTogether("for (;;);", 4);
+    await harness.runTogether("for (;;);", 4);
   });
 });
 
-describe("a name that was declared", () => {
-  it.each(Object.keys(KINDS))("by %s is declared again in every way", async (first) => {
+describe("a declared name", () => {
+  it.each(Object.keys(KINDS))("by %s can be declared again in every way", async (first) => {
     for (const second of Object.keys(KINDS)) {
-      const declared = await stage.evaluate(String(KINDS[first]).replace("VALUE", "1"), { session: "names" });
-      const again = await stage.evaluate(String(KINDS[second]).replace("VALUE", "2"), { session: "names" });
-      const { values } = await stage.evaluate("name", { session: "names" });
+      const declared = await fixture.evaluate(String(KINDS[first]).replace("VALUE", "1"), { session: "names" });
+      const again = await fixture.evaluate(String(KINDS[second]).replace("VALUE", "2"), { session: "names" });
+      const { values } = await fixture.evaluate("name", { session: "names" });
       const seen = { first, second, declared: declared.status, again: again.status, values };
       expect(seen).toEqual({ first, second, declared: "ok", again: "ok", values: ["2"] });
     }

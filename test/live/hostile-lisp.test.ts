@@ -1,31 +1,31 @@
-// Hostile Common Lisp, sent by a caller of the tools, row by row, while another session must be answered.
+// Hostile Common Lisp through the tools, while another session keeps working.
 
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { lisp } from "../../src/live/index.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
-import { LISP_ROWS } from "./hostile-lisp.ts";
-import { Ground } from "./hostile.ts";
-import { Stage } from "./stage.ts";
+import { LISP_CASES } from "./hostile-lisp-cases.ts";
+import { HostileHarness } from "./hostile-harness.ts";
+import { LiveFixture } from "./live-fixture.ts";
 
 describe.runIf(hasSbcl())("hostile Lisp", () => {
-  let stage: Stage;
-  let ground: Ground;
+  let fixture: LiveFixture;
+  let harness: HostileHarness;
   beforeAll(async () => {
-    stage = await Stage.open(lisp({ limits: { memoryMb: 256 } }), "lisp");
+    fixture = await LiveFixture.open(lisp({ limits: { memoryMb: 256 } }), "lisp");
     const define = (number: number): string => `(defparameter *earlier* ${number})`;
-    ground = new Ground(stage, { define, recall: "*earlier*", unknown: "UNBOUND-VARIABLE" });
-    await ground.open();
+    harness = new HostileHarness(fixture, { define, recall: "*earlier*", unknown: "UNBOUND-VARIABLE" });
+    await harness.open();
   }, 60_000);
   afterAll(async () => {
-    await stage?.close();
-    console.error(ground.report("Common Lisp"));
+    await fixture?.close();
+    console.error(harness.report("Common Lisp"));
   });
 
-  it.each(LISP_ROWS)("$name", async (row) => {
-    await ground.play(row);
+  it.each(LISP_CASES)("$name", async (hostile) => {
+    await harness.run(hostile);
   });
 
   it("in eight sessions at once", async () => {
-    await ground.playTogether("(loop)", 8);
+    await harness.runTogether("(loop)", 8);
   });
 });

@@ -1,24 +1,23 @@
-// Live sessions as callers have them: by name, apart from each other, in turn, watched, stopped, reset, closed, ended
-// when they rest, with limits of their own. In JavaScript, which is always there; what sessions do is the same in all
-// languages. Hostile code is tried elsewhere, and what is left running in leftovers.
+// Sessions as clients use them: names, separation, order, listing, interrupt, reset, close, idle timeout, limits. Tested
+// with JavaScript, which is always available; sessions work the same in all languages.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../src/live/index.ts";
-import { Stage } from "./stage.ts";
+import { LiveFixture } from "./live-fixture.ts";
 
-let stage: Stage;
+let fixture: LiveFixture;
 beforeAll(async () => {
-  stage = await Stage.open(javascript(), "js");
+  fixture = await LiveFixture.open(javascript(), "js");
 }, 60_000);
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
-const opened: Stage[] = [];
+const opened: LiveFixture[] = [];
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-async function open(...options: Parameters<typeof javascript>): Promise<Stage> {
-  const one = await Stage.open(javascript(...options), "js");
+async function open(...options: Parameters<typeof javascript>): Promise<LiveFixture> {
+  const one = await LiveFixture.open(javascript(...options), "js");
   opened.push(one);
   return one;
 }
@@ -32,44 +31,46 @@ function isRunning(pid: number): boolean {
 }
 
 describe("a session", () => {
-  it("is known by its name, and keeps what is its own", async () => {
-    await stage.evaluate("const mine = 1", { session: "one" });
-    await stage.evaluate("const mine = 2", { session: "two" });
-    expect((await stage.evaluate("mine", { session: "one" })).values).toEqual(["1"]);
-    expect((await stage.evaluate("mine", { session: "two" })).values).toEqual(["2"]);
-    const elsewhere = await stage.evaluate("typeof mine");
+  it("is found by its name and has its own state", async () => {
+    await fixture.evaluate("const mine = 1", { session: "one" });
+    await fixture.evaluate("const mine = 2", { session: "two" });
+    expect((await fixture.evaluate("mine", { session: "one" })).values).toEqual(["1"]);
+    expect((await fixture.evaluate("mine", { session: "two" })).values).toEqual(["2"]);
+    const elsewhere = await fixture.evaluate("typeof mine");
     expect(elsewhere).toMatchObject({ session: "main", values: ["'undefined'"] });
-    const pids = await Promise.all(["one", "two", "main"].map((session) => stage.evaluate("process.pid", { session })));
+    const pids = await Promise.all(
+      ["one", "two", "main"].map((session) => fixture.evaluate("process.pid", { session })),
+    );
     expect(new Set([process.pid, ...pids.map(({ values }) => Number(values[0]))]).size).toBe(4);
   });
 
-  it("has a name that can be one", async () => {
+  it("must have a valid name", async () => {
     for (const session of ["", "a b", "x".repeat(65), "../up"])
-      expect(await stage.answer("1", { session })).toMatchObject({
+      expect(await fixture.answer("1", { session })).toMatchObject({
         isError: true,
-        content: [{ text: expect.stringContaining("The name of a session has 1 to 64") as string }],
+        content: [{ text: expect.stringContaining("A session name has 1 to 64") as string }],
       });
   });
 
-  it("runs what it is asked in the order in which it came", async () => {
+  it("runs calls in order of arrival", async () => {
     const session = "one";
-    await stage.evaluate("const order = []; const later = (ms) => new Promise((go) => setTimeout(go, ms))", {
+    await fixture.evaluate("const order = []; const later = (ms) => new Promise((go) => setTimeout(go, ms))", {
       session,
     });
     const asked = [30, 20, 10, 0].map((ms) =>
-      stage.evaluate(`await later(${ms}); order.push(${ms}); order.join(" ")`, { session }),
+      fixture.evaluate(`await later(${ms}); order.push(${ms}); order.join(" ")`, { session }),
     );
     const values = (await Promise.all(asked)).map((evaluation) => evaluation.values[0]);
     expect(values).toEqual(["'30'", "'30 20'", "'30 20 10'", "'30 20 10 0'"]);
   });
 
-  it("is taken by the tools that are about all of them, and passed over", async () => {
-    expect(await stage.call("get-usage-guide", { session: "none" })).toContain("# JavaScript sessions");
-    await stage.call("list-sessions", { session: "none" });
-    expect(await stage.call("list-sessions")).not.toContain("none");
+  it("is ignored by tools that are about all sessions", async () => {
+    expect(await fixture.call("get-usage-guide", { session: "none" })).toContain("# JavaScript sessions");
+    await fixture.call("list-sessions", { session: "none" });
+    expect(await fixture.call("list-sessions")).not.toContain("none");
   });
 
-  it("is refused once its server is closed, and nothing is started", async () => {
+  it("is refused after its server is closed, and no process starts", async () => {
     const own = await open();
     const closed = { name: "ConnectionError", kind: "closed", mayHaveRun: false };
     expect(own.live.tool("mine", {}, () => "1")).toBe(own.live);
@@ -80,89 +81,93 @@ describe("a session", () => {
     await expect(own.call("list-sessions")).rejects.toMatchObject(closed);
   });
 
-  it("is listed with what it does", async () => {
+  it("is listed with its activity", async () => {
     const own = await open();
-    expect(await own.call("list-sessions")).toBe("There are no sessions yet; the first evaluation begins one.");
-    const { ended } = await stage.begun("await new Promise(() => {})", "two");
-    const waiting = stage.evaluate("2", { session: "two" });
-    await stage.evaluate("1", { session: "one" });
-    const list = await stage.call("list-sessions");
+    expect(await own.call("list-sessions")).toBe("There are no sessions yet; the first evaluation creates one.");
+    const { ended } = await fixture.begun("await new Promise(() => {})", "two");
+    const waiting = fixture.evaluate("2", { session: "two" });
+    await fixture.evaluate("1", { session: "one" });
+    const list = await fixture.call("list-sessions");
     expect(list).toMatch(/^\d sessions:\n/);
     expect(list).toMatch(/^ {2}one: idle, \d+ evaluations, Node\S* v?\d/im);
     expect(list).toMatch(/^ {2}two: busy \(eval for \d+ ms\), 1 waiting, \d+ evaluations?/m);
-    await stage.call("interrupt-session", { session: "two" });
+    await fixture.call("interrupt-session", { session: "two" });
     expect((await ended).status).toBe("interrupted");
     expect((await waiting).values).toEqual(["2"]);
   });
 
-  it("is interrupted by another call, and keeps what it has", async () => {
-    const { ended } = await stage.begun("const kept = 7; for (;;);", "one");
-    expect(await stage.call("interrupt-session", { session: "one" })).toBe("Interrupted what ran in one.");
+  it("is interrupted by another call and keeps its state", async () => {
+    const { ended } = await fixture.begun("const kept = 7; for (;;);", "one");
+    expect(await fixture.call("interrupt-session", { session: "one" })).toBe("Interrupted session one.");
     expect(await ended).toMatchObject({ status: "interrupted", step: "interrupt", state: "kept", stdout: "begun\n" });
-    expect((await stage.evaluate("kept", { session: "one" })).values).toEqual(["7"]);
-    expect(await stage.call("interrupt-session", { session: "one" })).toBe("Nothing runs in one.");
-    expect(await stage.call("interrupt-session", { session: "nobody" })).toBe("Nothing runs in nobody.");
+    expect((await fixture.evaluate("kept", { session: "one" })).values).toEqual(["7"]);
+    expect(await fixture.call("interrupt-session", { session: "one" })).toBe("Nothing is running in session one.");
+    expect(await fixture.call("interrupt-session", { session: "unknown" })).toBe(
+      "Nothing is running in session unknown.",
+    );
   });
 
-  it("is truly fresh when it was reset, and says nothing of what was wanted", async () => {
-    await stage.evaluate("const gone = 1; globalThis.also = 2", { session: "one" });
-    expect(await stage.call("reset-session", { session: "one" })).toBe("Session reset successfully.");
-    const fresh = await stage.evaluate("[typeof gone, typeof also]", { session: "one" });
+  it("is fresh after a reset, without a notice", async () => {
+    await fixture.evaluate("const gone = 1; globalThis.also = 2", { session: "one" });
+    expect(await fixture.call("reset-session", { session: "one" })).toBe("Session reset successfully.");
+    const fresh = await fixture.evaluate("[typeof gone, typeof also]", { session: "one" });
     expect(fresh).toMatchObject({ values: ["[ 'undefined', 'undefined' ]"], state: "kept" });
     expect(fresh.notice).toBeUndefined();
   });
 
-  it("answers what runs, and serves who waits, when it is reset", async () => {
-    const { ended } = await stage.begun("for (;;);", "one");
-    const waiting = stage.evaluate("3", { session: "one" });
-    await stage.call("reset-session", { session: "one" });
+  it("ends the running call and serves the waiting ones when it is reset", async () => {
+    const { ended } = await fixture.begun("for (;;);", "one");
+    const waiting = fixture.evaluate("3", { session: "one" });
+    await fixture.call("reset-session", { session: "one" });
     expect(await ended).toMatchObject({ status: "lost", state: "lost", stdout: "begun\n" });
     expect(await waiting).toMatchObject({ status: "ok", values: ["3"] });
   });
 
-  it("is closed with all that waits for it, and begins anew under its name", async () => {
-    const { ended } = await stage.begun("const old = 1; for (;;);", "two");
-    const waiting = stage.answer("4", { session: "two" });
-    await expect.poll(() => stage.call("list-sessions")).toMatch(/^ {2}two: busy .*, 1 waiting/m);
-    expect(await stage.call("close-session", { session: "two" })).toBe("Closed two.");
+  it("is closed with all waiting calls, and its name can be used again", async () => {
+    const { ended } = await fixture.begun("const old = 1; for (;;);", "two");
+    const waiting = fixture.answer("4", { session: "two" });
+    await expect.poll(() => fixture.call("list-sessions")).toMatch(/^ {2}two: busy .*, 1 waiting/m);
+    expect(await fixture.call("close-session", { session: "two" })).toBe("Closed session two.");
     expect((await ended).status).toBe("lost");
-    expect(await waiting).toMatchObject({ isError: true, content: [{ text: "The session two was closed" }] });
-    expect(await stage.call("list-sessions")).not.toContain("two:");
-    expect(await stage.call("close-session", { session: "two" })).toBe("There is no session two.");
-    expect(await stage.evaluate("typeof old", { session: "two" })).toMatchObject({ values: ["'undefined'"] });
+    expect(await waiting).toMatchObject({ isError: true, content: [{ text: "Session two was closed" }] });
+    expect(await fixture.call("list-sessions")).not.toContain("two:");
+    expect(await fixture.call("close-session", { session: "two" })).toBe("There is no session two.");
+    expect(await fixture.evaluate("typeof old", { session: "two" })).toMatchObject({ values: ["'undefined'"] });
   });
 
-  it("says once that its process was lost, and what with it", async () => {
-    const { values } = await stage.evaluate("function precious() {} const treasure = 1; process.pid", {
+  it("reports once that its process was lost, with the lost definitions", async () => {
+    const { values } = await fixture.evaluate("function precious() {} const treasure = 1; process.pid", {
       session: "one",
     });
     process.kill(Number(values[0]), "SIGKILL");
-    const told: (string | undefined)[] = [];
-    // Until it is seen that the process is gone, it may be asked, and is lost with the question.
-    await expect.poll(async () => told.push((await stage.evaluate("1", { session: "one" })).notice)).toBeGreaterThan(1);
-    const notices = told.filter((notice) => notice !== undefined);
-    expect(notices).toHaveLength(1);
-    expect(notices[0]).toMatch(/^The state of the session one is lost: .*SIGKILL.*; defined were: .*treasure/);
-    expect(notices[0]).toContain("precious");
-    expect(told.at(-1)).toBeUndefined();
+    const notices: (string | undefined)[] = [];
+    // Until the host notices the exit, an evaluation may still be sent, and is lost.
+    await expect
+      .poll(async () => notices.push((await fixture.evaluate("1", { session: "one" })).notice))
+      .toBeGreaterThan(1);
+    const shown = notices.filter((notice) => notice !== undefined);
+    expect(shown).toHaveLength(1);
+    expect(shown[0]).toMatch(/^The state of session one was lost: .*SIGKILL.*; lost definitions: .*treasure/);
+    expect(shown[0]).toContain("precious");
+    expect(notices.at(-1)).toBeUndefined();
   });
 
-  it("says it before the text of the next answer", async () => {
-    const { values } = await stage.evaluate("const again = 1; process.pid", { session: "one" });
+  it("shows the notice before the next result", async () => {
+    const { values } = await fixture.evaluate("const again = 1; process.pid", { session: "one" });
     process.kill(Number(values[0]), "SIGKILL");
-    const asleep = expect.poll(() => stage.call("list-sessions"), { timeout: 10_000 });
-    await asleep.toMatch(/^ {2}one: asleep/m);
-    const { content, isError } = await stage.answer("1", { session: "one" });
+    const stopped = expect.poll(() => fixture.call("list-sessions"), { timeout: 10_000 });
+    await stopped.toMatch(/^ {2}one: stopped/m);
+    const { content, isError } = await fixture.answer("1", { session: "one" });
     expect(isError).toBe(false);
     expect(content).toMatchObject([
-      { text: expect.stringMatching(/^\[Notice\] The state of the session one is lost.*again\n=> 1$/) as string },
+      { text: expect.stringMatching(/^\[Notice\] The state of session one was lost.*again\n=> 1$/) as string },
     ]);
   });
 });
 
-describe("too many", () => {
-  it("are told so, and who sleeps makes room", async () => {
-    const own = await open({ sessions: 2 });
+describe("too many sessions", () => {
+  it("are refused until one is stopped", async () => {
+    const own = await open({ maxSessions: 2 });
     await own.evaluate("1", { session: "a" });
     await own.evaluate("1", { session: "b" });
     const refused = await own.answer("1", { session: "c" });
@@ -172,16 +177,16 @@ describe("too many", () => {
   });
 });
 
-describe("a session at rest", () => {
-  it("is ended, which is said when it is next used; one that works is not", async () => {
-    const own = await open({ idle: 300 });
-    const { values } = await own.evaluate("const rested = 1; process.pid", { session: "rests" });
+describe("an idle session", () => {
+  it("is ended, which the next result says; a busy one is not", async () => {
+    const own = await open({ idleMs: 300 });
+    const { values } = await own.evaluate("const idled = 1; process.pid", { session: "rests" });
     const { ended } = await own.begun("const worked = 5; await new Promise(() => {})", "works");
-    await expect.poll(() => own.call("list-sessions"), { timeout: 10_000 }).toContain("rests: asleep");
+    await expect.poll(() => own.call("list-sessions"), { timeout: 10_000 }).toContain("rests: stopped");
     await expect.poll(() => isRunning(Number(values[0])), { timeout: 10_000 }).toBe(false);
-    const next = await own.evaluate("typeof rested", { session: "rests" });
+    const next = await own.evaluate("typeof idled", { session: "rests" });
     expect(next.values).toEqual(["'undefined'"]);
-    expect(next.notice).toMatch(/it was not used for 0\.3 s, so its process was ended; defined were: rested$/);
+    expect(next.notice).toMatch(/it was not used for 0\.3 s, so its process was ended; lost definitions: idled$/);
     await own.call("interrupt-session", { session: "works" });
     expect(await ended).toMatchObject({ status: "interrupted", state: "kept" });
     expect(await own.evaluate("worked", { session: "works" })).toMatchObject({ values: ["5"], state: "kept" });
@@ -189,21 +194,24 @@ describe("a session at rest", () => {
 });
 
 describe("limits", () => {
-  it("are shown, and set for one session within bounds", async () => {
+  it("are shown, and changed for one session within bounds", async () => {
     const shown = "Current limits:\n  timeout: 30 seconds\n  max-output: 100000 characters";
-    expect(await stage.call("configure-limits")).toContain(shown);
+    expect(await fixture.call("configure-limits")).toContain(shown);
     const set = { session: "small", timeout: 0.3, "max-output": 30, "print-length": 2 };
-    expect(await stage.call("configure-limits", set)).toMatch(/timeout: 0\.3 seconds\n.*max-output: 30 .*\n.*: 2 /);
-    expect(await stage.call("configure-limits")).toContain(shown);
-    const loud = await stage.evaluate('process.stdout.write("x".repeat(45)); [1, 2, 3]', { session: "small" });
+    expect(await fixture.call("configure-limits", set)).toMatch(/timeout: 0\.3 seconds\n.*max-output: 30 .*\n.*: 2 /);
+    expect(await fixture.call("configure-limits")).toContain(shown);
+    const loud = await fixture.evaluate('process.stdout.write("x".repeat(45)); [1, 2, 3]', { session: "small" });
     expect(loud).toMatchObject({ stdout: "x".repeat(30), truncated: { stdout: 45, stderr: false } });
     expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
-    expect(await stage.evaluate("for (;;);", { session: "small" })).toMatchObject({ status: "timeout", state: "kept" });
-    const memory = await stage.call("configure-limits", { session: "small", memory: 600 });
+    expect(await fixture.evaluate("for (;;);", { session: "small" })).toMatchObject({
+      status: "timeout",
+      state: "kept",
+    });
+    const memory = await fixture.call("configure-limits", { session: "small", memory: 600 });
     expect(memory).toContain("memory: 600 MB from the next reset on; 512 MB until then");
-    await stage.call("reset-session", { session: "small" });
-    expect(await stage.call("configure-limits", { session: "small" })).toMatch(/memory: 600 MB$/);
-    const refused = await stage.client.callTool("configure-limits", { timeout: -1 });
+    await fixture.call("reset-session", { session: "small" });
+    expect(await fixture.call("configure-limits", { session: "small" })).toMatch(/memory: 600 MB$/);
+    const refused = await fixture.client.callTool("configure-limits", { timeout: -1 });
     expect(refused).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining("from 0 to") as string }],

@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { connect, type Client, type ConnectOptions, type Handler } from "../../src/client/index.ts";
 import { serveTransport } from "../../src/dialogue/connection.ts";
-import { recorded, type Recorded } from "../../src/testing.ts";
+import { recordTransport, type RecordedMessage } from "../../src/testing.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import { makeServer } from "./end-server.ts";
 
@@ -16,7 +16,7 @@ export const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: 
 export interface WireRecord {
   readonly name: string;
   readonly revision: string;
-  readonly messages: readonly Recorded[];
+  readonly messages: readonly RecordedMessage[];
 }
 
 export interface Flow {
@@ -40,8 +40,8 @@ export async function bridged(
 ): Promise<Flow & { readonly wires: readonly WireRecord[] }> {
   const [endBack, endFront] = memoryPair();
   const [callerBack, callerFront] = memoryPair();
-  const behind = recorded(endBack);
-  const before = recorded(callerBack);
+  const behind = recordTransport(endBack);
+  const before = recordTransport(callerBack);
   const end = await serveTransport(server, endFront, { revisions: [serverRevision] });
   const inner = await connect(behind, { revision: serverRevision, capabilities: ALL_CAPABILITIES });
   const bridge = await serveTransport(inner.handler, callerFront);

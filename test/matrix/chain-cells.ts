@@ -5,13 +5,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Client } from "../../src/client/index.ts";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
+import { PAIRS } from "../support/depth.ts";
 import { Stage, type Arrangement, type Wire } from "./chain-arrange.ts";
-import { answering, FEATURES, NAMES, type Feature, type Party } from "./chain-features.ts";
+import { answering, FEATURES, type Feature, type Party } from "./chain-features.ts";
 
 export function describeCells(wire: Wire): void {
-  describe.each(NAMES)("a caller of %s", (caller) => {
-    describe.each(NAMES)("and an end of %s", (end) => testFlow(caller, { front: wire, back: wire, end }));
-  });
+  describe.each(PAIRS)("a caller of $caller and a server of $server", ({ caller, server }) =>
+    testFlow(caller, { front: wire, back: wire, end: server }),
+  );
 }
 
 export function testFlow(
@@ -50,7 +51,7 @@ export function testFlow(
 
 function refusalOf(caller: string, { front, back, end }: Arrangement): RegExp | undefined {
   const isLost = (wire: Wire, revision: string): boolean => wire === "old sse" && revision === NEWEST.name;
-  if (isLost(front, caller)) return new RegExp(`^The end does not speak ${caller}: POST is not for /sse`);
-  if (isLost(back, end)) return /The end behind failed: No MCP end was found at .*There is nothing at \/sse/s;
+  if (isLost(front, caller)) return new RegExp(`^The server does not speak ${caller}: POST is not allowed at /sse`);
+  if (isLost(back, end)) return /The end behind failed: No MCP server was found at .*There is nothing at \/sse/s;
   return undefined;
 }

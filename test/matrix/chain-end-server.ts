@@ -42,7 +42,7 @@ export function makeChainServer(): ChainServer {
       return name;
     })
     .tool("change", { description: "Changes an item", input: NAME }, ({ name }) => {
-      server.updated(`flow://item/${name}`);
+      server.resourceUpdated(`flow://item/${name}`);
       return name;
     })
     .tool("watched", { description: "What is listened to" }, () => watched.join(" "));

@@ -6,7 +6,7 @@ import { expect, vi } from "vitest";
 import type { CallToolResult, ChangeEvent, Client, ConnectOptions } from "../../src/client/index.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { hasTasks, TASKS } from "../../src/protocol/tasks.ts";
+import { hasTasks, TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 
 export const NAMES: readonly string[] = REVISIONS.map(({ name }) => name);
 const [, SECOND = "", THIRD = "", FOURTH = ""] = NAMES;
@@ -189,10 +189,10 @@ export const FEATURES: Readonly<Record<Feature, (party: Party) => Promise<void>>
     expect(hasTasks(client.capabilities)).toBe(false);
     await expect(client.task("any")).rejects.toMatchObject({
       kind: "refused",
-      message: `The end has not declared the extension ${TASKS}: it knows no tasks`,
+      message: `The end has not declared the extension ${TASKS_EXTENSION}: it knows no tasks`,
     });
     // What could be a task is an ordinary call.
-    const handle = await client.startTool("brief", { name });
+    const handle = await client.callToolAsTask("brief", { name });
     expect([handle.id, handle.isOver, textOf(await handle.result())]).toEqual(["", true, name]);
   },
 };
@@ -201,7 +201,7 @@ export const FEATURES: Readonly<Record<Feature, (party: Party) => Promise<void>>
 async function doesTasks(party: Party): Promise<void> {
   const { client, name } = party;
   expect(hasTasks(client.capabilities)).toBe(true);
-  const handle = await client.startTool("hold", { name });
+  const handle = await client.callToolAsTask("hold", { name });
   expect([handle.id === "", handle.isOver]).toEqual([false, false]);
   const seen: string[] = [];
   const looking = (async () => {
@@ -216,12 +216,12 @@ async function doesTasks(party: Party): Promise<void> {
   expect(seen).toEqual(["working", "completed"]);
 
   const asked = `${name}-task`;
-  const asking = await client.startTool("task-ask", { name: asked });
+  const asking = await client.callToolAsTask("task-ask", { name: asked });
   expect(textOf(await asking.result())).toBe(`${asked}: accept ${name} heard ${formFor(asked)}`);
   expect(party.asked.filter((question) => question === formFor(asked))).toHaveLength(1);
 
   const held = `${name}-held`;
-  const left = await client.startTool("hold", { name: held });
+  const left = await client.callToolAsTask("hold", { name: held });
   await eventually(async () => expect((await call(party, "holding")).split(" ")).toContain(held));
   const waiting = left.result();
   waiting.catch(() => undefined);

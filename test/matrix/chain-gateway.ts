@@ -3,7 +3,8 @@
 
 import { Socket } from "node:net";
 import { chain } from "../../src/chain/chain.ts";
-import { upstream, type UpstreamTarget } from "../../src/chain/upstream/upstream.ts";
+import { upstream } from "../../src/chain/upstream/upstream.ts";
+import { type UpstreamTarget } from "../../src/chain/upstream/options.ts";
 import { serve } from "../../src/serve.ts";
 
 const [target = "", second] = process.argv.slice(2);

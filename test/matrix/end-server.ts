@@ -54,7 +54,7 @@ export function makeServer(): Server {
       return "grown";
     })
     .tool("touch", { description: "Changes the note" }, () => {
-      server.updated("flow://note");
+      server.resourceUpdated("flow://note");
       return "touched";
     })
     .tool("elicit", { description: "Asks by form" }, async (_args, context) => {

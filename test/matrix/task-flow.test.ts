@@ -97,7 +97,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: ofCalle
     });
 
     it("starts one, looks on, and gets its result", async () => {
-      const starting = flow.client.startTool("hold");
+      const starting = flow.client.callToolAsTask("hold");
       await holding();
       if (!both) doors[0]?.("held");
       const handle = await starting;
@@ -122,14 +122,14 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: ofCalle
     });
 
     it("answers at once what is no task", async () => {
-      const handle = await flow.client.startTool("plain");
+      const handle = await flow.client.callToolAsTask("plain");
       expect([handle.id, textOf(await handle.result())]).toEqual(["", "at once"]);
     });
 
     if (both) {
       it("answers in mid-task, each question once, while somebody looks on", async () => {
         asked.length = 0;
-        const handle = await flow.client.startTool("form");
+        const handle = await flow.client.callToolAsTask("form");
         const states: DetailedTask[] = [];
         handle.onStatus((state) => states.push(state));
         expect(textOf(await handle.result())).toBe("Ada");
@@ -138,7 +138,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: ofCalle
       });
 
       it("cancels by the handle, and finds what is left of it", async () => {
-        const handle = await flow.client.startTool("hold");
+        const handle = await flow.client.callToolAsTask("hold");
         await holding();
         const waiting = handle.result();
         waiting.catch(() => undefined);

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createServer, McpError, type Server } from "../../src/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { TASKS } from "../../src/protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 import { haveSpec, specOf, validateMessage, validateParams, validateResult } from "../support/schema.ts";
 import { facing } from "../support/connection.ts";
 import { stamp, type RawPeer } from "../support/raw-peer.ts";
@@ -17,7 +17,7 @@ const R5 = NEWEST.name;
 const R4 = NEWEST_SESSION.name;
 const RELATED = "io.modelcontextprotocol/related-task";
 const NAME = { type: "object", properties: { name: { type: "string" } } } as const;
-const KNOWS = { elicitation: {}, extensions: { [TASKS]: {} } };
+const KNOWS = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
 
 const servers: Server[] = [];
 afterEach(async () => {
@@ -116,7 +116,7 @@ describe("tasks of the newest revision", () => {
   it("are an extension that the server names, and nothing else", async () => {
     const { ask } = await exchanging(makeServer().server);
     const { capabilities } = (await ask("server/discover"))["result"] as { capabilities: Loose };
-    expect(capabilities["extensions"]).toEqual({ [TASKS]: {} });
+    expect(capabilities["extensions"]).toEqual({ [TASKS_EXTENSION]: {} });
     expect(capabilities).not.toHaveProperty("tasks");
     const { tools } = (await ask("tools/list"))["result"] as { tools: Loose[] };
     for (const tool of tools) expect(tool).not.toHaveProperty("execution");
@@ -218,7 +218,7 @@ describe("tasks of the newest revision", () => {
     expect(await bob.ask("tasks/update", { taskId, inputResponses: {} })).toMatchObject({ error: unknown });
     expect(await ada.ask("tasks/get", { taskId })).toMatchObject({ result: { status: "working" } });
     const plain = await exchanging(server, { elicitation: {} });
-    const missing = { code: -32021, data: { requiredCapabilities: { extensions: { [TASKS]: {} } } } };
+    const missing = { code: -32021, data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } } };
     for (const [method, params] of [
       ["tools/call", { name: "hold" }],
       ["tasks/get", { taskId }],
@@ -262,7 +262,7 @@ describe("tasks of the revision before", () => {
   function judgeOwn(message: Loose): void {
     if (!haveSpec("tasks over sessions")) return;
     const kind = "id" in message ? "request" : "notification";
-    const options = { from: "end", closed: true } as const;
+    const options = { from: "server", closed: true } as const;
     expect(validateMessage(R4, kind, String(message["method"]), message as unknown as Message, options)).toEqual([]);
   }
 

@@ -1,18 +1,18 @@
-// An authorization server on a port of this machine, small and obliging: it registers whoever asks, consents without a
-// person, and gives tokens that anybody can look up. Everything it says can be changed while it runs, so that it can
-// lie; every request is noted. With it, the redirect of a person who consents at once.
+// A small authorization server on a local port: it registers every client, consents without a user, and issues tokens
+// that tests can look up. Its answers can be changed while it runs, and every request is recorded. Also a redirect of a
+// user who consents at once.
 
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Redirect } from "../../src/auth/oauth/redirect.ts";
+import type { Redirect } from "../../src/auth/oauth/types.ts";
 
-export interface Asked {
+export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage["headers"];
-  /** A form, or nothing. */
+  /** The parsed form; empty for another content type. */
   readonly form: URLSearchParams;
   readonly text: string;
 }
@@ -24,25 +24,25 @@ export interface Issued {
   refresh: string | undefined;
 }
 
-export type Page = (asked: Asked, response: ServerResponse) => void;
+export type Page = (request: ReceivedRequest, response: ServerResponse) => void;
 
 export class AuthorizationServer {
   readonly url: string;
   readonly #close: () => Promise<void>;
-  /** As it is served; changed at will. */
+  /** The published metadata; tests may change it. */
   metadata: Record<string, unknown>;
   metadataPath = "/.well-known/oauth-authorization-server";
-  /** What stands in place of the usual answers, by path. */
+  /** Answers that replace the usual ones, by path. */
   readonly pages = new Map<string, Page>();
-  readonly asked: Asked[] = [];
+  readonly requests: ReceivedRequest[] = [];
   /** By access token. */
   readonly issued = new Map<string, Issued>();
-  /** The `iss` on the way back; undefined: none. */
+  /** The `iss` of the callback; undefined for none. */
   iss: string | undefined;
-  /** Seconds; undefined: it does not say. */
+  /** In seconds; undefined to omit it. */
   expiresIn: number | undefined = 3600;
   givesRefresh = true;
-  /** What is granted of what was asked for. */
+  /** The granted scopes for the requested ones. */
   grants: (scope: string) => string = (scope) => scope;
   readonly #codes = new Map<string, URLSearchParams>();
   #count = 0;
@@ -68,8 +68,8 @@ export class AuthorizationServer {
   }
 
   /** The requests for this path. */
-  at(path: string): readonly Asked[] {
-    return this.asked.filter((one) => one.path === path);
+  at(path: string): readonly ReceivedRequest[] {
+    return this.requests.filter((one) => one.path === path);
   }
 
   /** The token requests of this grant. */
@@ -79,32 +79,32 @@ export class AuthorizationServer {
       .filter((form) => form.get("grant_type") === type);
   }
 
-  /** A refresh token that nobody honours any more, and the access token with it. */
+  /** Revokes all refresh and access tokens. */
   revoke(): void {
     this.issued.clear();
   }
 
-  answer(asked: Asked, response: ServerResponse): void {
-    this.asked.push(asked);
-    const page = this.pages.get(asked.path) ?? this.#page(asked.path);
+  answer(request: ReceivedRequest, response: ServerResponse): void {
+    this.requests.push(request);
+    const page = this.pages.get(request.path) ?? this.#page(request.path);
     if (page === undefined) response.writeHead(404).end();
-    else page(asked, response);
+    else page(request, response);
   }
 
   #page(path: string): Page | undefined {
-    if (path === this.metadataPath) return (_asked, response) => json(response, 200, this.metadata);
-    if (path === "/register") return (asked, response) => json(response, 201, this.#register(asked));
-    if (path === "/authorize") return (asked, response) => this.#authorize(asked, response);
-    if (path === "/token") return (asked, response) => this.#token(asked, response);
+    if (path === this.metadataPath) return (_request, response) => json(response, 200, this.metadata);
+    if (path === "/register") return (request, response) => json(response, 201, this.#register(request));
+    if (path === "/authorize") return (request, response) => this.#authorize(request, response);
+    if (path === "/token") return (request, response) => this.#token(request, response);
     return undefined;
   }
 
-  #register({ text }: Asked): object {
+  #register({ text }: ReceivedRequest): object {
     this.#count += 1;
     return { ...(JSON.parse(text) as object), client_id: `client-${this.#count}` };
   }
 
-  #authorize({ query }: Asked, response: ServerResponse): void {
+  #authorize({ query }: ReceivedRequest, response: ServerResponse): void {
     this.#count += 1;
     const code = `code-${this.#count}`;
     this.#codes.set(code, query);
@@ -115,30 +115,30 @@ export class AuthorizationServer {
     response.writeHead(302, { location: back.href }).end();
   }
 
-  #token({ form, headers }: Asked, response: ServerResponse): void {
+  #token({ form, headers }: ReceivedRequest, response: ServerResponse): void {
     const basic = Buffer.from(headers.authorization?.replace("Basic ", "") ?? "", "base64").toString();
     const client = form.get("client_id") ?? decodeURIComponent(basic.split(":")[0] ?? "");
     const type = form.get("grant_type");
     if (type === "authorization_code") {
       const code = form.get("code") ?? "";
-      const asked = this.#codes.get(code);
+      const authorization = this.#codes.get(code);
       this.#codes.delete(code);
       const challenge = createHash("sha256")
         .update(form.get("code_verifier") ?? "")
         .digest("base64url");
-      const isGood =
-        asked?.get("code_challenge") === challenge &&
-        asked.get("client_id") === client &&
-        asked.get("redirect_uri") === form.get("redirect_uri");
-      if (!isGood) return json(response, 400, { error: "invalid_grant" });
-      return this.give(response, { client, scope: asked.get("scope") ?? "", resource: form.get("resource") });
+      const isValid =
+        authorization?.get("code_challenge") === challenge &&
+        authorization.get("client_id") === client &&
+        authorization.get("redirect_uri") === form.get("redirect_uri");
+      if (!isValid) return json(response, 400, { error: "invalid_grant" });
+      return this.give(response, { client, scope: authorization.get("scope") ?? "", resource: form.get("resource") });
     }
     if (type === "refresh_token") {
       const [access, before] =
         [...this.issued].find(([, { refresh }]) => refresh !== undefined && refresh === form.get("refresh_token")) ??
         [];
       if (access === undefined || before?.client !== client) return json(response, 400, { error: "invalid_grant" });
-      // A refresh token is good once.
+      // A refresh token can be used once.
       before.refresh = undefined;
       return this.give(response, before);
     }
@@ -174,12 +174,12 @@ export function json(
 }
 
 export async function openAuthorizationServer(): Promise<AuthorizationServer> {
-  const { url, close } = await listen((asked, response) => server.answer(asked, response));
+  const { url, close } = await listen((request, response) => server.answer(request, response));
   const server = new AuthorizationServer(url, close);
   return server;
 }
 
-/** A port of this machine; requests come whole. */
+/** Listens on a local port; `answer` gets requests with their whole body. */
 export async function listen(answer: Page): Promise<{ url: string; close: () => Promise<void> }> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -203,8 +203,8 @@ export async function listen(answer: Page): Promise<{ url: string; close: () => 
   };
 }
 
-/** A person who consents at once; `visited` are the addresses that the person was sent to. */
-export function consenting(uri = "http://127.0.0.1:9/callback"): Redirect & { readonly visited: URL[] } {
+/** A user who consents at once; `visited` are the URLs that the user was sent to. */
+export function consentingUser(uri = "http://127.0.0.1:9/callback"): Redirect & { readonly visited: URL[] } {
   const visited: URL[] = [];
   return {
     uri,

@@ -1,15 +1,16 @@
-// Texts of configs that several tests read and that are right: files as people have them from other programs, and one
-// that says everything. Those that are wrong are in config-mistakes.
+// Valid configs for several tests: files of other clients, and one with every key. Invalid ones are in config-mistakes.
 
 export interface GoodSample {
   readonly name: string;
-  /** Where it stands, below a folder of its own. */
+  /** Relative to a temporary folder. */
   readonly path?: string;
   readonly text: string;
-  readonly ends: readonly string[];
+  readonly upstreams: readonly string[];
+  /** The messages of its warnings; none by default. */
+  readonly warnings?: readonly string[];
 }
 
-/** Set while the samples are read; none of these values may ever be told. */
+/** The environment for the samples; no message may show any of these values. */
 export const ENVIRONMENT: Readonly<Record<string, string>> = {
   API_KEY: "s3cret-of-the-api",
   TOKEN: "s3cret.token",
@@ -32,7 +33,7 @@ export const GOOD: readonly GoodSample[] = [
     "memory": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"] }
   }
 }`,
-    ends: ["filesystem", "memory"],
+    upstreams: ["filesystem", "memory"],
   },
   {
     name: "Claude Code",
@@ -41,7 +42,7 @@ export const GOOD: readonly GoodSample[] = [
   "api": { "type": "http", "url": "https://api.example.com/mcp", "headers": { "Authorization": "Bearer \${API_KEY}" } },
   "old": { "type": "sse", "url": "\${BASE:-https://api.example.com}/sse" }
 } }`,
-    ends: ["api", "old"],
+    upstreams: ["api", "old"],
   },
   {
     name: "Cursor",
@@ -52,7 +53,7 @@ export const GOOD: readonly GoodSample[] = [
     "remote": { "url": "http://localhost:3000/mcp", "headers": { "X-Key": "\${env:API_KEY}" } },
   },
 }`,
-    ends: ["local", "remote"],
+    upstreams: ["local", "remote"],
   },
   {
     name: "VS Code",
@@ -74,7 +75,7 @@ export const GOOD: readonly GoodSample[] = [
     "web": { "type": "http", "url": "https://\${input:where}.example.com/mcp", "gallery": true },
   },
 }`,
-    ends: ["files", "web"],
+    upstreams: ["files", "web"],
   },
   {
     name: "Cline",
@@ -83,7 +84,8 @@ export const GOOD: readonly GoodSample[] = [
   "b": { "command": "uvx", "disabled": true, "env": { "K": "\${NOT_SET_ANYWHERE}" } },
   "c": { "url": "https://example.com/mcp", "type": "streamableHttp", "headers": {}, "icon": "x.png" }
 } }`,
-    ends: ["a", "c"],
+    upstreams: ["a", "c"],
+    warnings: ["mcpServers.a.timeout: ignored"],
   },
   {
     name: "everything",
@@ -95,13 +97,13 @@ export const GOOD: readonly GoodSample[] = [
   "mcpServers": {
     "notes": {
       "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio",
-      "share": "per-caller", "timeout": { "idleMs": 1000, "totalMs": 2000 }, "startTimeout": 5000, "idle": 0,
-      "restart": { "most": 3, "windowMs": 60000, "firstMs": 100, "maxMs": 1000 },
+      "share": "per-caller", "timeoutMs": 1000, "maxTimeoutMs": 2000, "startTimeoutMs": 5000, "idleMs": 0,
+      "maxSessions": 4, "remember": false, "restart": { "maxFailures": 3, "windowMs": 60000, "firstMs": 100, "maxMs": 1000 },
       "use": [{ "use": "./mine.mjs", "options": { "key": "\${API_KEY}" }, "name": "own" }]
     },
     "mine": { "module": "./server.mjs", "share": "\${SHARE:-shared}" }
   },
-  "servers": { "web": { "url": "https://example.com/mcp", "timeout": "\${WAIT:-3000}" } },
+  "servers": { "web": { "url": "https://example.com/mcp", "timeoutMs": "\${WAIT:-3000}" } },
   "inputs": [],
   "chain": ["log", { "log": {} }, { "timeout": 3000 }, { "rate-limit": { "calls": 100, "per": "minute" } }],
   "listen": {
@@ -110,7 +112,7 @@ export const GOOD: readonly GoodSample[] = [
   },
   "limits": { "messageBytes": 1000000, "sessions": 10 }
 }`,
-    ends: ["notes", "mine", "web"],
+    upstreams: ["notes", "mine", "web"],
   },
   {
     name: "live sessions",
@@ -118,11 +120,12 @@ export const GOOD: readonly GoodSample[] = [
   "mcpServers": {
     "js": { "live": "javascript", "permission": true, "use": ["log"] },
     "lisp": {
-      "live": "\${TONGUE:-lisp}", "program": "sbcl", "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "timeout": 60000,
-      "memory": "\${MEGABYTES:-1024}", "output": 5000, "printLength": 20, "printDepth": 4, "sessions": 3, "idle": 0
+      "live": "\${TONGUE:-lisp}", "program": "sbcl", "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "timeoutMs": 60000,
+      "memoryMb": "\${MEGABYTES:-1024}", "outputChars": 5000, "printLength": 20, "printDepth": 4, "maxSessions": 3,
+      "idleMs": 0
     }
   }
 }`,
-    ends: ["js", "lisp"],
+    upstreams: ["js", "lisp"],
   },
 ];

@@ -2,7 +2,7 @@
 
 import { afterEach } from "vitest";
 import type { Caller, Context, Handler, Result } from "../../src/core/handler.ts";
-import { serveTransport, type ConnectionOptions, type Served } from "../../src/dialogue/connection.ts";
+import { serveTransport, type ConnectionOptions, type ServedConnection } from "../../src/dialogue/connection.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { memoryPair } from "../../src/transport/memory.ts";
 import type { Transport } from "../../src/transport/transport.ts";
@@ -49,8 +49,8 @@ function stage(): { handler: Handler; running: Map<string, Context>; release(nam
           });
           return text(key);
         }
-        if (name === "deaf") {
-          running.set("deaf", context);
+        if (name === "stuck") {
+          running.set("stuck", context);
           await new Promise(() => undefined);
         }
         if (name === "progress") {
@@ -72,10 +72,10 @@ function stage(): { handler: Handler; running: Map<string, Context>; release(nam
   return { handler, running, release: (key) => doors.get(key)?.() };
 }
 
-const open: { peer: RawPeer; served: Served }[] = [];
+const open: { peer: RawPeer; served: ServedConnection }[] = [];
 export async function serving(
   options: ConnectionOptions = {},
-): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: Served }> {
+): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: ServedConnection }> {
   const [ours, theirs] = memoryPair();
   const made = stage();
   const served = await serveTransport(made.handler, ours, options);

@@ -1,7 +1,17 @@
 // A caller at a handler's desk, with no wire between: it asks, notes what it is told, and answers what it is
 // asked. For tests of handlers.
 
-import type { AskOptions, Caller, Context, LogLevel, Handler, Notification, Params, Request, Result } from "../../src/core/handler.ts";
+import type {
+  AskOptions,
+  Caller,
+  Context,
+  LogLevel,
+  Handler,
+  Notification,
+  Params,
+  Request,
+  Result,
+} from "../../src/core/handler.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { NEWEST } from "../../src/protocol/revisions/index.ts";
 

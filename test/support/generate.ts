@@ -4,7 +4,7 @@
 
 import fc from "fast-check";
 import type { Arbitrary } from "fast-check";
-import { Exact } from "../../src/jsonrpc/message.ts";
+import { ExactId } from "../../src/jsonrpc/message.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { refName, resultDefinition, specOf } from "./schema.ts";
 import type { Definition, Kind, Spec } from "./schema.ts";
@@ -39,8 +39,12 @@ const FORMATS: Readonly<Record<string, Arbitrary<string>>> = {
 };
 
 /** Numbers as they come back when JavaScript has read them and written them again. */
-const EXACT = [new Exact("1.0", 1), new Exact("9007199254740993", 9007199254740992), new Exact("1e2", 100)] as const;
-const token: Arbitrary<string | number | Exact> = fc.oneof(
+const EXACT = [
+  new ExactId("1.0", 1),
+  new ExactId("9007199254740993", 9007199254740992),
+  new ExactId("1e2", 100),
+] as const;
+const token: Arbitrary<string | number | ExactId> = fc.oneof(
   { weight: 5, arbitrary: fc.nat(9999) },
   { weight: 5, arbitrary: text },
   { weight: 1, arbitrary: fc.constantFrom(...EXACT) },
@@ -171,7 +175,7 @@ export function valuesOf(revision: string, definition: string, known = true): Ar
 export function messagesOf(revision: string, known = true): Arbitrary<Case> {
   const spec = specOf(revision);
   const requests = new Map([...spec.requests, ...spec.asks]);
-  const notifications = new Map([...spec.callerNotifications, ...spec.endNotifications]);
+  const notifications = new Map([...spec.clientNotifications, ...spec.serverNotifications]);
   return fc.oneof(
     ...[...requests].map(([method, name]) => requestsOf(revision, method, name, known)),
     ...[...requests.keys()].map((method) => resultsOf(revision, method, known)),

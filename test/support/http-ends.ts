@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { expect } from "vitest";
 import type { ConnectionError } from "../../src/core/errors.ts";
-import type { OutgoingRequest } from "../../src/http/client/requester.ts";
+import type { ClientHttpRequest } from "../../src/http/client/requester.ts";
 
 const closing: (() => unknown)[] = [];
 
@@ -89,10 +89,10 @@ export async function handEnd(answer: (seen: Seen) => void): Promise<{ url: URL;
 
 export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-export function get(url: URL, rest: Partial<OutgoingRequest> = {}): OutgoingRequest {
+export function get(url: URL, rest: Partial<ClientHttpRequest> = {}): ClientHttpRequest {
   return { method: "GET", url, headers: {}, ...rest };
 }
 
-export function post(url: URL, rest: Partial<OutgoingRequest> = {}): OutgoingRequest {
+export function post(url: URL, rest: Partial<ClientHttpRequest> = {}): ClientHttpRequest {
   return { method: "POST", url, headers: {}, body: "{}", ...rest };
 }

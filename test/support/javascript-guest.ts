@@ -1,7 +1,8 @@
 // A JavaScript guest of a test's own: what it is asked goes straight to its process, with no session before it, so that
 // a test sees the guest's own answers. What it prints is gathered for each evaluation.
 
-import { Guest, type Reply } from "../../src/live/guest.ts";
+import type { GuestReply } from "../../src/live/guest-messages.ts";
+import { Guest } from "../../src/live/guest.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "../../src/live/js/index.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation, type GuestText, type Limits } from "../../src/live/runtime.ts";
 
@@ -16,7 +17,7 @@ export class JavaScriptGuest {
 
   private constructor(guest: Guest) {
     this.guest = guest;
-    guest.hearRaw = (text, stream) => {
+    guest.onRawOutput = (text, stream) => {
       if (stream === "stdout") this.#stdout += text;
       else this.#stderr += text;
     };
@@ -30,8 +31,8 @@ export class JavaScriptGuest {
   async evaluate(code: string, stop?: Promise<unknown>, printing: object = {}): Promise<Evaluated> {
     this.#stdout = "";
     this.#stderr = "";
-    const { id, reply } = this.guest.ask("eval", { code, ...PRINTING, ...printing });
-    void stop?.then(() => this.guest.tell("interrupt", { target: id }));
+    const { id, reply } = this.guest.request("eval", { code, ...PRINTING, ...printing });
+    void stop?.then(() => this.guest.control("interrupt", { target: id }));
     const evaluation = (await reply) as unknown as GuestEvaluation;
     return { ...evaluation, stdout: this.#stdout, stderr: this.#stderr };
   }
@@ -48,12 +49,12 @@ export class JavaScriptGuest {
     return this.#stdout + this.#stderr;
   }
 
-  async tool(op: string, params: Reply = {}): Promise<GuestText> {
-    return (await this.guest.ask(op, { ...params, ...PRINTING }).reply) as unknown as GuestText;
+  async tool(op: string, params: GuestReply = {}): Promise<GuestText> {
+    return (await this.guest.request(op, { ...params, ...PRINTING }).reply) as unknown as GuestText;
   }
 
   async aside(op: string): Promise<GuestText> {
-    return (await this.guest.tell(op, {})) as unknown as GuestText;
+    return (await this.guest.control(op, {})) as unknown as GuestText;
   }
 
   close(): Promise<void> {

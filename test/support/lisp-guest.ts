@@ -31,10 +31,10 @@ const LIMITS = { printLength: 100, printLevel: 10, maxOutput: 100_000 };
 export async function startLispGuest(limits: Partial<Limits> = {}, runtime = lispRuntime()): Promise<LispGuest> {
   const guest = await Guest.start(runtime, { ...DEFAULT_LIMITS, ...limits });
   let raw = "";
-  guest.hearRaw = (text) => void (raw += text);
+  guest.onRawOutput = (text) => void (raw += text);
   const ask = (op: string, params: Readonly<Record<string, unknown>> = {}): Asked => {
     const heard = { stdout: "", stderr: "" };
-    const { id, reply } = guest.ask(op, { ...LIMITS, ...params }, (text, stream) => void (heard[stream] += text));
+    const { id, reply } = guest.request(op, { ...LIMITS, ...params }, (text, stream) => void (heard[stream] += text));
     return { id, answer: reply.then((result) => ({ ...(result as unknown as GuestEvaluation), ...heard })) };
   };
   return {

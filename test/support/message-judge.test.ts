@@ -30,32 +30,32 @@ describe("MessageJudge", () => {
   const list = { id: 1, method: "tools/list" };
 
   itWithSpec("lets either side say only what is its own to say", () => {
-    expect(wrong(session, true, ["caller", list])).toEqual([]);
-    expect(wrong(session, true, ["end", list])).toEqual([`${session} has no request tools/list of the end`]);
-    expect(wrong(session, true, ["end", roots])).toEqual([]);
-    expect(wrong(session, true, ["caller", roots])).toEqual([`${session} has no request roots/list of the caller`]);
+    expect(wrong(session, true, ["client", list])).toEqual([]);
+    expect(wrong(session, true, ["server", list])).toEqual([`${session} has no request tools/list of the server`]);
+    expect(wrong(session, true, ["server", roots])).toEqual([]);
+    expect(wrong(session, true, ["client", roots])).toEqual([`${session} has no request roots/list of the client`]);
     const initialized = { method: "notifications/initialized" };
-    expect(wrong(session, true, ["caller", initialized])).toEqual([]);
-    expect(wrong(session, true, ["end", initialized])).not.toEqual([]);
-    expect(wrong(NEWEST.name, true, ["end", roots])).not.toEqual([]);
+    expect(wrong(session, true, ["client", initialized])).toEqual([]);
+    expect(wrong(session, true, ["server", initialized])).not.toEqual([]);
+    expect(wrong(NEWEST.name, true, ["server", roots])).not.toEqual([]);
   });
 
   itWithSpec("judges an answer by what the other side asked under its id", () => {
     const answer = { id: 1, result: { roots: [] } };
-    expect(wrong(session, true, ["end", roots], ["caller", answer])).toEqual([]);
-    expect(wrong(session, true, ["end", roots], ["caller", { id: 1, result: { roots: [{}] } }])).not.toEqual([]);
-    expect(wrong(session, true, ["end", roots], ["caller", list], ["end", answer])).not.toEqual([]);
-    expect(wrong(session, true, ["end", roots], ["end", answer])).toHaveLength(1);
-    expect(wrong(session, true, ["end", roots], ["caller", { id: 1, error: { code: "x", message: "y" } }])).not.toEqual(
+    expect(wrong(session, true, ["server", roots], ["client", answer])).toEqual([]);
+    expect(wrong(session, true, ["server", roots], ["client", { id: 1, result: { roots: [{}] } }])).not.toEqual([]);
+    expect(wrong(session, true, ["server", roots], ["client", list], ["server", answer])).not.toEqual([]);
+    expect(wrong(session, true, ["server", roots], ["server", answer])).toHaveLength(1);
+    expect(wrong(session, true, ["server", roots], ["client", { id: 1, error: { code: "x", message: "y" } }])).not.toEqual(
       [],
     );
-    expect(wrong(session, true, ["end", { id: null, error: { code: -32700, message: "y" } }])).toEqual([]);
+    expect(wrong(session, true, ["server", { id: null, error: { code: -32700, message: "y" } }])).toEqual([]);
   });
 
   itWithSpec("finds a field without a name only where it is asked to", () => {
     const answer = { id: 1, result: { tools: [{ name: "a", inputSchema: { type: "object" }, mine: 1 }] } };
-    expect(wrong(session, false, ["caller", list], ["end", answer])).toEqual([]);
-    expect(wrong(session, true, ["caller", list], ["end", answer])).not.toEqual([]);
+    expect(wrong(session, false, ["client", list], ["server", answer])).toEqual([]);
+    expect(wrong(session, true, ["client", list], ["server", answer])).not.toEqual([]);
   });
 
   itWithSpec("judges what is asked and answered inside the messages of an exchange", () => {
@@ -71,13 +71,13 @@ describe("MessageJudge", () => {
       params: { ...params, requestState, inputResponses },
     });
     const judge = (...said: Parameters<typeof wrong>[2][]): string[] =>
-      wrong(NEWEST.name, true, ["caller", call], ...said);
-    expect(judge(["end", asking("roots/list")])).toEqual([]);
-    expect(judge(["end", asking("tools/list")])).not.toEqual([]);
-    expect(judge(["end", asking("roots/list")], ["caller", retry("s", { one: { roots: [] } })])).toEqual([]);
+      wrong(NEWEST.name, true, ["client", call], ...said);
+    expect(judge(["server", asking("roots/list")])).toEqual([]);
+    expect(judge(["server", asking("tools/list")])).not.toEqual([]);
+    expect(judge(["server", asking("roots/list")], ["client", retry("s", { one: { roots: [] } })])).toEqual([]);
     // An answer that the schema knows, but to another question.
-    expect(judge(["end", asking("roots/list")], ["caller", retry("s", { one: { action: "accept" } })])).not.toEqual([]);
-    expect(judge(["end", asking("roots/list")], ["caller", retry("s", { two: { roots: [] } })])).toHaveLength(1);
-    expect(judge(["end", asking("roots/list")], ["caller", retry("t", { one: { roots: [] } })])).toHaveLength(1);
+    expect(judge(["server", asking("roots/list")], ["client", retry("s", { one: { action: "accept" } })])).not.toEqual([]);
+    expect(judge(["server", asking("roots/list")], ["client", retry("s", { two: { roots: [] } })])).toHaveLength(1);
+    expect(judge(["server", asking("roots/list")], ["client", retry("t", { one: { roots: [] } })])).toHaveLength(1);
   });
 });

@@ -24,7 +24,7 @@ export class MessageJudge {
   readonly #revision: string;
   readonly #closed: boolean;
   /** By the side that asked. */
-  readonly #asked: Readonly<Record<Side, Map<string, Asked>>> = { caller: new Map(), end: new Map() };
+  readonly #asked: Readonly<Record<Side, Map<string, Asked>>> = { client: new Map(), server: new Map() };
   /** What an end asked inside a result, by the state that comes back with the answers. */
   readonly #rounds = new Map<unknown, Json>();
 
@@ -62,7 +62,7 @@ export class MessageJudge {
   #response(from: Side, message: ResponseMessage): string[] {
     const { id } = message;
     if (id === null) return [];
-    const asked = this.#asked[from === "caller" ? "end" : "caller"].get(idKey(id));
+    const asked = this.#asked[from === "client" ? "server" : "client"].get(idKey(id));
     if ("error" in message) {
       // Without a request to it, the request was no message, but its id could be read.
       return validateMessage(asked?.revision ?? this.#revision, "error", asked?.method ?? "", message);

@@ -1,12 +1,12 @@
-// A real authorization server in this process: node-oidc-provider, which registers whoever asks and gives JWTs for the
-// resources that it is named. With it a browser, as far as one is needed: it keeps cookies and follows redirects. The
-// pages on which a person signs in and consents answer by themselves.
+// A real authorization server in this process: node-oidc-provider, which registers every client and issues JWTs for the
+// requested resources. Also a minimal browser, with cookies and redirects. The pages for sign-in and consent answer by
+// themselves.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair } from "jose";
 
-/** What is used of the package, which has no types. */
+/** The part of the package that is used here. The package has no types. */
 interface Provider {
   callback(): (request: IncomingMessage, response: ServerResponse) => void;
   readonly Grant: {
@@ -38,27 +38,27 @@ interface Interaction {
 
 export interface OidcProvider {
   readonly issuer: string;
-  /** Whether the person agrees to what is asked. */
+  /** Whether the user consents. */
   consents: boolean;
   /** Method and path of every request. */
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   close(): Promise<void>;
 }
 
 export interface OidcProviderOptions {
-  /** What tokens for a resource may allow. */
+  /** The scopes that tokens may have. */
   readonly scope: string;
   readonly accessTokenSec: number;
-  /** Whether it takes authorization requests only beforehand, and by name after that (RFC 9126). */
+  /** Whether it requires pushed authorization requests (RFC 9126). */
   readonly pushedOnly?: boolean;
 }
 
 export async function openOidcProvider(options: OidcProviderOptions): Promise<OidcProvider> {
   const { scope, accessTokenSec, pushedOnly = false } = options;
-  const asked: string[] = [];
+  const requests: string[] = [];
   const self = { consents: true };
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url?.split("?")[0]}`);
+    requests.push(`${request.method} ${request.url?.split("?")[0]}`);
     if (request.url?.startsWith("/interaction/") === true) void consent(provider, request, response, self.consents);
     else answer(request, response);
   });
@@ -94,17 +94,17 @@ export async function openOidcProvider(options: OidcProviderOptions): Promise<Oi
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return Object.assign(self, { issuer, asked, close });
+  return Object.assign(self, { issuer, requests, close });
 }
 
 async function newProvider(issuer: string, configuration: object): Promise<Provider> {
-  // Named where the compiler does not look for types.
+  // A variable, so that the compiler does not look for types.
   const name = "oidc-provider";
   const { default: Make } = (await import(name)) as { default: new (issuer: string, how: object) => Provider };
   return new Make(issuer, configuration);
 }
 
-/** Whoever comes is Ada, and she consents to everything or to nothing. */
+/** The user is always Ada, who consents to everything or to nothing. */
 async function consent(
   provider: Provider,
   request: IncomingMessage,
@@ -127,17 +127,17 @@ async function consent(
   await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
 }
 
-const MOST_STEPS = 20;
+const MAX_REDIRECTS = 20;
 
-/** Opens an address and goes where it is sent, until there is a page. */
+/** Opens a URL and follows redirects until there is a page. */
 export class Browser {
-  /** Every address that it was at. */
+  /** Every URL that it has opened. */
   readonly history: URL[] = [];
   readonly #cookies = new Map<string, string>();
 
   async open(address: URL): Promise<string> {
     let url = address;
-    for (let step = 0; step < MOST_STEPS; step += 1) {
+    for (let step = 0; step < MAX_REDIRECTS; step += 1) {
       this.history.push(url);
       const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
       const response = await fetch(url, { redirect: "manual", headers: { cookie } });
@@ -147,7 +147,7 @@ export class Browser {
       if (location === null) return page;
       url = new URL(location, url);
     }
-    throw new Error(`The browser was sent on more than ${MOST_STEPS} times`);
+    throw new Error(`The browser followed more than ${MAX_REDIRECTS} redirects`);
   }
 
   #keep(set: string): void {

@@ -3,7 +3,7 @@
 // side, is for the test to say.
 
 import type { Context, Notification } from "../../src/core/handler.ts";
-import { open, type Opened } from "../../src/dialogue/connect.ts";
+import { openConnection, type ServerConnection } from "../../src/dialogue/connect.ts";
 import { serveTransport } from "../../src/dialogue/connection.ts";
 import { isRequest } from "../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../src/protocol/revisions/index.ts";
@@ -30,7 +30,7 @@ export interface BridgeOptions {
 
 export interface RawBridge {
   readonly end: RawPeer;
-  readonly opened: Opened;
+  readonly opened: ServerConnection;
   readonly callers: readonly RawPeer[];
   /** Who is told what belongs to no caller. */
   readonly home: readonly Notification[];
@@ -61,7 +61,7 @@ export async function rawBridge({ end: revision, offers, declares = ALL, callers
     ask: () => Promise.reject(new Error("Nobody is at home")),
   };
   const info = { name: "bridge", version: "1" };
-  const opened = await open(() => back, { info, capabilities: declares, home, revision });
+  const opened = await openConnection(() => back, { info, capabilities: declares, defaultContext: home, revision });
   const fronts = await Promise.all(callers.map((caller) => join(opened, caller)));
   return {
     end,
@@ -111,7 +111,7 @@ function greeting(side: Transport, revision: string, capabilities: Loose): Trans
   };
 }
 
-async function join(opened: Opened, { revision, capabilities = {} }: RawCaller) {
+async function join(opened: ServerConnection, { revision, capabilities = {} }: RawCaller) {
   const [front, side] = memoryPair();
   const served = await serveTransport(opened.handler, front);
   const peer = await new RawPeer(side).start();

@@ -36,7 +36,7 @@ export function itWithSpec(name: string, test: () => void | Promise<void>, timeo
   it.skipIf(!haveSpec(name))(name, test, timeout);
 }
 
-export type Side = "caller" | "end";
+export type Side = "client" | "server";
 export type Kind = "request" | "notification" | "result" | "error";
 
 export interface Definition {
@@ -60,8 +60,8 @@ export interface Spec {
   /** Names of definitions by method. Asks are requests of an end, or, in an exchange, what it asks inside a result. */
   readonly requests: ReadonlyMap<string, string>;
   readonly asks: ReadonlyMap<string, string>;
-  readonly callerNotifications: ReadonlyMap<string, string>;
-  readonly endNotifications: ReadonlyMap<string, string>;
+  readonly clientNotifications: ReadonlyMap<string, string>;
+  readonly serverNotifications: ReadonlyMap<string, string>;
   /** Whether asks are messages of their own. */
   readonly sendsAsks: boolean;
   validator(definition: string, closed: boolean): ValidateFunction;
@@ -95,14 +95,14 @@ export function validateMessage(
   if (kind === "error") return check(errorDefinition(spec), sent);
   if (kind === "notification") {
     const name =
-      (from === "end" ? undefined : spec.callerNotifications.get(method)) ??
-      (from === "caller" ? undefined : spec.endNotifications.get(method));
+      (from === "server" ? undefined : spec.clientNotifications.get(method)) ??
+      (from === "client" ? undefined : spec.serverNotifications.get(method));
     if (name === undefined) return [`${revision} has no notification ${method}${ofSide(from)}`];
     return [...check("JSONRPCNotification", sent), ...check(name, sent)];
   }
   const name =
-    (from === "end" ? undefined : spec.requests.get(method)) ??
-    (from === "caller" || !spec.sendsAsks ? undefined : spec.asks.get(method));
+    (from === "server" ? undefined : spec.requests.get(method)) ??
+    (from === "client" || !spec.sendsAsks ? undefined : spec.asks.get(method));
   if (name === undefined) return [`${revision} has no request ${method}${ofSide(from)}`];
   if (kind === "request") return [...check("JSONRPCRequest", sent), ...check(name, sent)];
   const { result } = sent as { result?: unknown };
@@ -180,8 +180,8 @@ function load(revision: string): Spec {
     definitions,
     requests: members("ClientRequest"),
     asks: members(Object.hasOwn(definitions, "ServerRequest") ? "ServerRequest" : "InputRequest"),
-    callerNotifications: members("ClientNotification"),
-    endNotifications: members("ServerNotification"),
+    clientNotifications: members("ClientNotification"),
+    serverNotifications: members("ServerNotification"),
     sendsAsks: Object.hasOwn(definitions, "ServerRequest"),
     validator: (definition, isClosed) => {
       const validate = ajv.getSchema(`${isClosed ? "closed" : "open"}#/${key}/${definition}`);

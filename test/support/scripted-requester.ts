@@ -1,17 +1,17 @@
 // A requester without a network: each request is answered by a function of the test, and kept for it to look at.
 
-import type { HttpResponse, OutgoingRequest, Requester } from "../../src/http/client/requester.ts";
+import type { HttpResponse, ClientHttpRequest, Requester } from "../../src/http/client/requester.ts";
 
 export interface Scripted extends Requester {
-  readonly requests: OutgoingRequest[];
+  readonly requests: ClientHttpRequest[];
   closed: boolean;
 }
 
-export type Script = (request: OutgoingRequest, count: number) => HttpResponse | Promise<HttpResponse>;
+export type Script = (request: ClientHttpRequest, count: number) => HttpResponse | Promise<HttpResponse>;
 
 export function scripted(script: Script): Scripted {
-  const requests: OutgoingRequest[] = [];
-  const send = async (request: OutgoingRequest): Promise<HttpResponse> => {
+  const requests: ClientHttpRequest[] = [];
+  const send = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     requests.push(request);
     return script(request, requests.length);
   };

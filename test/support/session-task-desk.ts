@@ -2,28 +2,28 @@
 
 import { afterEach, expect, vi } from "vitest";
 import type { Caller, Context, Notification, Params, Result } from "../../src/core/handler.ts";
-import { open, type Opened } from "../../src/dialogue/connect.ts";
+import { openConnection, type ServerConnection } from "../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { TASKS } from "../../src/protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 import { SessionTaskServer, type SessionTaskServerOptions } from "./session-task-end.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
-export const KNOWS = { elicitation: {}, roots: {}, extensions: { [TASKS]: {} } };
+export const KNOWS = { elicitation: {}, roots: {}, extensions: { [TASKS_EXTENSION]: {} } };
 export const FORM = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
 export const TEXT = { content: [{ type: "text", text: "done" }] };
 export const UNKNOWN = { code: -32602 };
 /** No answer at all. */
 export const silence = { id: "never", result: {} };
 
-const opened: Opened[] = [];
+const opened: ServerConnection[] = [];
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
 export interface Desk {
   readonly end: SessionTaskServer;
-  readonly opened: Opened;
+  readonly opened: ServerConnection;
   /** What the caller was told, by the calls of `ask`. */
   readonly told: Notification[];
   ask(method: string, params?: Params, more?: Partial<Context>): Promise<Result>;
@@ -46,10 +46,10 @@ export async function desk(options: SessionTaskServerOptions = {}, caller: Parti
     notify: (notification) => void told.push(notification),
     ask: ({ method }) => Promise.reject(new Error(`Nobody is asked ${method} in mid-call`)),
   };
-  const one = await open(() => end.transport, {
+  const one = await openConnection(() => end.transport, {
     info: { name: "us", version: "1" },
     capabilities: KNOWS,
-    home: context,
+    defaultContext: context,
     revision: options.revision ?? NEWEST_SESSION.name,
   });
   opened.push(one);

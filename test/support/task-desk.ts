@@ -2,7 +2,7 @@
 
 import { expect, vi } from "vitest";
 import type { Result } from "../../src/core/handler.ts";
-import { TASKS } from "../../src/protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 import {
   createServer,
   type Server,
@@ -18,7 +18,7 @@ export const QUESTION = {
 } as const;
 
 /** What a caller declares that knows tasks and can be asked. */
-export const KNOWS = { elicitation: {}, extensions: { [TASKS]: {} } };
+export const KNOWS = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
 
 export type Run = (args: Record<string, unknown>, context: ToolContext) => unknown;
 

@@ -3,7 +3,7 @@
 
 import type { Context, Handler, Request, Result } from "../../src/core/handler.ts";
 import { invalidParams, methodNotFound } from "../../src/protocol/errors.ts";
-import { hasTasks, isOver, TASKS, tasksUndeclared } from "../../src/protocol/tasks.ts";
+import { hasTasks, isTaskFinished, TASKS_EXTENSION, tasksNotDeclared } from "../../src/protocol/tasks.ts";
 
 type State = { readonly [key: string]: unknown };
 
@@ -68,10 +68,10 @@ export function taskServer(options: TaskServerOptions = {}): TaskServer {
     const declared = hasTasks(context.caller.capabilities);
     requests.push({ request, declared });
     const { method, params } = request;
-    if (method.startsWith("tasks/") && !declared) throw tasksUndeclared(method);
+    if (method.startsWith("tasks/") && !declared) throw tasksNotDeclared(method);
     switch (method) {
       case "server/discover":
-        return { resultType: "complete", capabilities: { tools: {}, extensions: { [TASKS]: {} } } };
+        return { resultType: "complete", capabilities: { tools: {}, extensions: { [TASKS_EXTENSION]: {} } } };
       case "tools/list":
         return { resultType: "complete", tools: [{ name: "job", inputSchema: { type: "object" } }] };
       case "tools/call":
@@ -84,7 +84,7 @@ export function taskServer(options: TaskServerOptions = {}): TaskServer {
         options.update?.(find(request).taskId, params["inputResponses"] as State);
         return { resultType: "complete" };
       case "tasks/cancel":
-        if (!isOver(find(request)["status"])) move(params["taskId"] as string, { status: "cancelled" });
+        if (!isTaskFinished(find(request)["status"])) move(params["taskId"] as string, { status: "cancelled" });
         return { resultType: "complete" };
       default:
         throw methodNotFound(method);

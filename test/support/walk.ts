@@ -11,7 +11,7 @@ import type {
   ResultMessage,
 } from "../../src/jsonrpc/message.ts";
 import type { Codec, Json, Revision } from "../../src/protocol/revision.ts";
-import { fold } from "../../src/protocol/revision.ts";
+import { buildRevisions } from "../../src/protocol/revision.ts";
 import { DELTAS, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import type { Case } from "./generate.ts";
 
@@ -71,13 +71,14 @@ export function stepOf(index: number): Revision {
   if (!delta || !successor) throw new Error("The newest has no successor");
   const vocabulary = {
     requests: [...successor.requests],
-    asks: [...successor.asks],
-    callerNotifications: [...successor.callerNotifications],
-    endNotifications: [...successor.endNotifications],
+    clientRequests: [...successor.clientRequests],
+    clientNotifications: [...successor.clientNotifications],
+    serverNotifications: [...successor.serverNotifications],
   };
-  const [step] = fold({ name: successor.name, style: successor.style, batches: successor.batches, vocabulary }, [
-    delta,
-  ]);
+  const [step] = buildRevisions(
+    { name: successor.name, style: successor.style, batches: successor.batches, vocabulary },
+    [delta],
+  );
   if (!step) throw new Error("Nothing was folded");
   return step;
 }

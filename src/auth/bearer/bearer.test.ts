@@ -1,43 +1,53 @@
-// The door that wants bearer tokens: what it says to whom, what it asks of everybody, and what anybody may read there.
-// What a token must be is in bearer-token.test.ts, the options in bearer-options.test.ts.
+// bearer(): challenges, required scopes, `verify`, and the published metadata. The verification of JWTs is tested in
+// jwt.test.ts, the options in options.test.ts.
 
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { at, endpoint, enter, metadata, openStage, refused, resource } from "../../../test/support/bearer.ts";
+import {
+  authenticate,
+  credentialsFor,
+  endpoint,
+  metadata,
+  openBearerFixture,
+  refusalOf,
+  resource,
+} from "../../../test/support/bearer-fixture.ts";
 import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
-import type { BearerOptions } from "./bearer-options.ts";
+import type { BearerOptions } from "./options.ts";
 import { bearer } from "./bearer.ts";
 
-const { issuer, options, sign } = await openStage();
+const { issuer, options, sign } = await openBearerFixture();
 let auth: Required<Authenticator>;
 
 afterAll(() => issuer.close());
 beforeEach(() => {
   auth = bearer(options);
-  issuer.asked.length = 0;
+  issuer.requests.length = 0;
 });
 
-describe("no token", () => {
+describe("a request without a token", () => {
   it.each([[undefined], [""], ["Bearer"], ["Bearer "], ["bearer"], ["Basic YWRhOng="]])(
-    "is told where to get one: %j",
+    "gets the URL of the metadata: %j",
     async (authorization) => {
-      const { status, challenge, message } = await refused(auth, authorization);
+      const { status, challenge, message } = await refusalOf(auth, authorization);
       expect(status).toBe(401);
       expect(challenge).toBe(`Bearer resource_metadata="${metadata}"`);
-      expect(message).toBe("A token is needed to call this");
-      expect(issuer.asked).toEqual([]);
+      expect(message).toBe("A token is required");
+      expect(issuer.requests).toEqual([]);
     },
   );
 
-  it("is read from nowhere but the header", async () => {
+  it("is refused even if the token is elsewhere in the request", async () => {
     const token = await sign();
     const headers = { "x-authorization": `Bearer ${token}`, cookie: `access_token=${token}`, access_token: token };
     const credentials = { headers, endpoint: `${endpoint}?access_token=${token}` };
     await expect(auth.authenticate(credentials)).rejects.toMatchObject({ status: 401 });
   });
 
-  it("is told which scopes every call needs", async () => {
-    const door = bearer({ ...options, scopes: ["a", "b"], scopesSupported: ["a", "b", "c"] });
-    expect((await refused(door, undefined)).challenge).toBe(`Bearer scope="a b", resource_metadata="${metadata}"`);
+  it("gets the scopes that every call needs", async () => {
+    const authenticator = bearer({ ...options, scopes: ["a", "b"], scopesSupported: ["a", "b", "c"] });
+    expect((await refusalOf(authenticator, undefined)).challenge).toBe(
+      `Bearer scope="a b", resource_metadata="${metadata}"`,
+    );
   });
 });
 
@@ -45,7 +55,7 @@ describe("a malformed header", () => {
   it.each([["Bearer a b"], ["Bearer a, Bearer b"], ["Basic a, Bearer b"], ['Bearer "a"']])(
     "is a bad request: %j",
     async (authorization) => {
-      const { status, challenge, message } = await refused(auth, authorization);
+      const { status, challenge, message } = await refusalOf(auth, authorization);
       expect(status).toBe(400);
       expect(challenge).toBe(
         `Bearer error="invalid_request", error_description="${message}", resource_metadata="${metadata}"`,
@@ -53,77 +63,88 @@ describe("a malformed header", () => {
     },
   );
 
-  it("may have good tokens in it", async () => {
+  it("is a bad request even if it has valid tokens", async () => {
     const token = await sign();
-    expect((await refused(auth, `Bearer ${token}, Bearer ${token}`)).status).toBe(400);
-    expect((await refused(auth, `Bearer ${token} ${token}`)).status).toBe(400);
+    expect((await refusalOf(auth, `Bearer ${token}, Bearer ${token}`)).status).toBe(400);
+    expect((await refusalOf(auth, `Bearer ${token} ${token}`)).status).toBe(400);
   });
 });
 
 describe("a token", () => {
-  it("that is too long, unread", async () => {
+  it("that is too long is refused without verifying it", async () => {
     const verify = vi.fn(() => ({ principal: "ada" }));
-    const door = bearer({ verify, authorizationServers: [issuer.url], resource });
-    const { status, challenge } = await refused(door, `Bearer ${"a".repeat(16 * 1024 + 1)}`);
-    const said = 'error="invalid_token", error_description="The token is too long"';
-    expect([status, challenge]).toEqual([401, `Bearer ${said}, resource_metadata="${metadata}"`]);
+    const authenticator = bearer({ verify, authorizationServers: [issuer.url], resource });
+    const { status, challenge } = await refusalOf(authenticator, `Bearer ${"a".repeat(16 * 1024 + 1)}`);
+    const params = 'error="invalid_token", error_description="The token is too long"';
+    expect([status, challenge]).toEqual([401, `Bearer ${params}, resource_metadata="${metadata}"`]);
     expect(verify).not.toHaveBeenCalled();
-    expect(await enter(door, "a".repeat(16 * 1024))).toEqual({ principal: "ada" });
+    expect(await authenticate(authenticator, "a".repeat(16 * 1024))).toEqual({ principal: "ada" });
   });
 });
 
 describe("scopes", () => {
   const insufficient = (scope: string): string =>
-    `Bearer error="insufficient_scope", error_description="The token does not allow this", scope="${scope}", resource_metadata="${metadata}"`;
+    `Bearer error="insufficient_scope", error_description="The token lacks a required scope", scope="${scope}", resource_metadata="${metadata}"`;
 
-  it("that every call needs are asked of every token", async () => {
-    const door = bearer({ ...options, scopes: ["a", "b"] });
-    expect((await enter(door, await sign({ scope: "b c a" }))).scopes).toEqual(["b", "c", "a"]);
+  it("that every call needs are required of every token", async () => {
+    const authenticator = bearer({ ...options, scopes: ["a", "b"] });
+    expect((await authenticate(authenticator, await sign({ scope: "b c a" }))).scopes).toEqual(["b", "c", "a"]);
     for (const scope of ["a", "b", "", "ab", "A B", undefined]) {
-      const { status, challenge, message } = await refused(door, `Bearer ${await sign({ scope })}`);
-      expect([status, challenge, message]).toEqual([403, insufficient("a b"), "The token does not allow this"]);
+      const { status, challenge, message } = await refusalOf(authenticator, `Bearer ${await sign({ scope })}`);
+      expect([status, challenge, message]).toEqual([403, insufficient("a b"), "The token lacks a required scope"]);
     }
   });
 
-  it("are in the refusal of a bad token too", async () => {
-    const { challenge } = await refused(bearer({ ...options, scopes: ["a"] }), "Bearer x");
+  it("are in the challenge for an invalid token too", async () => {
+    const { challenge } = await refusalOf(bearer({ ...options, scopes: ["a"] }), "Bearer x");
     expect(challenge).toContain('scope="a"');
   });
 
-  it("that are lacking are all named at once", () => {
-    const credentials = at(undefined);
+  it("that are missing are all named at once", () => {
+    const credentials = credentialsFor(undefined);
     const identity = { principal: "ada" };
-    const refusal = auth.lacking(["c", "d"], identity, credentials);
+    const refusal = auth.insufficientScope(["c", "d"], identity, credentials);
     expect(refusal).toBeInstanceOf(AuthError);
     expect([refusal.status, refusal.challenge]).toEqual([403, insufficient("c d")]);
-    const door = bearer({ ...options, scopes: ["a", "c"] });
-    expect(door.lacking(["c", "d"], identity, credentials).challenge).toBe(insufficient("a c d"));
+    const authenticator = bearer({ ...options, scopes: ["a", "c"] });
+    expect(authenticator.insufficientScope(["c", "d"], identity, credentials).challenge).toBe(insufficient("a c d"));
   });
 
-  it("that are none, or that nobody can need, are not named", () => {
+  it("that are not valid, and offline_access, are not named", () => {
     const odd = ["a", "b c", 'd"', "offline_access", 7 as unknown as string, "e\r\nf", ""];
-    expect(auth.lacking(odd, { principal: "ada" }, at(undefined)).challenge).toBe(insufficient("a"));
+    expect(auth.insufficientScope(odd, { principal: "ada" }, credentialsFor(undefined)).challenge).toBe(
+      insufficient("a"),
+    );
   });
 
-  it("hold what they imply", async () => {
-    const door = bearer({ ...options, scopes: ["read"], implies: { admin: ["write"], write: ["read"] } });
-    expect((await enter(door, await sign({ scope: "admin read x" }))).scopes).toEqual(["admin", "write", "read", "x"]);
-    expect((await enter(door, await sign({ scope: "write" }))).scopes).toEqual(["write", "read"]);
-    expect((await refused(door, `Bearer ${await sign({ scope: "x" })}`)).status).toBe(403);
+  it("include the scopes that they imply", async () => {
+    const authenticator = bearer({ ...options, scopes: ["read"], implies: { admin: ["write"], write: ["read"] } });
+    expect((await authenticate(authenticator, await sign({ scope: "admin read x" }))).scopes).toEqual([
+      "admin",
+      "write",
+      "read",
+      "x",
+    ]);
+    expect((await authenticate(authenticator, await sign({ scope: "write" }))).scopes).toEqual(["write", "read"]);
+    expect((await refusalOf(authenticator, `Bearer ${await sign({ scope: "x" })}`)).status).toBe(403);
   });
 });
 
 describe("verify", () => {
-  const door = (verify: BearerOptions["verify"] | (() => unknown), more?: BearerOptions): Authenticator =>
+  const authenticator = (verify: BearerOptions["verify"] | (() => unknown), more?: BearerOptions): Authenticator =>
     bearer({ verify: verify as NonNullable<BearerOptions["verify"]>, ...more });
 
-  it("gets the token and where it came, and says who brings it", async () => {
+  it("gets the token and the credentials, and returns the identity", async () => {
     const verify = vi.fn(async () => ({ principal: "ada", scopes: ["a"], claims: { age: 36 } }));
-    expect(await enter(door(verify), "opaque")).toStrictEqual({ principal: "ada", scopes: ["a"], claims: { age: 36 } });
-    expect(verify).toHaveBeenCalledExactlyOnceWith("opaque", at("Bearer opaque"));
+    expect(await authenticate(authenticator(verify), "opaque")).toStrictEqual({
+      principal: "ada",
+      scopes: ["a"],
+      claims: { age: 36 },
+    });
+    expect(verify).toHaveBeenCalledExactlyOnceWith("opaque", credentialsFor("Bearer opaque"));
     expect(
-      await enter(
-        door(() => ({ principal: "ada", token: "x", scopes: undefined })),
+      await authenticate(
+        authenticator(() => ({ principal: "ada", token: "x", scopes: undefined })),
         "x",
       ),
     ).toStrictEqual({
@@ -131,10 +152,10 @@ describe("verify", () => {
     });
   });
 
-  it("is not asked where there is no token", async () => {
+  it("is not called without a token", async () => {
     const verify = vi.fn(() => ({ principal: "ada" }));
-    expect((await refused(door(verify), undefined)).challenge).toBe("Bearer");
-    expect((await refused(door(verify), "Bearer a b")).status).toBe(400);
+    expect((await refusalOf(authenticator(verify), undefined)).challenge).toBe("Bearer");
+    expect((await refusalOf(authenticator(verify), "Bearer a b")).status).toBe(400);
     expect(verify).not.toHaveBeenCalled();
   });
 
@@ -151,16 +172,16 @@ describe("verify", () => {
     [{ principal: 7 }],
     [{ principal: null, scopes: ["a"] }],
     [{ principal: ["ada"] }],
-  ])("lets nobody in by giving %j", async (given) => {
-    const text = "The token is not known here";
+  ])("refuses the token by returning %j", async (given) => {
+    const text = "The token is unknown";
     for (const verify of [() => given, () => Promise.resolve(given)]) {
-      const { status, challenge } = await refused(door(verify), "Bearer x");
+      const { status, challenge } = await refusalOf(authenticator(verify), "Bearer x");
       expect(status).toBe(401);
       expect(challenge).toBe(`Bearer error="invalid_token", error_description="${text}"`);
     }
   });
 
-  it("may throw, which refuses the token without a word of why", async () => {
+  it("refuses the token by throwing, and the reason stays secret", async () => {
     const wrong = new Error("secret detail");
     const odd: readonly unknown[] = ["text", null, { code: "ECONNREFUSED" }, { name: "TimeoutError" }];
     const throws = [
@@ -173,21 +194,21 @@ describe("verify", () => {
       ...odd.map((thrown) => () => Promise.reject(thrown)),
     ];
     for (const verify of throws) {
-      const { status, challenge, message } = await refused(door(verify), "Bearer x");
+      const { status, challenge, message } = await refusalOf(authenticator(verify), "Bearer x");
       expect([status, message]).toEqual([401, "The token was refused"]);
       expect(challenge).toContain('error="invalid_token"');
       expect(challenge).not.toContain("secret");
     }
     const own = new AuthError(403, "not today", "Bearer");
     await expect(
-      enter(
-        door(() => Promise.reject(own)),
+      authenticate(
+        authenticator(() => Promise.reject(own)),
         "x",
       ),
     ).rejects.toBe(own);
   });
 
-  it("may be out of reach of what it asks, which says nothing about the token", async () => {
+  it("passes on the error if a service could not be reached", async () => {
     const named = (name: string): Error => Object.assign(new Error("late"), { name });
     const down = [
       Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
@@ -197,62 +218,67 @@ describe("verify", () => {
     ];
     for (const error of down)
       await expect(
-        enter(
-          door(() => Promise.reject(error)),
+        authenticate(
+          authenticator(() => Promise.reject(error)),
           "x",
         ),
       ).rejects.toBe(error);
     for (const scopes of ["a b", ["a", 7], {}, null]) {
-      const attempt = enter(
-        door(() => ({ principal: "ada", scopes })),
+      const attempt = authenticate(
+        authenticator(() => ({ principal: "ada", scopes })),
         "x",
       );
-      await expect(attempt).rejects.toThrow(new TypeError("bearer(): verify must give scopes as a list of strings"));
+      await expect(attempt).rejects.toThrow(
+        new TypeError("bearer(): `verify` must return scopes as an array of strings"),
+      );
     }
   });
 
-  it("may refuse in its own words", async () => {
+  it("may throw an AuthError of its own", async () => {
     const own = new AuthError(403, "Not on Sundays", "Bearer");
     expect(
-      await refused(
-        door(() => Promise.reject(own)),
+      await refusalOf(
+        authenticator(() => Promise.reject(own)),
         "Bearer x",
       ),
     ).toBe(own);
   });
 
-  it("is held to scopes too, which nobody has who does not say so", async () => {
-    const needs = (identity: Identity): Authenticator => door(() => identity, { scopes: ["a"] });
-    expect((await refused(needs({ principal: "ada" }), "Bearer x")).status).toBe(403);
-    expect((await refused(needs({ principal: "ada", scopes: [] }), "Bearer x")).status).toBe(403);
-    expect(await enter(needs({ principal: "ada", scopes: ["a"] }), "x")).toStrictEqual({
+  it("must return the required scopes, and has none by default", async () => {
+    const needs = (identity: Identity): Authenticator => authenticator(() => identity, { scopes: ["a"] });
+    expect((await refusalOf(needs({ principal: "ada" }), "Bearer x")).status).toBe(403);
+    expect((await refusalOf(needs({ principal: "ada", scopes: [] }), "Bearer x")).status).toBe(403);
+    expect(await authenticate(needs({ principal: "ada", scopes: ["a"] }), "x")).toStrictEqual({
       principal: "ada",
       scopes: ["a"],
     });
-    const implied = door(() => ({ principal: "ada", scopes: ["b"] }), { scopes: ["a"], implies: { b: ["a"] } });
-    expect(await enter(implied, "x")).toStrictEqual({ principal: "ada", scopes: ["b", "a"] });
-    const silent = door(() => ({ principal: "ada" }), { implies: { b: ["a"] } });
-    expect(await enter(silent, "x")).toStrictEqual({ principal: "ada" });
+    const implied = authenticator(() => ({ principal: "ada", scopes: ["b"] }), {
+      scopes: ["a"],
+      implies: { b: ["a"] },
+    });
+    expect(await authenticate(implied, "x")).toStrictEqual({ principal: "ada", scopes: ["b", "a"] });
+    const silent = authenticator(() => ({ principal: "ada" }), { implies: { b: ["a"] } });
+    expect(await authenticate(silent, "x")).toStrictEqual({ principal: "ada" });
   });
 
-  it("is called wherever we are called, and shows the way to a token where somebody issues them", async () => {
+  it("is called at any URL, and a challenge names the metadata if there is an authorization server", async () => {
     const elsewhere = "https://other.example/mcp";
-    expect(await door(() => ({ principal: "ada" })).authenticate(at("Bearer x", elsewhere))).toHaveProperty(
-      "principal",
-    );
-    const { challenge } = await refused(
-      door(() => undefined, { authorizationServers: ["https://a.b"] }),
+    expect(
+      await authenticator(() => ({ principal: "ada" })).authenticate(credentialsFor("Bearer x", elsewhere)),
+    ).toHaveProperty("principal");
+    const { challenge } = await refusalOf(
+      authenticator(() => undefined, { authorizationServers: ["https://a.b"] }),
       undefined,
     );
     expect(challenge).toBe('Bearer resource_metadata="http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp"');
   });
 });
 
-describe("what anybody may read", () => {
+describe("the published metadata", () => {
   const known = "/.well-known/oauth-protected-resource";
 
-  it("is who we are and who issues tokens for us", () => {
-    const door = bearer({
+  it("names the resource and its authorization servers", () => {
+    const authenticator = bearer({
       authorizationServers: ["https://a.b", "https://c.d"],
       resource,
       scopes: ["a"],
@@ -260,7 +286,7 @@ describe("what anybody may read", () => {
       resourceName: "Notes",
       resourceDocumentation: "https://notes.example.com/help",
     });
-    expect(door.document(known, endpoint)).toStrictEqual({
+    expect(authenticator.document(known, endpoint)).toStrictEqual({
       resource,
       authorization_servers: ["https://a.b", "https://c.d"],
       scopes_supported: ["a", "b"],
@@ -270,27 +296,27 @@ describe("what anybody may read", () => {
     });
   });
 
-  it("says no more than it was told", () => {
+  it("contains only what was configured", () => {
     const authorizationServers = ["https://a.b"];
-    const least = {
+    const minimal = {
       resource: endpoint,
       authorization_servers: authorizationServers,
       bearer_methods_supported: ["header"],
     };
-    expect(bearer({ authorizationServers }).document(known, endpoint)).toStrictEqual(least);
+    expect(bearer({ authorizationServers }).document(known, endpoint)).toStrictEqual(minimal);
     expect(
       bearer({ authorizationServers, scopesSupported: ["offline_access"] }).document(known, endpoint),
-    ).toStrictEqual(least);
+    ).toStrictEqual(minimal);
     expect(bearer({ authorizationServers, scopes: ["a"] }).document(known, endpoint)).toStrictEqual({
-      ...least,
+      ...minimal,
       scopes_supported: ["a"],
     });
   });
 
-  it("stands where the address of the server leads, from without and from within", () => {
-    const door = bearer({ authorizationServers: ["https://a.b"], resource: "https://a.b/outside" });
+  it("is at the paths of the public URL and of the local endpoint", () => {
+    const authenticator = bearer({ authorizationServers: ["https://a.b"], resource: "https://a.b/outside" });
     for (const path of [known, `${known}/outside`, `${known}/mcp`]) {
-      expect(door.document(path, endpoint)).toMatchObject({ resource: "https://a.b/outside" });
+      expect(authenticator.document(path, endpoint)).toMatchObject({ resource: "https://a.b/outside" });
     }
     const others = [
       "/",
@@ -302,28 +328,30 @@ describe("what anybody may read", () => {
       "/.well-known",
       `/x${known}`,
     ];
-    for (const path of others) expect(door.document(path, endpoint)).toBeUndefined();
-    expect(door.document(known, "no address")).toBeDefined();
-    expect(door.document("no address", "no address")).toBeUndefined();
+    for (const path of others) expect(authenticator.document(path, endpoint)).toBeUndefined();
+    expect(authenticator.document(known, "not a URL")).toBeDefined();
+    expect(authenticator.document("not a URL", "not a URL")).toBeUndefined();
   });
 
-  it("stands at the root of a server without a path", async () => {
-    const door = bearer({ authorizationServers: ["https://a.b"], resource: "https://a.b", audience: "x" });
-    expect(door.document(known, "http://localhost/")).toMatchObject({ resource: "https://a.b" });
-    expect(door.document(`${known}/`, "http://localhost/")).toBeUndefined();
-    expect((await refused(door, undefined)).challenge).toBe(`Bearer resource_metadata="https://a.b${known}"`);
-    expect((await refused(bearer({ ...options, resource: "https://a.b/" }), undefined)).challenge).toBe(
+  it("is at the root for a resource without a path", async () => {
+    const authenticator = bearer({ authorizationServers: ["https://a.b"], resource: "https://a.b", audience: "x" });
+    expect(authenticator.document(known, "http://localhost/")).toMatchObject({ resource: "https://a.b" });
+    expect(authenticator.document(`${known}/`, "http://localhost/")).toBeUndefined();
+    expect((await refusalOf(authenticator, undefined)).challenge).toBe(
+      `Bearer resource_metadata="https://a.b${known}"`,
+    );
+    expect((await refusalOf(bearer({ ...options, resource: "https://a.b/" }), undefined)).challenge).toBe(
       `Bearer resource_metadata="https://a.b${known}"`,
     );
   });
 
-  it("is nothing where nobody issues tokens", () => {
+  it("is missing without an authorization server", () => {
     expect(bearer({ verify: () => undefined }).document(known, endpoint)).toBeUndefined();
   });
 
-  it("is not promised at an address that is none", async () => {
+  it("is not named if the endpoint is not a URL", async () => {
     const { resource: _, ...rest } = options;
-    const door = bearer({ ...rest, audience: "x" });
-    expect((await refused(door, undefined, "no address")).challenge).toBe("Bearer");
+    const authenticator = bearer({ ...rest, audience: "x" });
+    expect((await refusalOf(authenticator, undefined, "not a URL")).challenge).toBe("Bearer");
   });
 });

@@ -1,21 +1,21 @@
-// Bearer tokens, as a resource server sees them: who brings one is known or refused, and whoever is refused is told
-// where to get one (RFC 6750, RFC 9728; specification, basic/authorization). An authenticator for HTTP fronts. It
-// issues no tokens, keeps none, and passes none on; what judges a token is loaded when the first one comes.
+// `bearer()`: the resource server's side of OAuth (RFC 6750, RFC 9728; specification: basic/authorization). Verifies
+// the bearer token of each request, and tells a client without a valid one where to get it. The verification of JWTs
+// is loaded with the first token.
 
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
-import { type BearerOptions, type BearerSettings, isLoopback, settle, spellings } from "./bearer-options.ts";
-import type { TokenFault, Tokens } from "./bearer-token.ts";
-import { type Challenge, challengeText, tokenOf } from "./challenge.ts";
+import { isLoopback } from "../../http/server/guard.ts";
+import type { InvalidToken, JwtVerifier } from "./jwt.ts";
+import { type BearerOptions, type BearerSettings, readBearerOptions, spellingsOf } from "./options.ts";
 import { isScope } from "./scopes.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-/** Longer than any token of use, and short enough to be looked at for everybody. */
-const MOST_CHARACTERS = 16 * 1024;
+/** Longer than any real token, and short enough to verify for every caller. */
+const MAX_TOKEN_LENGTH = 16 * 1024;
 
 /**
- * Lets in who brings a token that was issued for this server: a JWT of one of the authorization servers, or whatever
- * `verify` knows.
+ * Accepts requests with a token that was issued for this server: a JWT of one of the authorization servers, or a token
+ * that `verify` accepts.
  *
  * @example
  * await serve(server, {
@@ -23,12 +23,12 @@ const MOST_CHARACTERS = 16 * 1024;
  * });
  */
 export function bearer(options: BearerOptions): Required<Authenticator> {
-  return new Bearer(settle(options));
+  return new Bearer(readBearerOptions(options));
 }
 
 class Bearer implements Required<Authenticator> {
   readonly #settings: BearerSettings;
-  #tokens: Promise<Tokens> | undefined;
+  #jwtVerifier: Promise<JwtVerifier> | undefined;
 
   constructor(settings: BearerSettings) {
     this.#settings = settings;
@@ -38,108 +38,164 @@ class Bearer implements Required<Authenticator> {
     const { scopes: needed } = this.#settings;
     const audience = this.#audience(credentials);
     const token = this.#token(credentials);
-    const known = await this.#judge(token, audience, credentials);
-    if ("fault" in known) throw this.#refusal(401, { error: "invalid_token", description: known.fault }, credentials);
-    const identity = this.#widened(known);
+    const result = await this.#verify(token, audience, credentials);
+    if ("fault" in result) throw this.#error(401, { error: "invalid_token", description: result.fault }, credentials);
+    const identity = this.#withImpliedScopes(result);
     if (needed.every((scope) => identity.scopes?.includes(scope))) return identity;
-    throw this.lacking([], identity, credentials);
+    throw this.insufficientScope([], identity, credentials);
   }
 
-  lacking(scopes: readonly string[], _identity: Identity, credentials: Credentials): AuthError {
-    const description = "The token does not allow this";
-    return this.#refusal(403, { error: "insufficient_scope", description, scopes }, credentials);
+  insufficientScope(scopes: readonly string[], _identity: Identity, credentials: Credentials): AuthError {
+    const description = "The token lacks a required scope";
+    return this.#error(403, { error: "insufficient_scope", description, scopes }, credentials);
   }
 
   document(path: string, endpoint: string): object | undefined {
     const { metadata, resource = endpoint } = this.#settings;
     if (metadata === undefined) return undefined;
-    const places = [WELL_KNOWN, wellKnown(resource)?.pathname, wellKnown(endpoint)?.pathname];
-    return places.includes(path) ? { resource, ...metadata } : undefined;
+    const paths = [WELL_KNOWN, metadataUrl(resource)?.pathname, metadataUrl(endpoint)?.pathname];
+    return paths.includes(path) ? { resource, ...metadata } : undefined;
   }
 
-  /** What a token must have been issued for. */
+  /** The values of `aud` that are accepted. */
   #audience({ endpoint }: Credentials): readonly string[] {
     const { audience } = this.#settings;
     if (audience !== undefined) return audience;
-    // A caller says itself by which name it calls, so a token for another server would pass under that server's name.
-    if (URL.canParse(endpoint) && isLoopback(new URL(endpoint))) return spellings(endpoint);
-    throw new Error(
-      `bearer(): who is called by another name than localhost needs the option resource; got ${endpoint}`,
-    );
+    // The client chooses the host name of its request, so a token for another server would pass under that name.
+    if (URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname)) return spellingsOf(endpoint);
+    throw new Error(`bearer(): set \`resource\` to accept requests for another host than localhost; got ${endpoint}`);
   }
 
   #token(credentials: Credentials): string {
-    const brought = tokenOf(credentials.headers["authorization"]);
-    if (brought.kind === "malformed") {
-      throw this.#refusal(400, { error: "invalid_request", description: brought.why }, credentials);
+    const parsed = parseAuthorization(credentials.headers["authorization"]);
+    if (parsed.kind === "malformed") {
+      throw this.#error(400, { error: "invalid_request", description: parsed.why }, credentials);
     }
-    if (brought.kind === "none") throw this.#refusal(401, {}, credentials);
-    if (brought.token.length <= MOST_CHARACTERS) return brought.token;
-    throw this.#refusal(401, { error: "invalid_token", description: "The token is too long" }, credentials);
+    if (parsed.kind === "none") throw this.#error(401, {}, credentials);
+    if (parsed.token.length <= MAX_TOKEN_LENGTH) return parsed.token;
+    throw this.#error(401, { error: "invalid_token", description: "The token is too long" }, credentials);
   }
 
-  async #judge(token: string, audience: readonly string[], credentials: Credentials): Promise<Identity | TokenFault> {
-    const { judge } = this.#settings;
-    if (typeof judge === "function") return verified(() => judge(token, credentials));
-    this.#tokens ??= import("./bearer-token.ts").then(({ Tokens }) => new Tokens(judge));
-    return (await this.#tokens).judge(token, audience);
+  async #verify(
+    token: string,
+    audience: readonly string[],
+    credentials: Credentials,
+  ): Promise<Identity | InvalidToken> {
+    const { verifier } = this.#settings;
+    if (typeof verifier === "function") return runVerify(() => verifier(token, credentials));
+    this.#jwtVerifier ??= import("./jwt.ts").then(({ JwtVerifier: Verifier }) => new Verifier(verifier));
+    return (await this.#jwtVerifier).verify(token, audience);
   }
 
-  #widened(identity: Identity): Identity {
+  #withImpliedScopes(identity: Identity): Identity {
     const { implied } = this.#settings;
     if (identity.scopes === undefined) return identity;
     return { ...identity, scopes: [...new Set(identity.scopes.flatMap((scope) => implied.get(scope) ?? scope))] };
   }
 
-  #refusal(status: 400 | 401 | 403, { scopes = [], ...said }: Challenge, { endpoint }: Credentials): AuthError {
+  #error(status: 400 | 401 | 403, challenge: BearerChallenge, { endpoint }: Credentials): AuthError {
     const { scopes: needed, metadata, resource = endpoint } = this.#settings;
-    // What a handler names in its error is held to the form too.
-    const all = [...new Set([...needed, ...scopes.filter((scope) => isScope(scope) && scope !== "offline_access")])];
-    const challenge = challengeText({ ...said, scopes: all, metadata: metadata && wellKnown(resource)?.href });
-    return new AuthError(status, said.description ?? "A token is needed to call this", challenge);
+    const { scopes = [], ...rest } = challenge;
+    // Scopes in the error of a handler may be invalid.
+    const valid = scopes.filter((scope) => isScope(scope) && scope !== "offline_access");
+    const all = [...new Set([...needed, ...valid])];
+    const header = challengeHeader({ ...rest, scopes: all, metadata: metadata && metadataUrl(resource)?.href });
+    return new AuthError(status, rest.description ?? "A token is required", header);
   }
 }
 
-/** Where a resource's metadata stands (RFC 9728, 3.1); undefined where the resource is no address. */
-function wellKnown(resource: string): URL | undefined {
+/** The URL of a resource's metadata (RFC 9728, 3.1); undefined if the resource is not a URL. */
+function metadataUrl(resource: string): URL | undefined {
   if (!URL.canParse(resource)) return undefined;
   const { origin, pathname } = new URL(resource);
   return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}`);
 }
 
-/** What a verify function throws is its word on the token, unless it could not get as far as the token. */
-async function verified(
+/** Runs the `verify` option. An error means that the token is refused, unless a service could not be reached. */
+async function runVerify(
   verify: () => Partial<Identity> | undefined | null | Promise<Partial<Identity> | undefined | null>,
-): Promise<Identity | TokenFault> {
-  let given: Partial<Identity> | undefined | null;
+): Promise<Identity | InvalidToken> {
+  let identity: Partial<Identity> | undefined | null;
   try {
-    given = await verify();
+    identity = await verify();
   } catch (error) {
-    if (error instanceof AuthError || isOutOfReach(error)) throw error;
+    if (error instanceof AuthError || isUnreachable(error)) throw error;
     return { fault: "The token was refused" };
   }
-  return checked(given);
+  return checkIdentity(identity);
 }
 
-/** A service that did not answer has said nothing of the token: a caller sent for a new one would come back in vain. */
-function isOutOfReach(error: unknown): boolean {
+/** Whether the error says nothing about the token, so that a new token would not help. */
+function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
   if (error.name === "AbortError" || error.name === "TimeoutError") return true;
-  // A fetch that failed says no more than this; errors of the system have codes such as ECONNREFUSED.
+  // A failed fetch has only this message; system errors have codes such as ECONNREFUSED.
   return error.message === "fetch failed" || (typeof code === "string" && /^E[A-Z]+$/.test(code));
 }
 
-/** Programs without types may give anything, and nothing of it is somebody unless it says who. */
-function checked(given: Partial<Identity> | undefined | null): Identity | TokenFault {
+/** Checks the result of `verify`, which an untyped program may get wrong. */
+function checkIdentity(given: Partial<Identity> | undefined | null): Identity | InvalidToken {
   const { principal, scopes, claims } = given ?? {};
-  if (typeof principal !== "string" || principal === "") return { fault: "The token is not known here" };
+  if (typeof principal !== "string" || principal === "") return { fault: "The token is unknown" };
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
-    throw new TypeError("bearer(): verify must give scopes as a list of strings");
+    throw new TypeError("bearer(): `verify` must return scopes as an array of strings");
   }
   return {
     principal,
     ...(scopes === undefined ? undefined : { scopes }),
     ...(claims === undefined ? undefined : { claims }),
   };
+}
+
+export type ParsedAuthorization =
+  | { readonly kind: "none" }
+  | { readonly kind: "malformed"; readonly why: string }
+  | { readonly kind: "token"; readonly token: string };
+
+/** RFC 6750, 2.1. */
+const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+
+/** Parses the header Authorization. The scheme is case-insensitive. */
+export function parseAuthorization(authorization: string | undefined): ParsedAuthorization {
+  if (authorization === undefined) return { kind: "none" };
+  const [scheme = "", ...rest] = authorization.trim().split(" ");
+  if (scheme.toLowerCase() !== "bearer") {
+    // Repeated headers arrive as one value.
+    if (!/,\s*bearer(?:\s|$)/i.test(authorization)) return { kind: "none" };
+    return { kind: "malformed", why: "Authorization has more than one scheme" };
+  }
+  const token = rest.join(" ").trim();
+  // An empty token counts as none: the plain challenge makes the client get one.
+  if (token === "") return { kind: "none" };
+  if (TOKEN.test(token)) return { kind: "token", token };
+  return { kind: "malformed", why: "Authorization must have the form: Bearer, one space, one token" };
+}
+
+export interface BearerChallenge {
+  readonly error?: "invalid_request" | "invalid_token" | "insufficient_scope";
+  readonly description?: string;
+  /** The scopes that the call needs. */
+  readonly scopes?: readonly string[];
+  /** The URL of the resource metadata. */
+  readonly metadata?: string | undefined;
+}
+
+/** The value of the header WWW-Authenticate. */
+export function challengeHeader({ error, description, scopes = [], metadata }: BearerChallenge): string {
+  const fields = {
+    error,
+    error_description: description,
+    scope: scopes.length === 0 ? undefined : scopes.join(" "),
+    resource_metadata: metadata,
+  };
+  const params = Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name}=${quote(value)}`,
+  );
+  return params.length === 0 ? "Bearer" : `Bearer ${params.join(", ")}`;
+}
+
+/** Quotes a value that may come from a client, so that it can end neither the string nor the header. */
+function quote(text: string): string {
+  return `"${text.replaceAll(/[^\x20-\x7e]/g, "?").replaceAll(/["\\]/g, "\\$&")}"`;
 }

@@ -1,9 +1,10 @@
-// Scopes of registrations: who is let through, what a refusal says, and that nothing was looked at or run before.
+// Scopes of tools, resources, prompts and tasks: which callers have access, what the error says, and that nothing runs
+// before the check.
 
 import { describe, expect, it, vi } from "vitest";
 import { desk } from "../../../test/support/desk.ts";
 import type { Caller } from "../../core/handler.ts";
-import { TASKS, TASKS_LISTED } from "../../protocol/tasks.ts";
+import { TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer, type Server } from "../../server/server.ts";
 
 const info = { name: "test", version: "1" };
@@ -27,8 +28,8 @@ const server = createServer(info)
 const ref = (uri: string) => ({ ref: { type: "ref/resource", uri }, argument: { name: "id", value: "" } });
 const promptRef = (name: string) => ({ ref: { type: "ref/prompt", name }, argument: { name: "a", value: "" } });
 
-type Ask = readonly [method: string, params: Record<string, unknown>, owner: string];
-const GUARDED: readonly Ask[] = [
+type GuardedRequest = readonly [method: string, params: Record<string, unknown>, owner: string];
+const GUARDED: readonly GuardedRequest[] = [
   ["tools/call", { name: "guarded" }, "The tool guarded"],
   ["resources/read", { uri: "r:guarded" }, "The resource r:guarded"],
   ["resources/read", { uri: "r:t/1" }, "The resource r:t/1"],
@@ -48,8 +49,8 @@ const OPEN: readonly (readonly [string, Record<string, unknown>])[] = [
   ["resources/list", {}],
 ];
 
-const LET_THROUGH: readonly (readonly [string, Partial<Caller>])[] = [
-  ["a caller of whom nothing is proved, on a wire that proves nothing", {}],
+const ALLOWED: readonly (readonly [string, Partial<Caller>])[] = [
+  ["a caller without identity, on a transport without authentication", {}],
   ["a caller with these scopes", { principal: "p", scopes: ["read", "write"] }],
   ["a caller with more scopes, in any order", { principal: "p", scopes: ["write", "other", "read"], headers: {} }],
 ];
@@ -57,20 +58,20 @@ const REFUSED: readonly (readonly [string, Partial<Caller>])[] = [
   ["no scopes", { principal: "p", scopes: [] }],
   ["one of two", { principal: "p", scopes: ["read"] }],
   ["the other of two", { principal: "p", scopes: ["write"] }],
-  ["scopes that only look alike", { principal: "p", scopes: ["Read", "write ", "read write"] }],
-  ["an identity and nothing said of scopes", { principal: "p" }],
-  ["no identity, on a wire that is open to others", { headers: {} }],
-  ["scopes that lack it, and no identity", { scopes: ["read"] }],
+  ["scopes that only look similar", { principal: "p", scopes: ["Read", "write ", "read write"] }],
+  ["an identity without scopes", { principal: "p" }],
+  ["no identity over HTTP", { headers: {} }],
+  ["too few scopes and no identity", { scopes: ["read"] }],
 ];
 
-describe("what needs scopes", () => {
-  describe.each(LET_THROUGH)("lets through %s", (_, caller) => {
+describe("a registration with scopes", () => {
+  describe.each(ALLOWED)("allows %s", (_, caller) => {
     it.each(GUARDED)("%s %j", async (method, params) => {
       expect(await desk(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
     });
   });
 
-  describe.each(REFUSED)("refuses who has %s", (_, caller) => {
+  describe.each(REFUSED)("refuses a caller with %s", (_, caller) => {
     it.each(GUARDED)("%s %j", async (method, params, owner) => {
       vi.clearAllMocks();
       const error = await desk(server, { caller }).refused(method, params);
@@ -80,22 +81,22 @@ describe("what needs scopes", () => {
       expect(checked).not.toHaveBeenCalled();
     });
 
-    it.each(OPEN)("but not for what needs none: %s %j", async (method, params) => {
+    it.each(OPEN)("but not for a registration without scopes: %s %j", async (method, params) => {
       expect(await desk(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
     });
 
-    it("and tells no news of what it may not read: the listen is refused whole", async () => {
+    it("and refuses a whole subscription that includes it", async () => {
       const at = desk(server, { caller });
       for (const uri of ["r:guarded", "r:t/1"]) {
         const notifications = { toolsListChanged: true, resourceSubscriptions: ["r:open", uri] };
         const error = await at.refused("subscriptions/listen", { notifications });
-        expect(error.message).toBe("What is listened to needs the scopes read, write");
+        expect(error.message).toBe("The subscription needs the scopes read, write");
         expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
       }
       expect(at.told).toEqual([]);
     });
 
-    it("but tells it of the rest", async () => {
+    it("but allows a subscription to the rest", async () => {
       const at = desk(server, { caller });
       const notifications = { resourceSubscriptions: ["r:open", "r:o/1", "r:none"] };
       const listening = at.call("subscriptions/listen", { notifications });
@@ -105,7 +106,7 @@ describe("what needs scopes", () => {
     });
   });
 
-  it("promises news to who may read", async () => {
+  it("allows a subscription to a caller with the scopes", async () => {
     const at = desk(server, { caller: { principal: "p", scopes } });
     const resourceSubscriptions = ["r:guarded", "r:t/1"];
     const listening = at.call("subscriptions/listen", { notifications: { resourceSubscriptions } });
@@ -114,23 +115,23 @@ describe("what needs scopes", () => {
     await listening;
   });
 
-  it("says so of one scope too", async () => {
+  it("names a single scope in the error", async () => {
     const error = await desk(server, { caller: { principal: "p" } }).refused("tools/call", { name: "single" });
     expect(error.message).toBe("The tool single needs the scope read");
   });
 
-  it("refuses before it finds fault with arguments", async () => {
+  it("is checked before the arguments", async () => {
     const caller = { principal: "p", scopes: [] };
     const error = await desk(server, { caller }).refused("prompts/get", { name: "guarded" });
     expect(error.kind).toBe("access_denied");
   });
 
-  it("stays in the lists, and does not show its scopes", async () => {
+  it("is in the lists, without its scopes", async () => {
     const { tools } = await desk(server, { caller: { principal: "p", scopes: [] } }).call("tools/list");
     expect(tools).toContainEqual({ name: "guarded", inputSchema });
   });
 
-  it("does not hand out its own list", async () => {
+  it("copies its scopes into the error", async () => {
     const caller = { principal: "p", scopes: [] };
     const first = await desk(server, { caller }).refused("tools/call", { name: "single" });
     (first.data as { requiredScopes: string[] }).requiredScopes.pop();
@@ -140,12 +141,12 @@ describe("what needs scopes", () => {
 });
 
 describe("a task of a tool that needs scopes", () => {
-  const capabilities = { extensions: { [TASKS]: {} } };
+  const capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
   const wide = { capabilities, principal: "ada", scopes: ["read", "write"] };
   const narrow = { ...wide, scopes: ["read"] };
-  const stranger = { ...wide, principal: "bob" };
+  const otherCaller = { ...wide, principal: "bob" };
 
-  async function begun(): Promise<{ taskId: string; guarded: Server; signal: AbortSignal }> {
+  async function startTask(): Promise<{ taskId: string; guarded: Server; signal: AbortSignal }> {
     let signal: AbortSignal | undefined;
     const guarded = createServer(info)
       .resource("r:guarded", { scopes: ["more"] }, ran)
@@ -156,21 +157,21 @@ describe("a task of a tool that needs scopes", () => {
         });
       });
     const { taskId } = await desk(guarded, { caller: wide }).call("tools/call", { name: "job" });
-    if (signal === undefined) throw new Error("It does not run");
+    if (signal === undefined) throw new Error("The task does not run");
     return { taskId: taskId as string, guarded, signal };
   }
 
-  const ASKS = (taskId: string): readonly Ask[] => [
+  const REQUESTS = (taskId: string): readonly GuardedRequest[] => [
     ["tasks/get", { taskId }, `The task ${taskId}`],
     ["tasks/update", { taskId, inputResponses: {} }, `The task ${taskId}`],
     ["tasks/cancel", { taskId }, `The task ${taskId}`],
-    ["subscriptions/listen", { notifications: { taskIds: [taskId] } }, "What is listened to"],
+    ["subscriptions/listen", { notifications: { taskIds: [taskId] } }, "The subscription"],
   ];
 
-  it("is for who has them, with each request anew", async () => {
-    const { taskId, guarded, signal } = await begun();
+  it("requires them for every request", async () => {
+    const { taskId, guarded, signal } = await startTask();
     const at = desk(guarded, { caller: narrow });
-    for (const [method, params, owner] of ASKS(taskId)) {
+    for (const [method, params, owner] of REQUESTS(taskId)) {
       const error = await at.refused(method, params);
       expect([method, error.message]).toEqual([method, `${owner} needs the scopes read, write`]);
       expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
@@ -181,14 +182,14 @@ describe("a task of a tool that needs scopes", () => {
     expect(await again.call("tasks/get", { taskId })).toMatchObject({ status: "working" });
     await again.call("tasks/cancel", { taskId });
     expect(signal.aborted).toBe(true);
-    // Also when it is over.
+    // Also after the task has ended.
     expect((await at.refused("tasks/get", { taskId })).kind).toBe("access_denied");
   });
 
-  it("is unknown to others, whatever they have", async () => {
-    const { taskId, guarded } = await begun();
-    for (const caller of [stranger, { ...stranger, scopes: [] }]) {
-      for (const [method, params] of ASKS(taskId).slice(0, 3)) {
+  it("is unknown to other principals, whatever their scopes", async () => {
+    const { taskId, guarded } = await startTask();
+    for (const caller of [otherCaller, { ...otherCaller, scopes: [] }]) {
+      for (const [method, params] of REQUESTS(taskId).slice(0, 3)) {
         expect((await desk(guarded, { caller }).refused(method, params)).kind).toBe("invalid_params");
       }
       const at = desk(guarded, { caller });
@@ -198,30 +199,30 @@ describe("a task of a tool that needs scopes", () => {
     await guarded.close();
   });
 
-  it("says all that is needed at once, where more is listened to", async () => {
-    const { taskId, guarded } = await begun();
+  it("names all scopes of a subscription at once", async () => {
+    const { taskId, guarded } = await startTask();
     const notifications = { taskIds: [taskId], resourceSubscriptions: ["r:guarded", "r:guarded"] };
     const error = await desk(guarded, { caller: narrow }).refused("subscriptions/listen", { notifications });
     expect((error.data as { requiredScopes: string[] }).requiredScopes.toSorted()).toEqual(["more", "read", "write"]);
     await guarded.close();
   });
 
-  it("is listed for its principal, where it has them", async () => {
-    const { taskId, guarded } = await begun();
+  it("is listed for its principal with the scopes", async () => {
+    const { taskId, guarded } = await startTask();
     const listed = async (caller: Partial<Caller>): Promise<unknown[]> => {
-      const { tasks } = await desk(guarded, { caller }).call("tasks/list", { [TASKS_LISTED]: true });
+      const { tasks } = await desk(guarded, { caller }).call("tasks/list", { [LISTS_TASKS]: true });
       return (tasks as { taskId: string }[]).map((task) => task.taskId);
     };
     expect(await listed(wide)).toEqual([taskId]);
     expect(await listed(narrow)).toEqual([]);
-    expect(await listed(stranger)).toEqual([]);
+    expect(await listed(otherCaller)).toEqual([]);
     await guarded.close();
   });
 });
 
-describe("scopes that are none", () => {
-  const list = 'its scopes must be a list of strings, as in ["notes:write"]';
-  const strings = "its scopes must be strings of visible ASCII, without blanks, quotes and backslashes";
+describe("scopes that are not valid", () => {
+  const list = '`scopes` must be an array of strings, such as ["notes:write"]';
+  const strings = "`scopes` must be strings of visible ASCII, without spaces, quotes and backslashes";
   const odd: readonly (readonly [unknown, string])[] = [
     ["read", list],
     [null, list],
@@ -236,7 +237,7 @@ describe("scopes that are none", () => {
     [["read", 7], strings],
     [[undefined], strings],
   ];
-  it.each(odd)("are refused when they are registered: %j", (scopes, text) => {
+  it.each(odd)("are refused at registration: %j", (scopes, text) => {
     const options = { scopes: scopes as string[] };
     const fresh = createServer(info);
     expect(() => fresh.tool("t", options, ran)).toThrow(new TypeError(`Tool t: ${text}`));
@@ -245,7 +246,7 @@ describe("scopes that are none", () => {
     expect(() => fresh.prompt("p", options, ran)).toThrow(new TypeError(`Prompt p: ${text}`));
   });
 
-  it("are not those of every character that a scope may have", () => {
+  it("are not those with every allowed character", () => {
     const all = Array.from({ length: 94 }, (_, n) => String.fromCharCode(33 + n)).filter((c) => !'"\\'.includes(c));
     expect(() => createServer(info).tool("t", { scopes: [all.join("")] }, ran)).not.toThrow();
   });

@@ -1,35 +1,34 @@
-// What a caller must be allowed to do before it gets something: the scopes that a registration names, held against
-// those that the wire has proved. Where no wire proves anything (stdio, memory) whoever calls is whoever started us,
-// and may do all. How a scope is proved is for an authenticator; how a refusal looks on HTTP is for the front.
+// Checks that the caller has the scopes that a tool, resource or prompt needs. On stdio and in memory there are no
+// scopes: the caller started the process and may do everything.
 
 import type { Caller } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
-/** One scope (RFC 6749, 3.3): no blanks, no quotes, no backslash. */
+/** One scope (RFC 6749, 3.3): no spaces, quotes or backslashes. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 export function isScope(value: unknown): value is string {
   return typeof value === "string" && SCOPE.test(value);
 }
 
-/** What is wrong with a list of scopes, as the rest of a sentence; undefined where nothing is. */
+/** The problem with a list of scopes, as the end of a sentence; undefined if it is valid. */
 export function scopesProblem(scopes: unknown): string | undefined {
-  if (!Array.isArray(scopes)) return 'must be a list of strings, as in ["notes:write"]';
-  return scopes.every(isScope) ? undefined : "must be strings of visible ASCII, without blanks, quotes and backslashes";
+  if (!Array.isArray(scopes)) return 'must be an array of strings, such as ["notes:write"]';
+  return scopes.every(isScope) ? undefined : "must be strings of visible ASCII, without spaces, quotes and backslashes";
 }
 
 export function permits(scopes: readonly string[] | undefined, caller: Caller): boolean {
   if (scopes === undefined || scopes.length === 0) return true;
-  const held = caller.scopes;
-  // A wire with headers is open to others, so what it has not proved is not so.
-  if (held === undefined) return caller.principal === undefined && caller.headers === undefined;
-  return scopes.every((scope) => held.includes(scope));
+  const granted = caller.scopes;
+  // A caller with headers came over HTTP, where scopes must be proved.
+  if (granted === undefined) return caller.principal === undefined && caller.headers === undefined;
+  return scopes.every((scope) => granted.includes(scope));
 }
 
-/** Throws an error that names all that is needed, so that a caller need ask for it only once. */
+/** Throws an error that names all scopes, so that the client needs only one step-up. */
 export function demandScopes(scopes: readonly string[] = [], caller: Caller, owner: string): void {
   if (permits(scopes, caller)) return;
-  const what = scopes.length === 1 ? "scope" : "scopes";
+  const noun = scopes.length === 1 ? "scope" : "scopes";
   const requiredScopes = [...scopes];
-  throw McpError.of("access_denied", `${owner} needs the ${what} ${scopes.join(", ")}`, { requiredScopes });
+  throw McpError.of("access_denied", `${owner} needs the ${noun} ${scopes.join(", ")}`, { requiredScopes });
 }

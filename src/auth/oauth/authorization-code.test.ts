@@ -1,135 +1,131 @@
-// A person's consent: what comes back from the authorization server and is not accepted, and the exchange of the code.
-// The happy way stands in flow.test.ts.
+// The authorization code grant: which callbacks are refused, and the exchange of the code. The normal flow is tested in
+// oauth-authorizer.test.ts.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type AuthorizationServer,
-  consenting,
+  consentingUser,
   json,
   openAuthorizationServer,
 } from "../../../test/support/authorization-server.ts";
-import { openServer, type ProtectedServer, send } from "../../../test/support/protected-end.ts";
-import { oauth } from "./oauth.ts";
-import type { Redirect } from "./redirect.ts";
+import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/protected-server.ts";
+import { oauth } from "./authorizers.ts";
+import type { Redirect } from "./types.ts";
 
 let server: AuthorizationServer;
-let end: ProtectedServer;
+let mcpServer: ProtectedServer;
 
 beforeEach(async () => {
   server = await openAuthorizationServer();
-  end = await openServer(server);
+  mcpServer = await openProtectedServer(server);
 });
 
 afterEach(async () => {
-  await Promise.all([server.close(), end.close()]);
+  await Promise.all([server.close(), mcpServer.close()]);
 });
 
-/** Somebody changes the address on the way back. */
-const meddling = (change: (back: URLSearchParams) => void): Redirect => {
-  const person = consenting();
+/** Changes the callback URL. */
+const withChangedCallback = (change: (callback: URLSearchParams) => void): Redirect => {
+  const user = consentingUser();
   return {
-    uri: person.uri,
+    uri: user.uri,
     visit: async (url, options) => {
-      const back = await person.visit(url, options);
-      change(back.searchParams);
-      return back;
+      const callback = await user.visit(url, options);
+      change(callback.searchParams);
+      return callback;
     },
   };
 };
 
-const attempted = (redirect: Redirect): Promise<number> => send(oauth({ redirect }), end.url);
+const attempt = (redirect: Redirect): Promise<number> => send(oauth({ redirect }), mcpServer.url);
 
-describe("what comes back from the authorization server", () => {
-  it("need not name an issuer where the server does not promise to", async () => {
+describe("the callback from the authorization server", () => {
+  it("need not name an issuer unless the server announces it", async () => {
     server.iss = undefined;
     delete server.metadata["authorization_response_iss_parameter_supported"];
-    expect(await attempted(consenting())).toBe(200);
+    expect(await attempt(consentingUser())).toBe(200);
   });
 
   it.each([
-    ["missing though promised", true, undefined],
-    ["of another", true, "https://evil.example"],
-    ["of another, though not promised", false, "https://evil.example"],
+    ["missing though announced", true, undefined],
+    ["another one", true, "https://evil.example"],
+    ["another one, though not announced", false, "https://evil.example"],
     ["the same but for a slash", true, "slash"],
-  ])("is not accepted where its issuer is %s", async (_what, promised, iss) => {
-    server.metadata["authorization_response_iss_parameter_supported"] = promised;
+  ])("is refused if its issuer is %s", async (_what, announced, iss) => {
+    server.metadata["authorization_response_iss_parameter_supported"] = announced;
     server.iss = iss === "slash" ? `${server.url}/` : iss;
-    await expect(attempted(consenting())).rejects.toThrow(/accepting what came back .* "iss"/);
+    await expect(attempt(consentingUser())).rejects.toThrow(/checking the callback .* "iss"/);
     expect(server.at("/token")).toEqual([]);
   });
 
   it.each([
-    ["wrong", (back: URLSearchParams) => back.set("state", "another")],
-    ["missing", (back: URLSearchParams) => back.delete("state")],
-    ["there twice", (back: URLSearchParams) => back.append("state", "another")],
-  ])("is not accepted where its state is %s", async (_what, change) => {
-    await expect(attempted(meddling(change))).rejects.toThrow(/accepting what came back .* "state"/);
+    ["wrong", (callback: URLSearchParams) => callback.set("state", "another")],
+    ["missing", (callback: URLSearchParams) => callback.delete("state")],
+    ["there twice", (callback: URLSearchParams) => callback.append("state", "another")],
+  ])("is refused if its state is %s", async (_what, change) => {
+    await expect(attempt(withChangedCallback(change))).rejects.toThrow(/checking the callback .* "state"/);
     expect(server.at("/token")).toEqual([]);
   });
 
-  it("is told where it is an error", async () => {
-    const denied = meddling((back) => {
-      back.delete("code");
-      back.set("error", "access_denied");
-      back.set("error_description", "not today");
+  it("is reported if it is an error", async () => {
+    const denied = withChangedCallback((callback) => {
+      callback.delete("code");
+      callback.set("error", "access_denied");
+      callback.set("error_description", "not today");
     });
-    await expect(attempted(denied)).rejects.toThrow("access_denied (not today)");
+    await expect(attempt(denied)).rejects.toThrow("access_denied (not today)");
   });
 
-  it("is not even shown where it is an error of another issuer", async () => {
-    const denied = meddling((back) => {
-      back.delete("code");
-      back.set("iss", "https://evil.example");
-      back.set("error", "access_denied");
-      back.set("error_description", "call this number");
+  it("is not shown if it is an error of another issuer", async () => {
+    const denied = withChangedCallback((callback) => {
+      callback.delete("code");
+      callback.set("iss", "https://evil.example");
+      callback.set("error", "access_denied");
+      callback.set("error_description", "call this number");
     });
-    const sent = attempted(denied);
+    const sent = attempt(denied);
     await expect(sent).rejects.toThrow("iss");
     await expect(sent).rejects.not.toThrow("call this number");
   });
 });
 
 describe("the exchange of the code", () => {
-  it("does not follow a redirect with it", async () => {
-    server.pages.set("/token", (_asked, response) =>
+  it("does not follow a redirect", async () => {
+    server.pages.set("/token", (_request, response) =>
       response.writeHead(307, { location: `${server.url}/thief` }).end(),
     );
-    await expect(attempted(consenting())).rejects.toThrow("a redirect, which is not followed here");
+    await expect(attempt(consentingUser())).rejects.toThrow("a redirect, which is not followed here");
     expect(server.at("/thief")).toEqual([]);
   });
 
   it.each([
     ["no token", { token_type: "Bearer" }, "access_token"],
-    [
-      "a token that would end a header",
-      { access_token: "a\r\nx: y", token_type: "Bearer" },
-      "cannot stand in a header",
-    ],
-    ["a token of another kind", { access_token: "a", token_type: "mac" }, "token_type"],
-    ["a token for a key that was never shown", { access_token: "a", token_type: "DPoP" }, "oauth({ dpop: true })"],
-  ])("takes nothing but what it asked for: %s", async (_what, body, text) => {
-    server.pages.set("/token", (_asked, response) => json(response, 200, body));
-    await expect(attempted(consenting())).rejects.toThrow(text);
+    ["a token with a line break", { access_token: "a\r\nx: y", token_type: "Bearer" }, "a header cannot carry"],
+    ["a token of another type", { access_token: "a", token_type: "mac" }, "token_type"],
+    ["a DPoP token without a key", { access_token: "a", token_type: "DPoP" }, "oauth({ dpop: true })"],
+  ])("refuses %s", async (_what, body, text) => {
+    server.pages.set("/token", (_request, response) => json(response, 200, body));
+    await expect(attempt(consentingUser())).rejects.toThrow(text);
   });
 
   it.each([
-    ["our own fetch", {}],
-    ["a fetch of the program's", { fetch: globalThis.fetch }],
-  ])("reads no endless answer, by %s", async (_what, how) => {
-    server.pages.set("/token", (_asked, response) => json(response, 200, { access_token: "a".repeat(2_000_000) }));
-    await expect(send(oauth({ redirect: consenting(), ...how }), end.url)).rejects.toThrow("1048576 bytes");
+    ["the built-in fetch", {}],
+    ["a given fetch", { fetch: globalThis.fetch }],
+  ])("limits the size of the response, with %s", async (_what, how) => {
+    server.pages.set("/token", (_request, response) => json(response, 200, { access_token: "a".repeat(2_000_000) }));
+    await expect(send(oauth({ redirect: consentingUser(), ...how }), mcpServer.url)).rejects.toThrow("1048576 bytes");
   });
 });
 
-describe("the way of the person", () => {
-  it("keeps what the server's address had in its query", async () => {
+describe("the authorization request", () => {
+  it("keeps the query of the authorization endpoint", async () => {
     server.metadata["authorization_endpoint"] = `${server.url}/authorize?tenant=one`;
-    const redirect = consenting();
-    expect(await attempted(redirect)).toBe(200);
+    const redirect = consentingUser();
+    expect(await attempt(redirect)).toBe(200);
     expect(redirect.visited[0]?.searchParams.get("tenant")).toBe("one");
   });
 
-  it("carries only the name of the request where the server wants the request beforehand", async () => {
+  it("is pushed beforehand if the server requires it", async () => {
     server.metadata["require_pushed_authorization_requests"] = true;
     server.metadata["pushed_authorization_request_endpoint"] = `${server.url}/par`;
     let pushed = new URLSearchParams();
@@ -137,29 +133,27 @@ describe("the way of the person", () => {
       pushed = form;
       json(response, 201, { request_uri: "urn:request:1", expires_in: 60 });
     });
-    server.pages.set("/authorize", (asked, response) => {
+    server.pages.set("/authorize", (request, response) => {
       server.pages.delete("/authorize");
-      server.answer({ ...asked, query: pushed }, response);
+      server.answer({ ...request, query: pushed }, response);
     });
-    const redirect = consenting();
-    expect(await attempted(redirect)).toBe(200);
+    const redirect = consentingUser();
+    expect(await attempt(redirect)).toBe(200);
     expect([...(redirect.visited[0]?.searchParams.keys() ?? [])]).toEqual(["client_id", "request_uri", "state"]);
     expect(pushed.get("code_challenge_method")).toBe("S256");
   });
 
-  it("does not come back in the open over a network", async () => {
-    const redirect = consenting("http://app.example/callback");
-    await expect(attempted(redirect)).rejects.toThrow("must be https, or http on this machine");
+  it("refuses a redirect URI with http over a network", async () => {
+    const redirect = consentingUser("http://app.example/callback");
+    await expect(attempt(redirect)).rejects.toThrow("must be https, or http on this machine");
     expect(server.at("/register")).toEqual([]);
   });
 
-  it("that fails is told without where it led", async () => {
+  it("that fails is reported without its URL", async () => {
     const redirect: Redirect = {
       uri: "http://127.0.0.1:9/callback",
       visit: () => Promise.reject(new Error("no browser")),
     };
-    await expect(attempted(redirect)).rejects.toThrow(
-      `waiting for a person to come back from ${server.url}: no browser`,
-    );
+    await expect(attempt(redirect)).rejects.toThrow(`waiting for the user to come back from ${server.url}: no browser`);
   });
 });

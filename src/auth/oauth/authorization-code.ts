@@ -1,69 +1,67 @@
-// A person's consent as a grant: the authorization code with PKCE (specification: basic/authorization, "Authorization
-// Flow Steps"). The person is sent to the server and comes back with a code, which is good only together with what
-// was made for this one visit: the verifier, the state, the issuer that was asked. All three are held against what
-// comes back before the code goes anywhere.
+// The authorization code grant with PKCE (specification: basic/authorization, "Authorization Flow Steps"). The user is
+// sent to the authorization server and comes back with a code. The code is sent on only after the state and the issuer
+// have been checked.
 
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../http/server/guard.ts";
-import { plain, refusal, unauthorized } from "./failures.ts";
-import type { Grant, Ground, KnownClient } from "./grant.ts";
-import type { Redirect } from "./redirect.ts";
+import { authFailure, redact, unauthorized } from "./errors.ts";
 import { withNonce } from "./token-request.ts";
+import type { Grant, GrantContext, OAuthClient, Redirect } from "./types.ts";
 
 export interface AuthorizationCodeOptions {
   readonly redirect: Redirect | undefined;
-  /** Whether a person may be sent there. */
+  /** Whether the user may be sent to this URL. */
   readonly allows: (url: URL) => boolean;
 }
 
-/** An end decides when a person is asked, and must not open one page after another. */
-const MOST_VISITS = 10;
-const VISITS_MS = 600_000;
+/** The MCP server decides when the user is asked, so the number of pages that it can open is limited. */
+const MAX_VISITS = 10;
+const VISITS_WINDOW_MS = 600_000;
 
 export function authorizationCode({ redirect, allows }: AuthorizationCodeOptions): Grant {
   const visits: number[] = [];
   return {
-    kind: "authorization_code",
+    grantType: "authorization_code",
     interactive: true,
-    fits: (server) => misfit(server, allows),
-    obtain: async (ground) => {
+    rejectServer: (server) => rejectServer(server, allows),
+    obtain: async (context) => {
       if (redirect === undefined) {
         const advice = "give `redirect` (loopbackRedirect() opens a browser), or another grant";
-        throw unauthorized(`${ground.server.issuer} wants a person's consent, and nobody can be asked: ${advice}`);
+        throw unauthorized(`${context.server.issuer} needs the user's consent, and no user can be asked: ${advice}`);
       }
-      count(visits, ground);
-      return obtain(ground, redirect);
+      countVisit(visits, context);
+      return obtain(context, redirect);
     },
   };
 }
 
-function count(visits: number[], { server, resource }: Ground): void {
+function countVisit(visits: number[], { server, resource }: GrantContext): void {
   const now = performance.now();
-  while (visits[0] !== undefined && visits[0] < now - VISITS_MS) visits.shift();
-  if (visits.length >= MOST_VISITS) {
-    const often = `${MOST_VISITS} times within ${VISITS_MS / 60_000} minutes`;
-    throw unauthorized(`${resource} had a person sent to ${server.issuer} ${often}; wait, or look into what it wants`);
+  while (visits[0] !== undefined && visits[0] < now - VISITS_WINDOW_MS) visits.shift();
+  if (visits.length >= MAX_VISITS) {
+    const often = `${MAX_VISITS} times within ${VISITS_WINDOW_MS / 60_000} minutes`;
+    throw unauthorized(`${resource} sent the user to ${server.issuer} ${often}; wait, or check what it asks for`);
   }
   visits.push(now);
 }
 
-function misfit(server: oauth.AuthorizationServer, allows: (url: URL) => boolean): string | undefined {
+function rejectServer(server: oauth.AuthorizationServer, allows: (url: URL) => boolean): string | undefined {
   const { authorization_endpoint: endpoint, token_endpoint: token } = server;
   const { code_challenge_methods_supported: methods } = server;
   if (endpoint === undefined || token === undefined) return "it names no authorization endpoint or no token endpoint";
-  if (!URL.canParse(endpoint) || !allows(new URL(endpoint))) return "its authorization endpoint is no https address";
-  if (!URL.canParse(token) || !allows(new URL(token))) return "its token endpoint is no https address";
+  if (!URL.canParse(endpoint) || !allows(new URL(endpoint))) return "its authorization endpoint is not an https URL";
+  if (!URL.canParse(token) || !allows(new URL(token))) return "its token endpoint is not an https URL";
   if (!Array.isArray(methods) || !methods.includes("S256")) {
-    return "it does not say that it supports PKCE with S256 (code_challenge_methods_supported), without which a code could be stolen";
+    return "it does not list PKCE with S256 (code_challenge_methods_supported), without which a code could be stolen";
   }
   return undefined;
 }
 
-async function obtain(ground: Ground, redirect: Redirect): Promise<oauth.TokenEndpointResponse> {
-  const { server, resource, http, signal } = ground;
-  const redirectUri = await uriOf(redirect);
-  const known = await ground.client();
-  const { client, auth, secret } = known;
+async function obtain(context: GrantContext, redirect: Redirect): Promise<oauth.TokenEndpointResponse> {
+  const { server, resource, http, signal } = context;
+  const redirectUri = await checkedRedirectUri(redirect);
+  const oauthClient = await context.client();
+  const { client, auth, secret } = oauthClient;
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
   const challenge = await oauth.calculatePKCECodeChallenge(verifier);
@@ -76,46 +74,46 @@ async function obtain(ground: Ground, redirect: Redirect): Promise<oauth.TokenEn
     code_challenge: challenge,
     code_challenge_method: "S256",
     resource,
-    ...(ground.scope === undefined ? undefined : { scope: ground.scope }),
-    // OpenID Connect, 11: without it a server may leave out the refresh token that the scope asks for.
-    ...(ground.scope?.split(" ").includes("offline_access") === true ? { prompt: "consent" } : undefined),
+    ...(context.scope === undefined ? undefined : { scope: context.scope }),
+    // OpenID Connect, 11: without it a server may omit the refresh token that the scope asks for.
+    ...(context.scope?.split(" ").includes("offline_access") === true ? { prompt: "consent" } : undefined),
     ...(key === undefined ? undefined : { dpop_jkt: key }),
   });
-  const back = await visit(await addressFor(ground, known, request), redirect, server, signal);
-  const code = validated(server, client, back, state);
-  const more = { ...http, additionalParameters: { resource } };
+  const callback = await visit(await authorizationUrl(context, oauthClient, request), redirect, server, signal);
+  const code = validateCallback(server, client, callback, state);
+  const options = { ...http, additionalParameters: { resource } };
   try {
-    return await withNonce(async () => {
-      const answer = await oauth.authorizationCodeGrantRequest(server, client, auth, code, redirectUri, verifier, more);
-      return oauth.processAuthorizationCodeResponse(server, client, answer);
-    });
+    return await withNonce(async () =>
+      oauth.processAuthorizationCodeResponse(
+        server,
+        client,
+        await oauth.authorizationCodeGrantRequest(server, client, auth, code, redirectUri, verifier, options),
+      ),
+    );
   } catch (error) {
-    // The server no longer knows the client: whoever called may register it anew.
+    // The server no longer knows the client: the caller may register it again.
     if (isInvalidClient(error)) throw error;
-    throw refusal(`exchanging the authorization code at ${server.issuer}`, error, [
-      back.searchParams.get("code") ?? undefined,
-      verifier,
-      secret,
-    ]);
+    const secrets = [callback.searchParams.get("code") ?? undefined, verifier, secret];
+    throw authFailure(`exchanging the authorization code at ${server.issuer}`, error, secrets);
   }
 }
 
-/** A code that comes back in the open, over a network, is anybody's. */
-async function uriOf(redirect: Redirect): Promise<string> {
+/** Refuses http across a network, where anyone could read the code. */
+async function checkedRedirectUri(redirect: Redirect): Promise<string> {
   const uri = await redirect.uri;
   const { protocol = "", hostname = "" } = URL.canParse(uri) ? new URL(uri) : {};
   if (protocol !== "" && (protocol !== "http:" || isLoopback(hostname))) return uri;
-  throw unauthorized(`The redirect's address must be https, or http on this machine: ${plain(uri)} is neither`);
+  throw unauthorized(`The redirect URI must be https, or http on this machine: ${redact(uri)} is neither`);
 }
 
 function isInvalidClient(error: unknown): boolean {
   return error instanceof oauth.ResponseBodyError && error.error === "invalid_client";
 }
 
-/** Where the person goes: with the request in the address, or with a name that the server gave the request (RFC 9126). */
-async function addressFor(
-  { server, http }: Ground,
-  { client, auth, secret }: KnownClient,
+/** The URL for the user, with the request in its query or, if the server requires it, pushed beforehand (RFC 9126). */
+async function authorizationUrl(
+  { server, http }: GrantContext,
+  { client, auth, secret }: OAuthClient,
   request: URLSearchParams,
 ): Promise<URL> {
   const url = new URL(server.authorization_endpoint ?? "");
@@ -124,17 +122,20 @@ async function addressFor(
     return url;
   }
   try {
-    const { request_uri: name } = await withNonce(async () => {
-      const answer = await oauth.pushedAuthorizationRequest(server, client, auth, request, http);
-      return oauth.processPushedAuthorizationResponse(server, client, answer);
-    });
+    const { request_uri: requestUri } = await withNonce(async () =>
+      oauth.processPushedAuthorizationResponse(
+        server,
+        client,
+        await oauth.pushedAuthorizationRequest(server, client, auth, request, http),
+      ),
+    );
     url.searchParams.set("client_id", client.client_id);
-    url.searchParams.set("request_uri", name);
-    // The server does not read it here, but a redirect knows by it who comes back.
+    url.searchParams.set("request_uri", requestUri);
+    // The server does not read it, but a redirect uses it to match the callback.
     url.searchParams.set("state", request.get("state") ?? "");
     return url;
   } catch (error) {
-    throw refusal(`handing the authorization request to ${server.issuer}`, error, [secret]);
+    throw authFailure(`pushing the authorization request to ${server.issuer}`, error, [secret]);
   }
 }
 
@@ -147,15 +148,20 @@ async function visit(
   try {
     return await redirect.visit(url, { signal });
   } catch (error) {
-    throw refusal(`waiting for a person to come back from ${issuer}`, error);
+    throw authFailure(`waiting for the user to come back from ${issuer}`, error);
   }
 }
 
-/** What a server that is not the one we asked says is not even shown: it comes after `iss` and `state`. */
-function validated(server: oauth.AuthorizationServer, client: oauth.Client, back: URL, state: string): URLSearchParams {
+/** Checks `iss` and `state` first, so that the error text of another server is not even shown. */
+function validateCallback(
+  server: oauth.AuthorizationServer,
+  client: oauth.Client,
+  callback: URL,
+  state: string,
+): URLSearchParams {
   try {
-    return oauth.validateAuthResponse(server, client, back, state);
+    return oauth.validateAuthResponse(server, client, callback, state);
   } catch (error) {
-    throw refusal(`accepting what came back from ${server.issuer}`, error);
+    throw authFailure(`checking the callback from ${server.issuer}`, error);
   }
 }

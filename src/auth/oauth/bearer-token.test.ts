@@ -1,12 +1,12 @@
-// A token that the program has: to whom it is shown, and what is said where it is refused.
+// bearerToken(): to which servers the token is sent, and the error if it is refused.
 
 import { describe, expect, it } from "vitest";
 import type { Challenge } from "../../core/authentication.ts";
-import { bearerToken } from "./bearer-token.ts";
+import { bearerToken } from "./authorizers.ts";
 
-const sending = { method: "POST", url: new URL("https://a.example/mcp"), signal: new AbortController().signal };
+const request = { method: "POST", url: new URL("https://a.example/mcp"), signal: new AbortController().signal };
 const challenge = (sent: string, more: Partial<Challenge> = {}): Challenge => ({
-  ...sending,
+  ...request,
   status: 401,
   headers: {},
   sent: { authorization: sent },
@@ -14,33 +14,33 @@ const challenge = (sent: string, more: Partial<Challenge> = {}): Challenge => ({
   ...more,
 });
 
-describe("a token that the program has", () => {
-  it("goes with every request", async () => {
-    expect(await bearerToken("abc").authorize(sending)).toEqual({ authorization: "Bearer abc" });
+describe("a given token", () => {
+  it("is sent with every request", async () => {
+    expect(await bearerToken("abc").authorize(request)).toEqual({ authorization: "Bearer abc" });
   });
 
-  it("is asked of a function each time", async () => {
+  it("is requested from a function each time", async () => {
     let count = 0;
     const auth = bearerToken(() => Promise.resolve(`token-${(count += 1)}`));
-    expect(await auth.authorize(sending)).toEqual({ authorization: "Bearer token-1" });
-    expect(await auth.authorize(sending)).toEqual({ authorization: "Bearer token-2" });
+    expect(await auth.authorize(request)).toEqual({ authorization: "Bearer token-1" });
+    expect(await auth.authorize(request)).toEqual({ authorization: "Bearer token-2" });
   });
 
-  it("is shown to one origin only", async () => {
+  it("is sent to one origin only", async () => {
     const auth = bearerToken("abc");
-    await auth.authorize(sending);
-    const elsewhere = { ...sending, url: new URL("https://b.example/mcp") };
+    await auth.authorize(request);
+    const elsewhere = { ...request, url: new URL("https://b.example/mcp") };
     await expect(auth.authorize(elsewhere)).rejects.toThrow("is for https://a.example, not for https://b.example");
   });
 
-  it.each(["", "two words", "line\nbreak"])("is told where it is none: %j", async (token) => {
-    expect(() => bearerToken(token)).toThrow("this is no token");
-    await expect(bearerToken(() => token).authorize(sending)).rejects.toThrow("returned no token");
+  it.each(["", "two words", "line\nbreak"])("is refused if it is not valid: %j", async (token) => {
+    expect(() => bearerToken(token)).toThrow("the token is empty, or has characters that a header cannot carry");
+    await expect(bearerToken(() => token).authorize(request)).rejects.toThrow("did not return a valid token");
   });
 });
 
-describe("a token that is refused", () => {
-  it("is told with where it came from and with what the end said, not with what it is", async () => {
+describe("a refused token", () => {
+  it("is reported with its source and the server's reason, but without its value", async () => {
     const headers = { "www-authenticate": 'Bearer error="invalid_token", error_description="it expired"' };
     const refused = bearerToken("very-secret").refused(challenge("Bearer very-secret", { headers }));
     await expect(refused).rejects.toThrow(
@@ -50,23 +50,23 @@ describe("a token that is refused", () => {
     await expect(refused).rejects.not.toThrow("very-secret");
   });
 
-  it("is not told even where the end says it", async () => {
+  it("is redacted even if the server repeats it", async () => {
     const headers = { "www-authenticate": 'Bearer error_description="no Bearer pass+wo/rd"' };
     const refused = bearerToken("pass+wo/rd").refused(challenge("Bearer pass+wo/rd", { headers }));
     await expect(refused).rejects.toThrow("(no Bearer ...)");
   });
 
-  it("is told with the scope that it lacks", async () => {
+  it("is reported with the missing scope", async () => {
     const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="write"' };
     const refused = bearerToken("abc").refused(challenge("Bearer abc", { status: 403, headers }));
     await expect(refused).rejects.toThrow('it wants the scope "write"');
   });
 
-  it("leaves a 403 that is no matter of tokens to the caller", async () => {
+  it("leaves a 403 without insufficient_scope to the caller", async () => {
     expect(await bearerToken("abc").refused(challenge("Bearer abc", { status: 403 }))).toBe(false);
   });
 
-  it("is replaced once where the function knows a newer one", async () => {
+  it("is replaced once if the function returns a newer one", async () => {
     const auth = bearerToken(() => "new");
     expect(await auth.refused(challenge("Bearer old"))).toBe(true);
     await expect(auth.refused(challenge("Bearer old", { attempt: 2 }))).rejects.toThrow("that the function given to");

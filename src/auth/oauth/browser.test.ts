@@ -1,12 +1,12 @@
-// Opening addresses that an authorization server chose: a program on the path that writes down its arguments stands
-// in for the browser, so it is seen what would have been run, and that nothing else was.
+// Opens URLs that an authorization server chose. A program on the PATH that records its arguments replaces the
+// browser, so that tests see what was run.
 
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { openBrowser, webAddress, type Desktop } from "./browser.ts";
+import { openBrowser, checkBrowserUrl, type Desktop } from "./browser.ts";
 
 /** Not written out: no line of this house has an address of this kind. */
 const SCRIPT = ["java", "script:"].join("");
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** A program that writes its arguments, one JSON text each, under its own name. */
+/** Creates a program that records its arguments as JSON under its own name. */
 function install(...names: readonly string[]): void {
   for (const name of names) {
     const script = `#!${process.execPath}
@@ -33,7 +33,7 @@ renameSync(__filename + ".draft", __filename + ".said");
   }
 }
 
-/** What a program was started with. */
+/** The arguments that a program was started with. */
 async function said(name: string): Promise<{ args: string[]; browser?: string }> {
   const path = join(home, `${name}.said`);
   await expect.poll(() => existsSync(path), { timeout: 20_000 }).toBe(true);
@@ -45,7 +45,7 @@ const desktop = (env: NodeJS.ProcessEnv = {}, platform: NodeJS.Platform = "linux
   env: { PATH: home, DISPLAY: ":0", ...env },
 });
 
-describe("an address that is no page", () => {
+describe("a URL that is not a web page", () => {
   it.each([
     `${SCRIPT}alert(1)`,
     `${SCRIPT.toUpperCase()}alert(1)`,
@@ -81,7 +81,7 @@ describe("an address that is no page", () => {
     `https://a.example/${"a".repeat(9_000)}`,
   ])("is refused, and starts nothing: %j", async (address) => {
     install("xdg-open", "open", "rundll32.exe", "chosen");
-    expect(() => webAddress(address)).toThrow(ConnectionError);
+    expect(() => checkBrowserUrl(address)).toThrow(ConnectionError);
     for (const platform of ["linux", "darwin", "win32"] as const) {
       const opening = openBrowser(address, desktop({ BROWSER: "chosen %s" }, platform));
       await expect(opening).rejects.toMatchObject({ name: "ConnectionError", kind: "refused" });
@@ -90,7 +90,7 @@ describe("an address that is no page", () => {
   });
 });
 
-describe("an address with all that a shell would love", () => {
+describe("a URL with special characters of a shell", () => {
   it.each([
     ["https://a.example/authorize?a=$(touch pwned)", "https://a.example/authorize?a=$(touch%20pwned)"],
     ["https://a.example/`touch pwned`?b=`id`", "https://a.example/%60touch%20pwned%60?b=%60id%60"],
@@ -124,7 +124,7 @@ describe("an address with all that a shell would love", () => {
 describe("the browser", () => {
   const address = "https://a.example/authorize?a=1&b=$&";
 
-  it("is the one that $BROWSER names first of those that are there, with its own arguments", async () => {
+  it("is the first in $BROWSER that exists, with its arguments", async () => {
     install("second", "xdg-open");
     const BROWSER = "first --new:second --url=%s -x '$(id)' %s:third";
     expect(await openBrowser(address, desktop({ BROWSER }))).toBe(true);
@@ -132,13 +132,13 @@ describe("the browser", () => {
     expect(existsSync(join(home, "xdg-open.said"))).toBe(false);
   });
 
-  it("is the system's where none of them is there, and does not hear of $BROWSER", async () => {
+  it("is the system's if none of them exists, without $BROWSER in its environment", async () => {
     install("xdg-open");
     expect(await openBrowser(address, desktop({ BROWSER: "first: :second %s" }))).toBe(true);
     expect(await said("xdg-open")).toEqual({ args: [address] });
   });
 
-  it("is started by $BROWSER without a display too, as on a remote machine", async () => {
+  it("is started by $BROWSER even without a display, as on a remote machine", async () => {
     install("helper", "xdg-open");
     expect(await openBrowser(address, desktop({ BROWSER: join(home, "helper"), DISPLAY: undefined }))).toBe(true);
     expect(await said("helper")).toEqual({ args: [address] });
@@ -153,7 +153,7 @@ describe("the browser", () => {
     expect(readdirSync(home).filter((name) => name.endsWith(".said"))).toEqual([]);
   });
 
-  it("is none where no program is there, or none that can be run", async () => {
+  it("is missing if there is no program, or none that can be run", async () => {
     expect(await openBrowser(address, desktop())).toBe(false);
     writeFileSync(join(home, "xdg-open"), "no program", { mode: 0o600 });
     expect(await openBrowser(address, desktop())).toBe(false);
@@ -161,7 +161,7 @@ describe("the browser", () => {
     expect(await openBrowser(address, desktop({}, "win32"))).toBe(false);
   });
 
-  it("is Windows' own, from its own directory", async () => {
+  it("is started by rundll32 on Windows", async () => {
     const env = { SystemRoot: join(home, "none such") };
     install("rundll32.exe");
     expect(await openBrowser(address, desktop(env, "win32"))).toBe(false);

@@ -1,90 +1,97 @@
-// How the authorization server of an end is found: the places and their order, what is not believed, and which of
-// several is taken. All of it over real HTTP, driven through oauth().
+// Finds the authorization server of an MCP server: where metadata is looked for, what is not trusted, and which of
+// several servers is used. Over real HTTP, through oauth().
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type AuthorizationServer,
-  consenting,
+  consentingUser,
   json,
   openAuthorizationServer,
 } from "../../../test/support/authorization-server.ts";
-import { openServer, type ProtectedServer, send } from "../../../test/support/protected-end.ts";
-import { covers } from "./discovery.ts";
-import { oauth } from "./oauth.ts";
+import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/protected-server.ts";
+import { coversUrl } from "./discovery.ts";
+import { oauth } from "./authorizers.ts";
 
 let server: AuthorizationServer;
-let end: ProtectedServer;
+let mcpServer: ProtectedServer;
 
 beforeEach(async () => {
   server = await openAuthorizationServer();
-  end = await openServer(server);
+  mcpServer = await openProtectedServer(server);
 });
 
 afterEach(async () => {
-  await Promise.all([server.close(), end.close()]);
+  await Promise.all([server.close(), mcpServer.close()]);
 });
 
-/** What was read on the way, in its order; nothing of what comes after discovery. */
-const read = (asked: readonly { path: string; method: string }[]): string[] =>
-  asked.filter(({ path, method }) => method === "GET" && path.includes("well-known")).map(({ path }) => path);
+/** The metadata requests, in order. */
+const metadataRequests = (requests: readonly { path: string; method: string }[]): string[] =>
+  requests.filter(({ path, method }) => method === "GET" && path.includes("well-known")).map(({ path }) => path);
 
-const connected = (): Promise<number> => send(oauth({ redirect: consenting() }), end.url);
+const connect = (): Promise<number> => send(oauth({ redirect: consentingUser() }), mcpServer.url);
 
-describe("the end's metadata", () => {
-  it("is read where the refusal says", async () => {
-    end.metadataPath = "/custom/place.json";
-    expect(await connected()).toBe(200);
-    expect(end.asked.map(({ path }) => path)).toEqual(["/mcp", "/custom/place.json", "/mcp"]);
+describe("the resource metadata", () => {
+  it("is read from the URL in the challenge", async () => {
+    mcpServer.metadataPath = "/custom/place.json";
+    expect(await connect()).toBe(200);
+    expect(mcpServer.requests.map(({ path }) => path)).toEqual(["/mcp", "/custom/place.json", "/mcp"]);
   });
 
-  it("is looked for under the end's path first, then at the root, where the refusal does not say", async () => {
-    end.namesMetadata = false;
-    end.metadataPath = "/.well-known/oauth-protected-resource";
-    end.metadata = { ...end.metadata, resource: end.origin };
-    expect(await connected()).toBe(200);
-    expect(read(end.asked)).toEqual([
+  it("is looked for under the path first, then at the root, if the challenge has no URL", async () => {
+    mcpServer.namesMetadata = false;
+    mcpServer.metadataPath = "/.well-known/oauth-protected-resource";
+    mcpServer.metadata = { ...mcpServer.metadata, resource: mcpServer.origin };
+    expect(await connect()).toBe(200);
+    expect(metadataRequests(mcpServer.requests)).toEqual([
       "/.well-known/oauth-protected-resource/mcp",
       "/.well-known/oauth-protected-resource",
     ]);
-    expect(server.grantsOf("authorization_code")[0]?.get("resource")).toBe(end.origin);
+    expect(server.grantsOf("authorization_code")[0]?.get("resource")).toBe(mcpServer.origin);
   });
 
-  it("is looked for at the end itself where the place that was named cannot be reached", async () => {
-    end.namesMetadata = "http://internal.invalid/.well-known/oauth-protected-resource/mcp";
-    expect(await connected()).toBe(200);
+  it("is looked for at the usual places if the named URL cannot be reached", async () => {
+    mcpServer.namesMetadata = "http://internal.invalid/.well-known/oauth-protected-resource/mcp";
+    expect(await connect()).toBe(200);
   });
 
-  it("is followed through redirects on its origin, and no farther", async () => {
-    end.metadataPath = "/moved";
-    end.namesMetadata = `${end.origin}/old`;
-    end.pages.set("/old", (_asked, response) => response.writeHead(302, { location: "/moved" }).end());
-    expect(await connected()).toBe(200);
-    end.pages.set("/old", (_asked, response) => response.writeHead(302, { location: `${server.url}/elsewhere` }).end());
-    await expect(connected()).rejects.toThrow("a redirect, which is not followed here");
+  it("is read through redirects within its origin only", async () => {
+    mcpServer.metadataPath = "/moved";
+    mcpServer.namesMetadata = `${mcpServer.origin}/old`;
+    mcpServer.pages.set("/old", (_request, response) => response.writeHead(302, { location: "/moved" }).end());
+    expect(await connect()).toBe(200);
+    mcpServer.pages.set("/old", (_request, response) =>
+      response.writeHead(302, { location: `${server.url}/elsewhere` }).end(),
+    );
+    await expect(connect()).rejects.toThrow("a redirect, which is not followed here");
     expect(server.at("/elsewhere")).toEqual([]);
   });
 
   it.each([
     ["another origin", "https://evil.example/mcp"],
     ["another path", "/other"],
-    ["a path that only begins alike", "/mc"],
+    ["a path with a common prefix", "/mc"],
     ["a longer path", "/mcp/deeper"],
-    ["no address", "the end"],
-  ])("that speaks of another resource stops everything: %s", async (_what, resource) => {
-    end.metadata = { ...end.metadata, resource: resource.startsWith("/") ? `${end.origin}${resource}` : resource };
-    await expect(connected()).rejects.toThrow("is that of another resource");
-    expect(server.asked).toEqual([]);
+    ["not a URL", "the server"],
+  ])("of another resource is refused: %s", async (_what, resource) => {
+    mcpServer.metadata = {
+      ...mcpServer.metadata,
+      resource: resource.startsWith("/") ? `${mcpServer.origin}${resource}` : resource,
+    };
+    await expect(connect()).rejects.toThrow("is that of another resource");
+    expect(server.requests).toEqual([]);
   });
 
-  it("that is broken is an error, not a reason to guess", async () => {
-    end.namesMetadata = false;
-    end.pages.set("/.well-known/oauth-protected-resource/mcp", (_asked, response) => response.writeHead(500).end());
-    await expect(connected()).rejects.toThrow("HTTP 500");
+  it("that is broken is an error, and nothing is guessed", async () => {
+    mcpServer.namesMetadata = false;
+    mcpServer.pages.set("/.well-known/oauth-protected-resource/mcp", (_request, response) =>
+      response.writeHead(500).end(),
+    );
+    await expect(connect()).rejects.toThrow("HTTP 500");
   });
 
-  it("that is endless is not read to its end", async () => {
-    end.namesMetadata = false;
-    end.pages.set("/.well-known/oauth-protected-resource/mcp", (_asked, response) => {
+  it("is read up to a limit", async () => {
+    mcpServer.namesMetadata = false;
+    mcpServer.pages.set("/.well-known/oauth-protected-resource/mcp", (_request, response) => {
       response.writeHead(200, { "content-type": "application/json" });
       const more = (): void => {
         if (response.destroyed) return;
@@ -92,143 +99,145 @@ describe("the end's metadata", () => {
       };
       more();
     });
-    await expect(connected()).rejects.toThrow("longer than the limit of 1048576 bytes");
+    await expect(connect()).rejects.toThrow("longer than the limit of 1048576 bytes");
   });
 });
 
 describe("the authorization server's metadata", () => {
-  it("is looked for as OAuth's, then as OpenID's, at an issuer without a path", async () => {
+  it("is looked for as OAuth, then as OpenID metadata, for an issuer without a path", async () => {
     server.metadataPath = "/.well-known/openid-configuration";
-    expect(await connected()).toBe(200);
-    expect(read(server.asked)).toEqual([
+    expect(await connect()).toBe(200);
+    expect(metadataRequests(server.requests)).toEqual([
       "/.well-known/oauth-authorization-server",
       "/.well-known/openid-configuration",
     ]);
   });
 
-  it("is looked for in three places at an issuer with a path, and never at the root", async () => {
+  it("is looked for in three places for an issuer with a path, and never at the root", async () => {
     const issuer = `${server.url}/tenant1`;
     server.metadataPath = "/tenant1/.well-known/openid-configuration";
     server.metadata["issuer"] = issuer;
     server.iss = issuer;
-    end.metadata = { ...end.metadata, authorization_servers: [issuer] };
-    expect(await connected()).toBe(200);
-    expect(read(server.asked)).toEqual([
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: [issuer] };
+    expect(await connect()).toBe(200);
+    expect(metadataRequests(server.requests)).toEqual([
       "/.well-known/oauth-authorization-server/tenant1",
       "/.well-known/openid-configuration/tenant1",
       "/tenant1/.well-known/openid-configuration",
     ]);
   });
 
-  it("that names another issuer is not used, nor is anything else of that server", async () => {
+  it("of another issuer is refused, with everything else of that server", async () => {
     server.metadata["issuer"] = "https://honest.example";
-    await expect(connected()).rejects.toThrow("another issuer (https://honest.example/)");
-    expect(server.asked.map(({ path }) => path)).toEqual([server.metadataPath]);
+    await expect(connect()).rejects.toThrow("another issuer (https://honest.example/)");
+    expect(server.requests.map(({ path }) => path)).toEqual([server.metadataPath]);
   });
 
-  it("may write an origin with a slash at its end: that is the same issuer", async () => {
-    end.metadata = { ...end.metadata, authorization_servers: [`${server.url}/`] };
-    expect(await connected()).toBe(200);
+  it("may name an origin with a trailing slash, which is the same issuer", async () => {
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: [`${server.url}/`] };
+    expect(await connect()).toBe(200);
   });
 
   it.each([
     ["absent", undefined],
     ["without S256", ["plain"]],
-  ])("without PKCE is refused before anybody is sent there: %s", async (_what, methods) => {
+  ])("without PKCE is refused before the user is sent there: %s", async (_what, methods) => {
     server.metadata["code_challenge_methods_supported"] = methods;
-    await expect(connected()).rejects.toThrow("PKCE with S256");
-    expect(server.asked).toHaveLength(1);
+    await expect(connect()).rejects.toThrow("PKCE with S256");
+    expect(server.requests).toHaveLength(1);
   });
 
   it.each(["data:text/html,hello", "file:///etc/passwd", "http://public.example/authorize", "nowhere"])(
-    "must not send a person to %s",
+    "must not send the user to %s",
     async (address) => {
       server.metadata["authorization_endpoint"] = address;
-      const redirect = consenting();
-      await expect(send(oauth({ redirect }), end.url)).rejects.toThrow(
-        "its authorization endpoint is no https address",
+      const redirect = consentingUser();
+      await expect(send(oauth({ redirect }), mcpServer.url)).rejects.toThrow(
+        "its authorization endpoint is not an https URL",
       );
       expect(redirect.visited).toEqual([]);
     },
   );
 
-  it("is not used where its lists are none", async () => {
+  it("is not used if a list is not an array", async () => {
     server.metadata["scopes_supported"] = "everything offline_access";
-    await expect(connected()).rejects.toThrow("its lists are no lists of texts");
+    await expect(connect()).rejects.toThrow("its lists are not arrays of strings");
   });
 
-  it("is asked of the next server where the first cannot be used", async () => {
+  it("is fetched from the next server if the first cannot be used", async () => {
     const unusable = await openAuthorizationServer();
     delete unusable.metadata["code_challenge_methods_supported"];
-    end.metadata = {
-      ...end.metadata,
-      authorization_servers: ["http://127.0.0.1:9", "no address", unusable.url, server.url],
+    mcpServer.metadata = {
+      ...mcpServer.metadata,
+      authorization_servers: ["http://127.0.0.1:9", "not a URL", unusable.url, server.url],
     };
-    expect(await connected()).toBe(200);
+    expect(await connect()).toBe(200);
     await unusable.close();
-    expect(unusable.asked).toHaveLength(1);
+    expect(unusable.requests).toHaveLength(1);
   });
 
-  it("stays with the server that was used before, where the end still lists it", async () => {
+  it("is that of the server used before, if it is still listed", async () => {
     const other = await openAuthorizationServer();
-    const auth = oauth({ redirect: consenting() });
-    await send(auth, end.url);
-    end.metadata = { ...end.metadata, authorization_servers: [other.url, server.url] };
+    const auth = oauth({ redirect: consentingUser() });
+    await send(auth, mcpServer.url);
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: [other.url, server.url] };
     server.revoke();
-    expect(await send(auth, end.url)).toBe(200);
+    expect(await send(auth, mcpServer.url)).toBe(200);
     await other.close();
-    expect(other.asked).toEqual([]);
+    expect(other.requests).toEqual([]);
   });
 });
 
-describe("an end of the first revision with authorization", () => {
+describe("an MCP server without resource metadata", () => {
   beforeEach(() => {
-    end.namesMetadata = false;
-    end.metadata = undefined;
+    mcpServer.namesMetadata = false;
+    mcpServer.metadata = undefined;
   });
 
   const serve = (...paths: readonly string[]): void => {
-    for (const path of paths) end.pages.set(path, (asked, response) => server.answer(asked, response));
+    for (const path of paths) mcpServer.pages.set(path, (request, response) => server.answer(request, response));
   };
 
   it("is its own authorization server, with metadata at the root of its origin", async () => {
     server.metadata = {
-      issuer: end.origin,
-      authorization_endpoint: `${end.origin}/oauth/authorize`,
-      token_endpoint: `${end.origin}/oauth/token`,
-      registration_endpoint: `${end.origin}/oauth/register`,
+      issuer: mcpServer.origin,
+      authorization_endpoint: `${mcpServer.origin}/oauth/authorize`,
+      token_endpoint: `${mcpServer.origin}/oauth/token`,
+      registration_endpoint: `${mcpServer.origin}/oauth/register`,
       code_challenge_methods_supported: ["S256"],
       token_endpoint_auth_methods_supported: ["none"],
     };
     server.iss = undefined;
     for (const name of ["authorize", "token", "register"]) {
-      end.pages.set(`/oauth/${name}`, (asked, response) => server.answer({ ...asked, path: `/${name}` }, response));
+      mcpServer.pages.set(`/oauth/${name}`, (request, response) =>
+        server.answer({ ...request, path: `/${name}` }, response),
+      );
     }
     serve("/.well-known/oauth-authorization-server");
-    expect(await connected()).toBe(200);
-    expect(server.grantsOf("authorization_code")[0]?.get("resource")).toBe(end.url.href);
+    expect(await connect()).toBe(200);
+    expect(server.grantsOf("authorization_code")[0]?.get("resource")).toBe(mcpServer.url.href);
   });
 
-  it("has default endpoints where it has no metadata at all, also when its token is refreshed", async () => {
+  it("has default endpoints without any metadata, also for a refresh", async () => {
     server.iss = undefined;
     serve("/authorize", "/token", "/register");
-    const auth = oauth({ redirect: consenting() });
-    expect(await send(auth, end.url)).toBe(200);
+    const auth = oauth({ redirect: consentingUser() });
+    expect(await send(auth, mcpServer.url)).toBe(200);
     const [issued] = server.issued.values();
     server.issued.clear();
     if (issued !== undefined) server.issued.set("gone", issued);
-    expect(await send(auth, end.url)).toBe(200);
+    expect(await send(auth, mcpServer.url)).toBe(200);
     expect(server.grantsOf("refresh_token")).toHaveLength(1);
   });
 
-  it("that has none of this is told as what it is", async () => {
-    const sent = connected();
-    await expect(sent).rejects.toThrow(`registering with ${end.origin} as a client`);
+  it("without those endpoints is an error", async () => {
+    const sent = connect();
+    await expect(sent).rejects.toThrow(`registering with ${mcpServer.origin} as a client`);
     await expect(sent).rejects.toThrow("it answered HTTP 404");
   });
 });
 
-describe("whether a resource is the end", () => {
+describe("whether a resource covers a URL", () => {
   it.each([
     ["https://a.example/mcp", "https://a.example/mcp", true],
     ["https://A.example/mcp", "https://a.example/mcp", true],
@@ -240,16 +249,16 @@ describe("whether a resource is the end", () => {
     ["http://a.example/mcp", "https://a.example/mcp", false],
     ["https://a.example:8443/mcp", "https://a.example/mcp", false],
     ["https://a.example.evil/mcp", "https://a.example/mcp", false],
-    ["urn:end", "https://a.example/mcp", false],
+    ["urn:server", "https://a.example/mcp", false],
   ])("%s for %s: %s", (resource, address, expected) => {
-    expect(covers(resource, new URL(address))).toBe(expected);
+    expect(coversUrl(resource, new URL(address))).toBe(expected);
   });
 });
 
-it("does not take a page for metadata where a site answers every path with one", async () => {
+it("skips a page that a site serves for every path", async () => {
   for (const path of ["/.well-known/oauth-authorization-server"]) {
-    server.pages.set(path, (_asked, response) => response.writeHead(200).end("<!doctype html>"));
+    server.pages.set(path, (_request, response) => response.writeHead(200).end("<!doctype html>"));
   }
-  server.pages.set("/.well-known/openid-configuration", (_asked, response) => json(response, 200, server.metadata));
-  expect(await connected()).toBe(200);
+  server.pages.set("/.well-known/openid-configuration", (_request, response) => json(response, 200, server.metadata));
+  expect(await connect()).toBe(200);
 });

@@ -1,151 +1,278 @@
-// Which authorization server gives tokens for an end, and what the end is called there (specification:
-// basic/authorization/authorization-server-discovery): the end's metadata names both. An end that has none is taken
-// for one of the first revision with authorization, whose server is the end's own origin. That the metadata speaks of
-// this end and of no other is held here: whoever could say otherwise would get tokens meant for another.
+// Finds the authorization server of an MCP server, and the name of the resource that tokens are for (specification:
+// basic/authorization/authorization-server-discovery). The metadata of the MCP server names both. Without metadata the
+// MCP server's own origin is the authorization server, as in the first revision with authorization. Metadata of another
+// resource or another issuer is rejected: it could lead us to get tokens that are meant for someone else.
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Told } from "./challenges.ts";
-import { plain, reasonOf, unauthorized } from "./failures.ts";
-import { sameIssuer } from "./issuer-bond.ts";
-import type { Reach } from "./reach.ts";
-import { hasHidden, isTexts, plainServer, search, type Search, serverMetadata } from "./server-metadata.ts";
+import { describeResponse, reasonOf, redact, unauthorized } from "./errors.ts";
+import { isSameIssuer } from "./grants.ts";
+import type { OAuthFetch } from "./oauth-fetch.ts";
+import type { ChallengeParams } from "./www-authenticate.ts";
 
-export interface Found {
+/** An authorization server, and the resource to request tokens for. */
+export interface TokenTarget {
   readonly server: oauth.AuthorizationServer;
-  /** What the end is called in requests for tokens. */
   readonly resource: string;
-  /** Scopes that the end lists. */
+  /** The server publishes no metadata, so its endpoints are the default ones. */
+  readonly usesDefaultEndpoints: boolean;
+}
+
+export interface DiscoveryResult extends TokenTarget {
+  /** The scopes that the resource metadata lists. */
   readonly scopes?: readonly string[];
-  /** The end takes only tokens that are bound to a key. */
-  readonly bound: boolean;
-  /** The server has no metadata. */
-  readonly plain: boolean;
+  /** The MCP server accepts only tokens that are bound to a key. */
+  readonly requiresDpop: boolean;
 }
 
 export interface Discovery {
-  readonly end: URL;
-  readonly told: Told;
-  readonly reach: Reach;
+  readonly mcpServer: URL;
+  readonly challenge: ChallengeParams;
+  readonly http: OAuthFetch;
   readonly signal: AbortSignal;
-  /** The server that was used before: of several it stays the one. */
-  readonly before?: string | undefined;
-  /** The only server that will do. */
-  readonly only?: string | undefined;
-  /** Why a server will not do, as the end of a sentence. */
-  readonly fits?: ((server: oauth.AuthorizationServer) => string | undefined) | undefined;
+  /** The issuer that was used before. It is tried first. */
+  readonly lastIssuer?: string | undefined;
+  /** The only issuer that may be used. */
+  readonly onlyIssuer?: string | undefined;
+  /** Returns why a server cannot be used, as the end of a sentence. */
+  readonly rejectServer?: ((server: oauth.AuthorizationServer) => string | undefined) | undefined;
 }
 
-/** Of those that an end lists; nobody has as many. */
-const MOST_SERVERS = 8;
-const LONGEST_ISSUER = 2_048;
+/** More than any MCP server lists. */
+const MAX_SERVERS = 8;
+const MAX_ISSUER_LENGTH = 2_048;
 
-export async function discover(discovery: Discovery): Promise<Found> {
-  const { end } = discovery;
-  const { found: metadata, reasons, absent } = await resourceMetadata(discovery);
-  if (metadata === undefined && !absent) {
-    throw unauthorized(`How to get a token for ${nameOf(end)} cannot be found out: ${reasons.join("; ")}`);
+export async function discover(discovery: Discovery): Promise<DiscoveryResult> {
+  const { mcpServer } = discovery;
+  const { found: metadata, reasons, isAbsent } = await resourceMetadata(discovery);
+  if (metadata === undefined && !isAbsent) {
+    throw unauthorized(`Cannot find out how to get a token for ${resourceName(mcpServer)}: ${reasons.join("; ")}`);
   }
-  const listed = metadata?.authorization_servers?.slice(0, MOST_SERVERS) ?? [];
-  const { server, plain: isPlain } =
-    listed.length === 0 ? await ownServer(discovery, reasons) : await listedServer(discovery, listed);
+  const listed = metadata?.authorization_servers?.slice(0, MAX_SERVERS) ?? [];
+  const chosen = listed.length === 0 ? await originServer(discovery, reasons) : await listedServer(discovery, listed);
   return {
-    server,
-    resource: metadata?.resource ?? nameOf(end),
-    bound: metadata?.dpop_bound_access_tokens_required === true,
-    plain: isPlain,
+    ...chosen,
+    resource: metadata?.resource ?? resourceName(mcpServer),
+    requiresDpop: metadata?.dpop_bound_access_tokens_required === true,
     ...(metadata?.scopes_supported === undefined ? undefined : { scopes: metadata.scopes_supported }),
   };
 }
 
-async function resourceMetadata({ end, told, reach, signal }: Discovery): Promise<Search<oauth.ResourceServer>> {
-  const path = new URL(`/.well-known/oauth-protected-resource${end.pathname.replace(/^\/$/, "")}${end.search}`, end);
-  const root = new URL("/.well-known/oauth-protected-resource", end);
-  const named = told.metadata !== undefined && URL.canParse(told.metadata) ? [new URL(told.metadata)] : [];
-  // Behind proxies ends often name an address that only they can reach; their own is then still worth asking.
-  const places = [...named, path, root].filter(
-    (place, index, all) => all.findIndex(({ href }) => href === place.href) === index,
+async function resourceMetadata(discovery: Discovery): Promise<SearchResult<oauth.ResourceServer>> {
+  const { mcpServer, challenge, http, signal } = discovery;
+  const wellKnown = "/.well-known/oauth-protected-resource";
+  const atPath = new URL(`${wellKnown}${mcpServer.pathname.replace(/^\/$/, "")}${mcpServer.search}`, mcpServer);
+  const atRoot = new URL(wellKnown, mcpServer);
+  const named =
+    challenge.metadata !== undefined && URL.canParse(challenge.metadata) ? [new URL(challenge.metadata)] : [];
+  // Servers behind a proxy often name a URL that only they can reach, so the usual places are tried too.
+  const urls = [...named, atPath, atRoot].filter(
+    (url, index, all) => all.findIndex(({ href }) => href === url.href) === index,
   );
-  return search(places, reach, signal, (response) => readMetadata(end, response));
+  return search(urls, http, signal, (response) => readResourceMetadata(mcpServer, response));
 }
 
-async function readMetadata(end: URL, response: Response): Promise<oauth.ResourceServer> {
+async function readResourceMetadata(mcpServer: URL, response: Response): Promise<oauth.ResourceServer> {
   const document = (await response.clone().json()) as { resource?: unknown } | null;
   const resource = document?.resource;
   if (typeof resource !== "string") throw new TypeError("it names no resource");
-  if (!covers(resource, end)) {
-    const why = "a token for it would be meant for somebody else; check the address, or the end's configuration";
-    throw unauthorized(`The metadata of ${nameOf(end)} is that of another resource (${plain(resource)}): ${why}`);
+  if (!coversUrl(resource, mcpServer)) {
+    const name = resourceName(mcpServer);
+    const advice = "check the URL, or the server's configuration";
+    throw unauthorized(`The metadata of ${name} is that of another resource (${redact(resource)}): ${advice}`);
   }
   const metadata = await oauth.processResourceDiscoveryResponse(new URL(resource), response);
   const { authorization_servers: servers, scopes_supported: scopes } = metadata;
-  if (!isTexts(servers) || !isTexts(scopes)) throw new TypeError("its lists are no lists of texts");
+  if (!isOptionalStringArray(servers) || !isOptionalStringArray(scopes))
+    throw new TypeError("its lists are not arrays of strings");
   return metadata;
 }
 
-/** A resource is an end itself, or what it stands under. */
-export function covers(resource: string, end: URL): boolean {
-  if (!URL.canParse(resource) || hasHidden(resource)) return false;
+/** Whether a resource is this URL, or a parent path of it. */
+export function coversUrl(resource: string, url: URL): boolean {
+  if (!URL.canParse(resource) || hasInvisible(resource)) return false;
   const { origin, pathname, search: query, hash } = new URL(resource);
-  if (origin !== end.origin || origin === "null" || hash !== "") return false;
-  if (query !== "" && query !== end.search) return false;
+  if (origin !== url.origin || origin === "null" || hash !== "") return false;
+  if (query !== "" && query !== url.search) return false;
   const path = pathname.replace(/\/$/, "");
-  return end.pathname === path || end.pathname.startsWith(`${path}/`);
+  return url.pathname === path || url.pathname.startsWith(`${path}/`);
 }
 
-/** The canonical form has no slash at its end where that says nothing. */
-function nameOf(end: URL): string {
-  return `${end.origin}${end.pathname === "/" ? "" : end.pathname}`;
+/** The canonical form, without the slash after a bare host. */
+function resourceName(mcpServer: URL): string {
+  return `${mcpServer.origin}${mcpServer.pathname === "/" ? "" : mcpServer.pathname}`;
 }
 
-interface Chosen {
-  readonly server: oauth.AuthorizationServer;
-  readonly plain: boolean;
-}
+type ChosenServer = Pick<TokenTarget, "server" | "usesDefaultEndpoints">;
 
-async function listedServer(discovery: Discovery, listed: readonly string[]): Promise<Chosen> {
-  const { end, reach, signal, before } = discovery;
+async function listedServer(discovery: Discovery, listed: readonly string[]): Promise<ChosenServer> {
+  const { mcpServer, http, signal, lastIssuer } = discovery;
   const reasons: string[] = [];
-  const isBefore = (issuer: string): number => Number(before !== undefined && sameIssuer(issuer, before));
-  const inOrder = listed.toSorted((one, other) => isBefore(other) - isBefore(one));
-  for (const issuer of inOrder) {
+  const wasLast = (issuer: string): number => Number(lastIssuer !== undefined && isSameIssuer(issuer, lastIssuer));
+  for (const issuer of listed.toSorted((one, other) => wasLast(other) - wasLast(one))) {
     try {
-      const server = await serverFor(issuer, reach, signal);
-      const misfit = misfitOf(server, discovery);
-      if (misfit === undefined) return { server, plain: false };
-      reasons.push(`${server.issuer}: ${misfit}`);
+      const server = await fetchServer(issuer, http, signal);
+      const reason = rejectionReason(server, discovery);
+      if (reason === undefined) return { server, usesDefaultEndpoints: false };
+      reasons.push(`${server.issuer}: ${reason}`);
     } catch (error) {
       if (signal.aborted) throw error;
-      reasons.push(error instanceof ConnectionError ? error.message : `${plain(issuer)}: ${reasonOf(error)}`);
+      reasons.push(error instanceof ConnectionError ? error.message : `${redact(issuer)}: ${reasonOf(error)}`);
     }
   }
-  throw unauthorized(`No authorization server of ${nameOf(end)} can be used: ${reasons.join("; ")}`);
+  throw unauthorized(`No authorization server of ${resourceName(mcpServer)} can be used: ${reasons.join("; ")}`);
 }
 
-async function serverFor(issuer: string, reach: Reach, signal?: AbortSignal): Promise<oauth.AuthorizationServer> {
-  if (!URL.canParse(issuer) || issuer.length > LONGEST_ISSUER) throw new TypeError("it is no address");
-  const { found, reasons } = await serverMetadata(new URL(issuer), reach, signal);
+async function fetchServer(issuer: string, http: OAuthFetch, signal?: AbortSignal): Promise<oauth.AuthorizationServer> {
+  if (!URL.canParse(issuer) || issuer.length > MAX_ISSUER_LENGTH) throw new TypeError("it is not a valid URL");
+  const { found, reasons } = await serverMetadata(new URL(issuer), http, signal);
   if (found === undefined) throw unauthorized(`it has no metadata (${reasons.join("; ")})`);
   return found;
 }
 
-async function ownServer(discovery: Discovery, before: readonly string[]): Promise<Chosen> {
-  const { end, reach, signal } = discovery;
-  const { found, reasons, absent } = await serverMetadata(new URL(end.origin), reach, signal);
-  const tried = [...before, ...reasons].join("; ");
-  if (found === undefined && !absent) throw unauthorized(`No token can be had for ${nameOf(end)}: ${tried}`);
-  const server = found ?? plainServer(end.origin);
-  const misfit = misfitOf(server, discovery);
-  if (misfit === undefined) return { server, plain: found === undefined };
-  throw unauthorized(`${server.issuer} cannot be used for ${nameOf(end)}: ${misfit}`);
+/** The MCP server's own origin as the authorization server. */
+async function originServer(discovery: Discovery, earlierReasons: readonly string[]): Promise<ChosenServer> {
+  const { mcpServer, http, signal } = discovery;
+  const { found, reasons, isAbsent } = await serverMetadata(new URL(mcpServer.origin), http, signal);
+  if (found === undefined && !isAbsent) {
+    const tried = [...earlierReasons, ...reasons].join("; ");
+    throw unauthorized(`Cannot get a token for ${resourceName(mcpServer)}: ${tried}`);
+  }
+  const server = found ?? defaultServer(mcpServer.origin);
+  const reason = rejectionReason(server, discovery);
+  if (reason === undefined) return { server, usesDefaultEndpoints: found === undefined };
+  throw unauthorized(`${server.issuer} cannot be used for ${resourceName(mcpServer)}: ${reason}`);
 }
 
-function misfitOf(server: oauth.AuthorizationServer, { only, fits }: Discovery): string | undefined {
-  if (only === undefined || sameIssuer(server.issuer, only)) return fits?.(server);
-  return `the client is registered with ${only}, and its credentials are for nobody else`;
+function rejectionReason(
+  server: oauth.AuthorizationServer,
+  { onlyIssuer, rejectServer }: Discovery,
+): string | undefined {
+  if (onlyIssuer === undefined || isSameIssuer(server.issuer, onlyIssuer)) return rejectServer?.(server);
+  return `the client is registered with ${onlyIssuer}, and its credentials are sent to no other server`;
 }
 
-/** A server that tokens came from before, looked up again. */
-export async function knownServer(issuer: string, isPlain: boolean, reach: Reach): Promise<oauth.AuthorizationServer> {
-  return isPlain ? plainServer(new URL(issuer).origin) : serverFor(issuer, reach);
+/** Looks up a server that tokens came from before. */
+export async function fetchKnownServer(
+  issuer: string,
+  usesDefaultEndpoints: boolean,
+  http: OAuthFetch,
+): Promise<oauth.AuthorizationServer> {
+  return usesDefaultEndpoints ? defaultServer(new URL(issuer).origin) : fetchServer(issuer, http);
+}
+
+/** A server without metadata, as in the first revision with authorization: its endpoints are at the root. */
+function defaultServer(origin: string): oauth.AuthorizationServer {
+  return {
+    issuer: origin,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+    // It cannot list PKCE, but must support it.
+    code_challenge_methods_supported: ["S256"],
+  };
+}
+
+interface SearchResult<T> {
+  readonly found?: T;
+  /** One reason for each URL that had no document. */
+  readonly reasons: readonly string[];
+  /** Every URL answered that it has no document; none was unreachable or broken. */
+  readonly isAbsent: boolean;
+}
+
+/** Returns the first document that `read` accepts. A ConnectionError of `read` ends the search. */
+async function search<T>(
+  urls: readonly URL[],
+  http: OAuthFetch,
+  signal: AbortSignal | undefined,
+  read: (response: Response) => Promise<T>,
+): Promise<SearchResult<T>> {
+  const reasons: string[] = [];
+  let isAbsent = true;
+  for (const url of urls) {
+    const addReason = (why: string): void => void reasons.push(`${url.origin}${url.pathname}: ${why}`);
+    let response: Response;
+    try {
+      response = await http.document(url, signal);
+    } catch (error) {
+      if (signal?.aborted === true) throw error;
+      isAbsent = false;
+      addReason(reasonOf(error));
+      continue;
+    }
+    if (response.status !== 200) {
+      isAbsent &&= response.status >= 400 && response.status < 500;
+      addReason(describeResponse(response));
+      continue;
+    }
+    try {
+      return { found: await read(response), reasons, isAbsent };
+    } catch (error) {
+      // Some sites answer every path with the same page, so a document that is not metadata counts as absent.
+      if (error instanceof ConnectionError) throw error;
+      addReason(reasonOf(error));
+    }
+  }
+  return { reasons, isAbsent };
+}
+
+async function serverMetadata(
+  issuer: URL,
+  http: OAuthFetch,
+  signal: AbortSignal | undefined,
+): Promise<SearchResult<oauth.AuthorizationServer>> {
+  return search(metadataUrls(issuer), http, signal, async (response) => {
+    const document = response.clone();
+    try {
+      return checkMetadata(await oauth.processDiscoveryResponse(issuer, response));
+    } catch (error) {
+      const other = await issuerIn(document);
+      if (other === undefined || other === issuer.href) throw error;
+      const found = `its metadata is that of another issuer (${redact(other)})`;
+      throw unauthorized(`The authorization server ${issuer.href} cannot be trusted: ${found}`);
+    }
+  });
+}
+
+/** All three places, since oauth4webapi knows only two. */
+function metadataUrls(issuer: URL): readonly URL[] {
+  const path = issuer.pathname.replace(/\/$/, "");
+  const at = (pathname: string): URL => new URL(pathname, issuer.origin);
+  if (path === "") {
+    return [at("/.well-known/oauth-authorization-server"), at("/.well-known/openid-configuration")];
+  }
+  return [
+    at(`/.well-known/oauth-authorization-server${path}`),
+    at(`/.well-known/openid-configuration${path}`),
+    at(`${path}/.well-known/openid-configuration`),
+  ];
+}
+
+/** Checks the fields that we use and oauth4webapi does not. */
+function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
+  const { scopes_supported: scopes, token_endpoint_auth_methods_supported: methods } = server;
+  if (hasInvisible(server.issuer)) throw new TypeError("its issuer has characters that a URL cannot have");
+  if (
+    isOptionalStringArray(scopes) &&
+    isOptionalStringArray(methods) &&
+    isOptionalStringArray(server.grant_types_supported)
+  )
+    return server;
+  throw new TypeError("its lists are not arrays of strings");
+}
+
+/** The URL parser drops or replaces such characters, but the string itself goes into messages. */
+function hasInvisible(text: string): boolean {
+  return /[\s\p{Cc}\p{Cf}]/u.test(text);
+}
+
+function isOptionalStringArray(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
+}
+
+async function issuerIn(response: Response): Promise<string | undefined> {
+  const document = (await response.json().catch(() => undefined)) as { issuer?: unknown } | null | undefined;
+  const issuer = document?.issuer;
+  return typeof issuer === "string" && URL.canParse(issuer) ? new URL(issuer).href : undefined;
 }

@@ -1,5 +1,5 @@
-// Keys that tokens are bound to: proofs as RFC 9449 wants them, read back with jose, and nonces of an authorization
-// server and of an end, which are kept apart. The server is a small real one.
+// DPoP keys: proofs as in RFC 9449, verified with jose, and the nonces of an authorization server and an MCP server,
+// which are kept apart.
 
 import { createServer } from "node:http";
 import type { Server } from "node:http";
@@ -9,10 +9,10 @@ import type { JWK, JWTPayload } from "jose";
 import { inspect } from "node:util";
 import * as oauth from "oauth4webapi";
 import { afterEach, describe, expect, it } from "vitest";
-import { DPoPKey } from "./dpop.ts";
+import { DPoPKey } from "./keys.ts";
 import { withNonce } from "./token-request.ts";
 
-const END = new URL("https://end.example/mcp?session=1#part");
+const MCP_URL = new URL("https://end.example/mcp?session=1#part");
 
 const claimsOf = async (proof: string): Promise<JWTPayload> => {
   const { payload } = await jwtVerify(proof, EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
@@ -21,10 +21,10 @@ const claimsOf = async (proof: string): Promise<JWTPayload> => {
 const jwkOf = (proof: string): JWK => decodeProtectedHeader(proof).jwk as JWK;
 
 describe("a proof", () => {
-  it("is signed by the key that it shows, for one method and one address", async () => {
+  it("is signed by the key in it, for one method and one URL", async () => {
     const key = await DPoPKey.create();
     const before = Math.floor(Date.now() / 1000);
-    const proof = await key.proof({ method: "POST", url: END });
+    const proof = await key.proof({ method: "POST", url: MCP_URL });
     expect(decodeProtectedHeader(proof)).toEqual({
       typ: "dpop+jwt",
       alg: "ES256",
@@ -41,21 +41,23 @@ describe("a proof", () => {
     expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
   });
 
-  it("names the address in its plainest form", async () => {
+  it("names the normalized URL", async () => {
     const key = await DPoPKey.create();
     const url = new URL("HTTPS://user@END.example:443/a/../mcp/%7Ex?a#b");
     expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://end.example/mcp/%7Ex");
   });
 
-  it("is of one token: the example of RFC 9449", async () => {
+  it("is bound to one token: the example of RFC 9449", async () => {
     const key = await DPoPKey.create();
-    const proof = await key.proof({ method: "GET", url: END }, "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
+    const proof = await key.proof({ method: "GET", url: MCP_URL }, "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
     expect((await claimsOf(proof))["ath"]).toBe("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
   });
 
-  it("is never the same twice", async () => {
+  it("is different each time", async () => {
     const key = await DPoPKey.create();
-    const proofs = await Promise.all(Array.from({ length: 100 }, () => key.proof({ method: "POST", url: END }, "t")));
+    const proofs = await Promise.all(
+      Array.from({ length: 100 }, () => key.proof({ method: "POST", url: MCP_URL }, "t")),
+    );
     expect(new Set(proofs.map((proof) => decodeJwt(proof).jti)).size).toBe(100);
   });
 });
@@ -66,17 +68,17 @@ describe("a key", () => {
     const stored = await key.export();
     const again = await DPoPKey.create(stored);
     expect(await again.export()).toBe(stored);
-    const proof = await again.proof({ method: "POST", url: END });
+    const proof = await again.proof({ method: "POST", url: MCP_URL });
     await claimsOf(proof);
-    expect(jwkOf(proof)).toEqual(jwkOf(await key.proof({ method: "POST", url: END })));
+    expect(jwkOf(proof)).toEqual(jwkOf(await key.proof({ method: "POST", url: MCP_URL })));
     expect(await again.handle.calculateThumbprint()).toBe(await calculateJwkThumbprint(jwkOf(proof)));
   });
 
-  it("is another one each time it is made", async () => {
+  it("is new each time it is created", async () => {
     expect(await (await DPoPKey.create()).export()).not.toBe(await (await DPoPKey.create()).export());
   });
 
-  it("that cannot be read is said to be so, without what stands there", async () => {
+  it("that cannot be read is an error without its content", async () => {
     const good = JSON.parse(await (await DPoPKey.create()).export()) as Record<string, string>;
     const bad = [
       "",
@@ -89,7 +91,7 @@ describe("a key", () => {
     ];
     for (const stored of bad) {
       const error: unknown = await DPoPKey.create(stored).then(
-        () => expect.fail(`it was read: ${stored}`),
+        () => expect.fail(`it was accepted: ${stored}`),
         (error: unknown) => error,
       );
       expect(error).toMatchObject({ name: "ConnectionError", kind: "unauthorized" });
@@ -98,40 +100,40 @@ describe("a key", () => {
   });
 });
 
-describe("a nonce of an end", () => {
+describe("a nonce of an MCP server", () => {
   const nonceOf = async (key: DPoPKey, url: URL): Promise<unknown> =>
     decodeJwt(await key.proof({ method: "POST", url }))["nonce"];
 
-  it("stands in the proofs for its origin until there is a newer one", async () => {
+  it("is in the proofs for its origin until there is a newer one", async () => {
     const key = await DPoPKey.create();
-    expect(key.heard(END, { "content-type": "text/plain" })).toBe(false);
-    expect(await nonceOf(key, END)).toBeUndefined();
-    expect(key.heard(END, { "dpop-nonce": "n1" })).toBe(true);
+    expect(key.storeNonce(MCP_URL, { "content-type": "text/plain" })).toBe(false);
+    expect(await nonceOf(key, MCP_URL)).toBeUndefined();
+    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n1" })).toBe(true);
     expect(await nonceOf(key, new URL("https://end.example/other"))).toBe("n1");
     expect(await nonceOf(key, new URL("https://other.example/mcp"))).toBeUndefined();
     expect(await nonceOf(key, new URL("https://end.example:8443/mcp"))).toBeUndefined();
-    expect(key.heard(END, { "dpop-nonce": "n2" })).toBe(true);
-    expect(key.heard(END, { "dpop-nonce": "n2" })).toBe(true);
-    expect(key.heard(END, {})).toBe(false);
-    expect(await nonceOf(key, END)).toBe("n2");
+    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
+    expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
+    expect(key.storeNonce(MCP_URL, {})).toBe(false);
+    expect(await nonceOf(key, MCP_URL)).toBe("n2");
   });
 
   it.each(["", "two, of them", 'a "quote"', "a\\b", "ü", "x".repeat(1_025)])(
-    "is none where it is %j",
+    "is ignored if it is %j",
     async (nonce) => {
       const key = await DPoPKey.create();
-      expect(key.heard(END, { "dpop-nonce": nonce })).toBe(false);
-      expect(await nonceOf(key, END)).toBeUndefined();
+      expect(key.storeNonce(MCP_URL, { "dpop-nonce": nonce })).toBe(false);
+      expect(await nonceOf(key, MCP_URL)).toBeUndefined();
     },
   );
 
-  it("is forgotten where there are very many", async () => {
+  it("is dropped if there are too many", async () => {
     const key = await DPoPKey.create();
     const origins = Array.from({ length: 101 }, (_one, at) => new URL(`https://end${at}.example/`));
-    for (const url of origins) key.heard(url, { "dpop-nonce": `of ${url.host}`.replace(" ", "-") });
-    expect(await nonceOf(key, origins[0] ?? END)).toBeUndefined();
-    expect(await nonceOf(key, origins[1] ?? END)).toBe("of-end1.example");
-    expect(await nonceOf(key, origins[100] ?? END)).toBe("of-end100.example");
+    for (const url of origins) key.storeNonce(url, { "dpop-nonce": `of ${url.host}`.replace(" ", "-") });
+    expect(await nonceOf(key, origins[0] ?? MCP_URL)).toBeUndefined();
+    expect(await nonceOf(key, origins[1] ?? MCP_URL)).toBe("of-end1.example");
+    expect(await nonceOf(key, origins[100] ?? MCP_URL)).toBe("of-end100.example");
   });
 });
 
@@ -141,7 +143,7 @@ describe("at a token endpoint", () => {
     await new Promise((resolve) => listening?.close(resolve));
   });
 
-  it("the server's nonce is used, and is not the end's, even at one origin", async () => {
+  it("the nonce of the authorization server is used, even if the MCP server has the same origin", async () => {
     const proofs: JWTPayload[] = [];
     listening = createServer((request, response) => {
       const claims = decodeJwt(String(request.headers["dpop"]));
@@ -159,7 +161,7 @@ describe("at a token endpoint", () => {
     const client = { client_id: "c" };
 
     const key = await DPoPKey.create();
-    key.heard(new URL(issuer), { "dpop-nonce": "of-end" });
+    key.storeNonce(new URL(issuer), { "dpop-nonce": "of-mcp" });
     const options = { DPoP: key.handle, [oauth.allowInsecureRequests]: true };
     const tokens = await withNonce(async () =>
       oauth.processClientCredentialsResponse(
@@ -172,6 +174,6 @@ describe("at a token endpoint", () => {
     expect(proofs.map(({ nonce }) => nonce)).toEqual([undefined, "of-server"]);
     expect(new Set(proofs.map(({ jti }) => jti)).size).toBe(2);
     expect(proofs[0]).toMatchObject({ htm: "POST", htu: `${issuer}/token` });
-    expect(decodeJwt(await key.proof({ method: "POST", url: new URL(`${issuer}/mcp`) }, "t"))["nonce"]).toBe("of-end");
+    expect(decodeJwt(await key.proof({ method: "POST", url: new URL(`${issuer}/mcp`) }, "t"))["nonce"]).toBe("of-mcp");
   });
 });

@@ -1,5 +1,4 @@
-// The lock between processes, with real ones: many that count up one number, holders that are killed, files of owners
-// that cannot be alive, and waiting that ends.
+// The lock between real processes: many that increment a number, killed holders, files of dead owners, and timeouts.
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -9,11 +8,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { FileLock } from "./file-lock.ts";
-import { fileTokens } from "./file-tokens.ts";
-import { ownName, Watch } from "./lock-owner.ts";
+import { FileLock, newOwnerName, OwnerWatch } from "./file-lock.ts";
+import { fileTokens } from "./token-stores.ts";
 
-const STORE = new URL("file-tokens.ts", import.meta.url).href;
+const STORE = new URL("token-stores.ts", import.meta.url).href;
 const PROCESSES = 8;
 const TIMES = 50;
 
@@ -27,11 +25,11 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  await Promise.all([...children].map(end));
+  await Promise.all([...children].map(kill));
   rmSync(home, { recursive: true, force: true });
 });
 
-/** Another process with the same file, which runs this code with `store` in it, and what it says line by line. */
+/** Starts a process that runs this code with a `store` on the same file. */
 function start(code: string): { child: ChildProcess; lines: AsyncIterator<string>; ended: Promise<number | null> } {
   const script = `import { fileTokens } from ${JSON.stringify(STORE)};
     import { openSync, closeSync, unlinkSync } from "node:fs";
@@ -45,7 +43,7 @@ function start(code: string): { child: ChildProcess; lines: AsyncIterator<string
   return { child, lines: createInterface(child.stdout)[Symbol.asyncIterator](), ended };
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function kill(child: ChildProcess): Promise<void> {
   children.delete(child);
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -53,7 +51,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Counts up when it is told to; two that are inside at once fail. */
+/** Increments the number on request. Fails if another process is inside at the same time. */
 const count = (times: number): string => `
   process.stdout.write("ready\\n");
   await new Promise((resolve) => process.stdin.once("data", resolve));
@@ -66,7 +64,7 @@ const count = (times: number): string => `
     });
   }`;
 
-/** Takes the lock, says so, and keeps it. */
+/** Acquires the lock, reports it, and keeps it. */
 const HOLD = `
   await store.exclusively("count", async () => {
     process.stdout.write("held\\n");
@@ -82,7 +80,7 @@ async function countTogether(times: number): Promise<void> {
   expect(readdirSync(`${file}.locks`)).toEqual([]);
 }
 
-/** The name of the one file in the directory of locks. */
+/** The name of the only file in the lock directory. */
 const lockFile = (): string => {
   const names = readdirSync(`${file}.locks`);
   expect(names).toHaveLength(1);
@@ -90,30 +88,30 @@ const lockFile = (): string => {
 };
 
 describe("a lock between processes", { timeout: 120_000 }, () => {
-  it(`loses nothing of what ${PROCESSES} processes count ${TIMES} times each`, async () => {
+  it(`loses no increment of ${PROCESSES} processes with ${TIMES} increments each`, async () => {
     await countTogether(TIMES);
   });
 
-  it("is had by one of many after its holder was killed, and nothing is lost then either", async () => {
+  it("is acquired by one of many after its holder was killed", async () => {
     const holder = start(HOLD);
     expect(await holder.lines.next()).toMatchObject({ value: "held" });
     const left = lockFile();
-    await end(holder.child);
+    await kill(holder.child);
     expect(lockFile()).toBe(left);
     await countTogether(5);
   });
 
-  it("goes to who waits when its holder is killed in between", async () => {
+  it("goes to a waiter when its holder is killed", async () => {
     const holder = start(HOLD);
     await holder.lines.next();
-    const waiting = fileTokens(file).exclusively("count", () => Promise.resolve("had"));
+    const waiting = fileTokens(file).exclusively("count", () => Promise.resolve("acquired"));
     await expect.poll(() => readdirSync(`${file}.locks`)).toHaveLength(2);
     holder.child.kill("SIGKILL");
-    expect(await waiting).toBe("had");
+    expect(await waiting).toBe("acquired");
     expect(readdirSync(`${file}.locks`)).toEqual([]);
   });
 
-  it("stays with a holder that is stopped", async () => {
+  it("stays with a suspended holder", async () => {
     const holder = start(HOLD);
     await holder.lines.next();
     holder.child.kill("SIGSTOP");
@@ -132,7 +130,7 @@ describe("a lock between processes", { timeout: 120_000 }, () => {
 
 describe("a lock", () => {
   const locks = (): string => join(home, "locks");
-  /** A file of somebody who has the lock on "a" or waits for it, with what differs from a file of ours. */
+  /** Creates the file of another owner of the lock on "a", with a changed name. */
   async function plant(change: (name: string) => string): Promise<string> {
     let planted = "";
     await new FileLock(locks()).exclusively("a", () => {
@@ -144,44 +142,44 @@ describe("a lock", () => {
   }
   const other = (name: string): string => `${name.slice(0, -4)}beef`;
 
-  it("is not held by a process that has our id and began at another time", async () => {
+  it("is not held by a process with our ID and another start time", async () => {
     await plant((name) => other(name).replace(/-(\d+)-(\d+)-/, "-$1-1$2-"));
-    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("had"))).toBe("had");
+    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
     expect(readdirSync(locks())).toEqual([]);
   });
 
-  it("is not held up by one that died while it chose its number", async () => {
+  it("is not blocked by an owner that died while choosing", async () => {
     await plant((name) =>
       other(name)
         .replace(/\.\d+\./, ".choosing.")
         .replace(/-(\d+)-(\d+)-/, "-4194305-$2-"),
     );
-    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("had"))).toBe("had");
+    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
     expect(readdirSync(locks())).toEqual([]);
   });
 
-  it("is held by a process at another place, whatever its id, until it is silent for long", async () => {
+  it("is held by a process in another PID scope until it is silent for long", async () => {
     const planted = await plant((name) => other(name).replace(/\.[0-9a-f]+-\d+-/, ".0123456789ab-4194305-"));
     await expect(new FileLock(locks(), 200).exclusively("a", () => Promise.resolve())).rejects.toThrow(planted);
     expect(readdirSync(locks())).toEqual([planted]);
 
     const path = join(locks(), planted);
     const owner = planted.split(".")[2] ?? "";
-    const watch = new Watch(0);
-    const look = async (): Promise<boolean> => {
-      // So that the clock has moved on from the look before.
+    const watch = new OwnerWatch(0);
+    const check = async (): Promise<boolean> => {
+      // Wait until the clock has moved on.
       const now = performance.now();
       await expect.poll(() => performance.now()).toBeGreaterThan(now);
-      return watch.hasEnded(owner, path);
+      return watch.isDead(owner, path);
     };
-    expect(await look()).toBe(false);
+    expect(await check()).toBe(false);
     utimesSync(path, 1, 1);
-    expect(await look()).toBe(false);
-    expect(await look()).toBe(true);
-    expect(await new Watch().hasEnded(ownName(), path)).toBe(false);
+    expect(await check()).toBe(false);
+    expect(await check()).toBe(true);
+    expect(await new OwnerWatch().isDead(newOwnerName(), path)).toBe(false);
   });
 
-  it("begins anew where its file is taken away while it waits", async () => {
+  it("starts again if its file is removed while it waits", async () => {
     const lock = new FileLock(locks());
     let release!: () => void;
     const first = lock.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
@@ -195,26 +193,26 @@ describe("a lock", () => {
     expect(await second).toHaveLength(1);
   });
 
-  it("is left by who is aborted, and holds nobody up afterwards", async () => {
+  it("is left by an aborted caller, which blocks no other", async () => {
     const [one, two] = [new FileLock(locks()), new FileLock(locks())];
     let release!: () => void;
     const first = one.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
     await expect.poll(() => readdirSync(locks())).toHaveLength(1);
     const stop = new AbortController();
-    const inLine = one.exclusively("a", () => Promise.resolve(), stop.signal);
+    const queued = one.exclusively("a", () => Promise.resolve(), stop.signal);
     const waiting = two.exclusively("a", () => Promise.resolve(), stop.signal);
     await expect.poll(() => readdirSync(locks())).toHaveLength(2);
     stop.abort(new Error("no longer wanted"));
-    await expect(inLine).rejects.toThrow("no longer wanted");
+    await expect(queued).rejects.toThrow("no longer wanted");
     await expect(waiting).rejects.toThrow("no longer wanted");
     expect(readdirSync(locks())).toHaveLength(1);
     release();
     await first;
-    expect(await two.exclusively("a", () => Promise.resolve("had"))).toBe("had");
+    expect(await two.exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
     await expect(two.exclusively("a", () => Promise.resolve(), stop.signal)).rejects.toThrow("no longer wanted");
   });
 
-  it("is waited for no longer than was said, within one process too", async () => {
+  it("is waited for until the timeout, within one process too", async () => {
     const lock = new FileLock(locks(), 50);
     let release!: () => void;
     const first = lock.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
@@ -226,20 +224,20 @@ describe("a lock", () => {
     await first;
   });
 
-  it("is given back by work that fails", async () => {
+  it("is released by work that fails", async () => {
     const lock = new FileLock(locks());
     await expect(lock.exclusively("a", () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
     expect(readdirSync(locks())).toEqual([]);
-    expect(await lock.exclusively("a", () => Promise.resolve("had"))).toBe("had");
+    expect(await lock.exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
   });
 
-  it("names its directory where that cannot be used", async () => {
+  it("names its directory if that cannot be used", async () => {
     writeFileSync(locks(), "");
     const refused = new FileLock(locks()).exclusively("a", () => Promise.resolve());
     await expect(refused).rejects.toBeInstanceOf(ConnectionError);
     await expect(refused).rejects.toMatchObject({ kind: "refused", message: expect.stringContaining(locks()) });
     rmSync(locks());
     mkdirSync(locks(), { mode: 0o700 });
-    expect(await new FileLock(locks()).exclusively("a", () => Promise.resolve("had"))).toBe("had");
+    expect(await new FileLock(locks()).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
   });
 });

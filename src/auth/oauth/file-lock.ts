@@ -1,27 +1,31 @@
-// A lock between processes, made of files in a directory of its own. It is Lamport's bakery: whoever wants the lock
-// shows that it is choosing, takes a number above all that it sees, and waits for those with lower numbers. Every file
-// is named after its one owner, so the file of an owner that crashed can be removed by anybody at any time: there is
-// no name that somebody else might have taken meanwhile, which is how locks of one file are broken twice. Whoever
-// comes first is served first. Nothing is ever written into a file: all is in the names, and a name is there or not.
+// A lock between processes, made of files in a directory. It is Lamport's bakery algorithm: a process shows that it is
+// choosing, takes a number above all others, and waits for lower numbers, so the lock is fair. Each file is named after
+// its one owner, so the file of a crashed owner can be removed at any time without the races of a single lock file.
+// Files are empty: the names hold everything.
 
-import { createHash } from "node:crypto";
-import { open, readdir, unlink, utimes } from "node:fs/promises";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
+import { open, readdir, readFile, stat, unlink, utimes } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { BEAT_MS, ownName, Watch } from "./lock-owner.ts";
-import { codeOf, privateDirectory } from "./private-files.ts";
-import { Turns } from "./turns.ts";
+import { KeyedMutex } from "./concurrency.ts";
+import { systemErrorCode, makePrivateDirectory } from "./private-files.ts";
 
-/** A person may be signing in while the lock is held: the five minutes that are given for that, and one more. */
-const LOCK_WAIT_MS = 360_000;
+/** The user may be signing in while the lock is held: five minutes for that, and one more. */
+const LOCK_TIMEOUT_MS = 360_000;
 const CHOOSING = "choosing";
 const NUMBER_DIGITS = 12;
-const LEAST_POLL_MS = 4;
-const MOST_POLL_MS = 100;
-/** Whether those before us live is asked at every so many polls. */
-const LOOK_EVERY = 8;
+const MIN_POLL_MS = 4;
+const MAX_POLL_MS = 100;
+/** Every so many polls, check whether the owners before us are alive. */
+const POLLS_PER_CHECK = 8;
+/** How often an owner touches its files. */
+const HEARTBEAT_MS = 2_000;
+/** How long an owner may be silent: long enough for a machine under load, or a debugger. */
+const MAX_SILENCE_MS = 30_000;
 
 /** One file in the directory: `<lock>.<number or choosing>.<owner>`. */
 interface Entry {
@@ -32,31 +36,31 @@ interface Entry {
 
 export class FileLock {
   readonly #directory: string;
-  readonly #waitMs: number;
-  readonly #turns = new Turns();
+  readonly #timeoutMs: number;
+  readonly #mutex = new KeyedMutex();
 
-  constructor(directory: string, waitMs: number = LOCK_WAIT_MS) {
+  constructor(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS) {
     this.#directory = directory;
-    this.#waitMs = waitMs;
+    this.#timeoutMs = timeoutMs;
   }
 
-  /** Runs `work` while nobody else, here or in another process, runs any under the same key. */
+  /** Runs `work` while no other work under the same key runs, in this process or another one. */
   async exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     const lock = createHash("sha256").update(key).digest("hex").slice(0, 24);
     const stop = new AbortController();
-    const wait = { signal: stop.signal, behind: join(this.#directory, `${lock}.*`) };
+    const wait = { signal: stop.signal, blocker: join(this.#directory, `${lock}.*`) };
     const forget = onAbort(signal, () => stop.abort(signal?.reason));
-    const timer = setTimeout(() => stop.abort(this.#late(wait.behind)), this.#waitMs);
+    const timer = setTimeout(() => stop.abort(this.#timeoutError(wait.blocker)), this.#timeoutMs);
     const stopWaiting = (): void => {
       clearTimeout(timer);
       forget();
     };
     try {
-      return await this.#turns.take(
+      return await this.#mutex.run(
         lock,
         async () => {
-          const release = await this.#hold(lock, wait);
+          const release = await this.#acquire(lock, wait);
           stopWaiting();
           try {
             return await work();
@@ -71,37 +75,37 @@ export class FileLock {
     }
   }
 
-  async #hold(lock: string, wait: { readonly signal: AbortSignal; behind: string }): Promise<() => Promise<void>> {
-    const owner = ownName();
+  async #acquire(lock: string, wait: { readonly signal: AbortSignal; blocker: string }): Promise<() => Promise<void>> {
+    const owner = newOwnerName();
     const files = new Set<string>();
-    const beat = unref(setInterval(() => void this.#touch(files), BEAT_MS));
+    const heartbeat = unref(setInterval(() => void this.#touch(files), HEARTBEAT_MS));
     const release = async (): Promise<void> => {
-      clearInterval(beat);
+      clearInterval(heartbeat);
       await Promise.all([...files].map((file) => this.#remove(file)));
     };
     try {
-      const watch = new Watch();
+      const watch = new OwnerWatch();
       let number = await this.#takeNumber(lock, owner, files);
-      // Who was choosing when we had our number may have got a lower one; who chooses later sees ours.
+      // Owners that were choosing when we had our number may get a lower one; later ones see ours.
       let choosers = await this.#choosers(lock);
-      for (let polled = 0; ; polled += 1) {
+      for (let polls = 0; ; polls += 1) {
         const entries = await this.#entries(lock);
         let before = entries.filter((entry) => isBefore(entry, { number, owner }));
         if (choosers.length > 0) {
           before = choosers.filter(({ file }) => entries.some((entry) => entry.file === file));
           choosers = before;
-          // The list in which they are missing may be older in its other parts than the numbers that they took.
+          // Read again: this listing may be older than the numbers that the choosers took.
           if (before.length === 0) continue;
         } else if (before.length === 0) {
           if (entries.some((entry) => entry.owner === owner)) return release;
-          // Taken for dead, as after a long stop: the number that we had does not count any more.
+          // We were taken for dead, as after a long suspension, so our number is void.
           number = await this.#takeNumber(lock, owner, files);
           choosers = await this.#choosers(lock);
           continue;
         }
-        wait.behind = join(this.#directory, before[0]?.file ?? "");
-        if (polled % LOOK_EVERY === 0 && (await this.#removeDead(before, watch))) continue;
-        await pause(before.length, polled, wait.signal);
+        wait.blocker = join(this.#directory, before[0]?.file ?? "");
+        if (polls % POLLS_PER_CHECK === 0 && (await this.#removeDead(before, watch))) continue;
+        await pause(before.length, polls, wait.signal);
       }
     } catch (error) {
       await release();
@@ -117,11 +121,11 @@ export class FileLock {
       const number = String(Math.max(0, ...numbers) + 1).padStart(NUMBER_DIGITS, "0");
       const numbered = `${lock}.${number}.${owner}`;
       await this.#create(numbered, files);
-      // After the number is there, or somebody would see neither.
-      const counted = await this.#remove(choosing);
+      // Only once the number is there, or another process could see neither.
+      const wasThere = await this.#remove(choosing);
       files.delete(choosing);
-      if (counted) return number;
-      // Taken for dead while choosing: others did not wait to see the number.
+      if (wasThere) return number;
+      // We were taken for dead while choosing, so others did not wait for the number.
       await this.#remove(numbered);
       files.delete(numbered);
     }
@@ -133,7 +137,7 @@ export class FileLock {
 
   async #entries(lock: string): Promise<Entry[]> {
     const files = await readdir(this.#directory).catch((error: unknown) => {
-      if (codeOf(error) === "ENOENT") return [];
+      if (systemErrorCode(error) === "ENOENT") return [];
       throw this.#unusable(error);
     });
     return files
@@ -144,18 +148,18 @@ export class FileLock {
       });
   }
 
-  /** Whether there was any. */
-  async #removeDead(entries: readonly Entry[], watch: Watch): Promise<boolean> {
-    const ended = await Promise.all(
-      entries.map(({ file, owner }) => watch.hasEnded(owner, join(this.#directory, file))),
+  /** Removes the files of dead owners. Returns whether there were any. */
+  async #removeDead(entries: readonly Entry[], watch: OwnerWatch): Promise<boolean> {
+    const areDead = await Promise.all(
+      entries.map(({ file, owner }) => watch.isDead(owner, join(this.#directory, file))),
     );
-    const dead = entries.filter((_entry, at) => ended[at]);
+    const dead = entries.filter((_entry, index) => areDead[index]);
     await Promise.all(dead.map(({ file }) => this.#remove(file)));
     return dead.length > 0;
   }
 
   async #create(file: string, files: Set<string>): Promise<void> {
-    await privateDirectory(this.#directory);
+    await makePrivateDirectory(this.#directory);
     files.add(file);
     try {
       await (await open(join(this.#directory, file), "w", 0o600)).close();
@@ -166,46 +170,142 @@ export class FileLock {
 
   async #touch(files: ReadonlySet<string>): Promise<void> {
     const now = new Date();
-    // One that is gone is found to be so when it is looked for.
+    // A missing file is noticed when it is needed.
     await Promise.allSettled([...files].map((file) => utimes(join(this.#directory, file), now, now)));
   }
 
-  /** Whether it was there. */
+  /** Returns whether the file was there. */
   async #remove(file: string): Promise<boolean> {
     try {
       await unlink(join(this.#directory, file));
       return true;
     } catch (error) {
-      if (codeOf(error) === "ENOENT") return false;
+      if (systemErrorCode(error) === "ENOENT") return false;
       throw this.#unusable(error);
     }
   }
 
   #unusable(cause: unknown): ConnectionError {
-    const message = `The lock directory ${this.#directory} cannot be used; make it writable, or name another path`;
+    const message = `The lock directory ${this.#directory} cannot be used; make it writable, or use another path`;
     return new ConnectionError("refused", message, { cause, mayHaveRun: false });
   }
 
-  #late(behind: string): ConnectionError {
-    const pid = /-(\d+)-\d+-[0-9a-f]+$/.exec(behind)?.[1];
+  #timeoutError(blocker: string): ConnectionError {
+    const pid = /-(\d+)-\d+-[0-9a-f]+$/.exec(blocker)?.[1];
     const holder = pid === undefined ? "another part of this process" : `process ${pid}`;
-    const message = `The lock on stored tokens was held by ${holder} for ${this.#waitMs} ms; if that process hangs, end it (${behind})`;
+    const message = `The lock on stored tokens was held by ${holder} for ${this.#timeoutMs} ms; if that process hangs, stop it (${blocker})`;
     return new ConnectionError("timeout", message, { mayHaveRun: false });
   }
 }
 
-/** Never true of one that is choosing. */
+/** Never true for an entry that is choosing, whose number is NaN. */
 function isBefore(one: Pick<Entry, "number" | "owner">, other: Pick<Entry, "number" | "owner">): boolean {
   if (one.number !== other.number) return Number(one.number) < Number(other.number);
   return one.owner < other.owner;
 }
 
-/** Who is next looks often, since most work under a lock is quick; but a holder that asks a person takes long. */
-async function pause(before: number, polled: number, signal: AbortSignal): Promise<void> {
+/** The next in line polls often, since most work is quick; later polls are rarer, since the user may be signing in. */
+async function pause(before: number, polls: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const ms = Math.min(MOST_POLL_MS, LEAST_POLL_MS * before + polled / 4);
+  const ms = Math.min(MAX_POLL_MS, MIN_POLL_MS * before + polls / 4);
   await delay(ms, undefined, { signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     throw error;
   });
+}
+
+const UNKNOWN = "0";
+/** Where a process ID is meaningful: one boot of one machine, one PID namespace. */
+const PID_SCOPE = findPidScope();
+const OWN_START = attemptSync(() => startTimeIn(readFileSync(`/proc/${process.pid}/stat`, "utf8"))) ?? UNKNOWN;
+
+/**
+ * A unique owner name that fits in a file name. It has the start time of the process beside its ID, since process IDs
+ * are reused.
+ */
+export function newOwnerName(): string {
+  return `${PID_SCOPE}-${process.pid}-${OWN_START}-${randomBytes(8).toString("hex")}`;
+}
+
+interface LastTouch {
+  readonly mtimeMs: number;
+  /** When we first saw this time, on our own clock. */
+  readonly seenAt: number;
+}
+
+/**
+ * Detects owners that have died. In our own PID scope the process itself is checked; elsewhere, or if start times are
+ * unknown, an owner counts as dead if it has not touched its file for a while.
+ */
+export class OwnerWatch {
+  readonly #touches = new Map<string, LastTouch>();
+  readonly #maxSilenceMs: number;
+
+  constructor(maxSilenceMs: number = MAX_SILENCE_MS) {
+    this.#maxSilenceMs = maxSilenceMs;
+  }
+
+  /** @param path The file that the owner touches. */
+  async isDead(owner: string, path: string): Promise<boolean> {
+    const [scope, id, started] = owner.split("-");
+    const pid = Number(id);
+    if (scope === PID_SCOPE && Number.isSafeInteger(pid) && pid > 0) {
+      if (started !== UNKNOWN && OWN_START !== UNKNOWN) return (await startTimeOf(pid, started)) !== started;
+      if (!processExists(pid)) return true;
+    }
+    return this.#isSilent(path);
+  }
+
+  async #isSilent(path: string): Promise<boolean> {
+    const mtimeMs = await stat(path).then(
+      (found) => found.mtimeMs,
+      () => undefined,
+    );
+    if (mtimeMs === undefined) return true;
+    const last = this.#touches.get(path);
+    // Never compared with the time of day: the clocks of two machines differ, and one clock may jump.
+    const now = performance.now();
+    if (last?.mtimeMs === mtimeMs) return now - last.seenAt > this.#maxSilenceMs;
+    this.#touches.set(path, { mtimeMs, seenAt: now });
+    return false;
+  }
+}
+
+/** Returns undefined if the process has ended, and `fallback` if that is unknown, as without a free descriptor. */
+async function startTimeOf(pid: number, fallback: string | undefined): Promise<string | undefined> {
+  return readFile(`/proc/${pid}/stat`, "utf8").then(startTimeIn, (error: unknown) =>
+    systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ESRCH" ? undefined : fallback,
+  );
+}
+
+/** Parses /proc/PID/stat. The fields follow the program's name, which may contain parentheses. */
+function startTimeIn(stat: string): string | undefined {
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A zombie: killed, but not yet reaped by its parent.
+  if (fields[0] === "Z" || fields[0] === "X") return undefined;
+  return fields[19];
+}
+
+function processExists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemErrorCode(error) !== "ESRCH";
+  }
+}
+
+function findPidScope(): string {
+  const boot = attemptSync(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+  const namespace = attemptSync(() => readlinkSync("/proc/self/ns/pid"));
+  const scope = boot === undefined || namespace === undefined ? hostname() : `${boot} ${namespace}`;
+  return createHash("sha256").update(scope).digest("hex").slice(0, 12);
+}
+
+function attemptSync<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,5 @@
-// Tokens in a file: what is written, with which rights, and what is refused. What several processes do with one file
-// is in file-lock.test.ts.
+// Tokens in a file: what is written, with which permissions, and which files are refused. Several processes with one
+// file are tested in file-lock.test.ts.
 
 import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { fileTokens } from "./file-tokens.ts";
+import { fileTokens } from "./token-stores.ts";
 
 let home = "";
 let file = "";
@@ -36,7 +36,7 @@ const refusal = async (promise: Promise<unknown>): Promise<string> => {
 };
 
 describe("tokens in a file", () => {
-  it("are there for the next who opens it, and are forgotten one by one", async () => {
+  it("are kept for the next store, and deleted one by one", async () => {
     const store = fileTokens(file);
     expect(await store.get("a")).toBeUndefined();
     expect(existsSync(file)).toBe(false);
@@ -52,13 +52,13 @@ describe("tokens in a file", () => {
     expect([await store.get("a"), await store.get("__proto__")]).toEqual([undefined, "ü\n\u0000"]);
   });
 
-  it("are refused where there can be no folder", async () => {
-    const folder = "/proc/catenary/state";
-    const told = await refusal(fileTokens(`${folder}/tokens.json`).set("a", "1"));
-    expect(told).toMatch(/^The directory \/proc\/catenary\S* could not be made: /);
+  it("are refused if the directory cannot be created", async () => {
+    const directory = "/proc/catenary/state";
+    const message = await refusal(fileTokens(`${directory}/tokens.json`).set("a", "1"));
+    expect(message).toMatch(/^The directory \/proc\/catenary\S* could not be created: /);
   });
 
-  it("are the owner's alone, with whatever mask, and leave no draft", async () => {
+  it("are accessible to the owner only, with any umask, and leave no draft", async () => {
     const before = process.umask(0);
     try {
       await fileTokens(file).set("a", "1");
@@ -70,14 +70,14 @@ describe("tokens in a file", () => {
     expect(readdirSync(`${file}.locks`)).toEqual([]);
   });
 
-  it("replace the draft of a writer that crashed, wider rights and all", async () => {
+  it("replace the draft of a writer that crashed", async () => {
     mkdirSync(join(home, "state"));
     writeFileSync(`${file}.new`, "half a te", { mode: 0o666 });
     await fileTokens(file).set("a", "1");
     expect([modeOf(file), existsSync(`${file}.new`)]).toEqual(["600", false]);
   });
 
-  it("replace the file whole: who reads meanwhile has the old one", async () => {
+  it("replace the file as a whole: a reader keeps the old one", async () => {
     const store = fileTokens(file);
     await store.set("a", "1");
     linkSync(file, join(home, "old"));
@@ -86,7 +86,7 @@ describe("tokens in a file", () => {
     expect(await store.get("a")).toBe("2");
   });
 
-  it("do not write what stands there already", async () => {
+  it("do not write unchanged values", async () => {
     const store = fileTokens(file);
     await store.set("a", "1");
     const { ino } = statSync(file);
@@ -99,11 +99,11 @@ describe("tokens in a file", () => {
     ["XDG_STATE_HOME", () => vi.stubEnv("XDG_STATE_HOME", join(home, "xdg")), "xdg/catenary"],
     ["the home directory", () => vi.stubEnv("XDG_STATE_HOME", undefined), ".local/state/catenary"],
     [
-      "the home directory, where XDG_STATE_HOME is relative",
+      "the home directory, if XDG_STATE_HOME is relative",
       () => vi.stubEnv("XDG_STATE_HOME", "xdg"),
       ".local/state/catenary",
     ],
-  ])("are in %s where no path is given", async (_where, stub, directory) => {
+  ])("are in %s by default", async (_where, stub, directory) => {
     vi.stubEnv("HOME", home);
     stub();
     await fileTokens().set("a", "1");
@@ -111,22 +111,29 @@ describe("tokens in a file", () => {
   });
 });
 
+it("refuses unknown options", () => {
+  const misspelt = { waitMS: 5 } as Parameters<typeof fileTokens>[1];
+  expect(() => fileTokens(file, misspelt)).toThrow(
+    new TypeError("fileTokens() has no option `waitMS`; did you mean `waitMs`?"),
+  );
+});
+
 describe("a token file", () => {
   beforeEach(async () => {
     await fileTokens(file).set("a", "the secret");
   });
 
-  it.each([0o640, 0o604, 0o660, 0o644, 0o601])("is refused with mode %o, and stays as it is", async (mode) => {
+  it.each([0o640, 0o604, 0o660, 0o644, 0o601])("is refused with mode %o, and not changed", async (mode) => {
     chmodSync(file, mode);
     for (const promise of [fileTokens(file).get("a"), fileTokens(file).set("a", "2")]) {
-      const said = await refusal(promise);
-      expect(said).toContain(`chmod 600 ${file}`);
-      expect(said).not.toContain("the secret");
+      const message = await refusal(promise);
+      expect(message).toContain(`chmod 600 ${file}`);
+      expect(message).not.toContain("the secret");
     }
     expect([modeOf(file), readFileSync(file, "utf8").includes("the secret")]).toEqual([mode.toString(8), true]);
   });
 
-  it("is refused where it is a link, even to a good one", async () => {
+  it("is refused if it is a symbolic link, even to a valid one", async () => {
     const link = join(home, "link.json");
     symlinkSync(file, link);
     expect(await refusal(fileTokens(link).get("a"))).toContain("symbolic link");
@@ -134,55 +141,55 @@ describe("a token file", () => {
     expect(await fileTokens(file).get("a")).toBe("the secret");
   });
 
-  it.runIf(process.getuid?.() === 0)("is refused where it is another user's", async () => {
+  it.runIf(process.getuid?.() === 0)("is refused if it belongs to another user", async () => {
     chownSync(file, 12_345, 12_345);
     expect(await refusal(fileTokens(file).get("a"))).toContain("another user (uid 12345)");
     expect(await refusal(fileTokens(file).set("a", "2"))).toContain("another user");
   });
 
-  it("is refused where it is a pipe or a directory, without waiting for either", async () => {
+  it("is refused if it is a pipe or a directory, without waiting", async () => {
     const pipe = join(home, "pipe");
     execFileSync("/usr/bin/mkfifo", ["-m", "600", pipe]);
-    expect(await refusal(fileTokens(pipe).get("a"))).toContain("no plain file");
-    expect(await refusal(fileTokens(home).get("a"))).toContain("no plain file");
+    expect(await refusal(fileTokens(pipe).get("a"))).toContain("not a regular file");
+    expect(await refusal(fileTokens(home).get("a"))).toContain("not a regular file");
   });
 
-  it("has locks that are refused where others may write them", async () => {
+  it("has a lock directory that is refused if others can write to it", async () => {
     chmodSync(`${file}.locks`, 0o777);
     expect(await refusal(fileTokens(file).set("a", "2"))).toContain(`chmod 700 ${file}.locks`);
     expect(await refusal(fileTokens(file).exclusively("a", () => Promise.resolve()))).toContain("chmod 700");
   });
 
   it.each(["", "{", "[]", "null", '"a"', '{"a":1}', '{"a":"1"} x', '{"a":"the secret"'])(
-    "that holds %j is put aside, and said to be",
+    "with the content %j is renamed, with a notice",
     async (text) => {
       writeFileSync(file, text);
-      const told: string[] = [];
-      const store = fileTokens(file, { onNotice: (notice) => told.push(notice) });
+      const notices: string[] = [];
+      const store = fileTokens(file, { onNotice: (notice) => notices.push(notice) });
       const both = await Promise.all([
         store.get("a"),
-        fileTokens(file, { onNotice: (notice) => told.push(notice) }).get("a"),
+        fileTokens(file, { onNotice: (notice) => notices.push(notice) }).get("a"),
       ]);
       expect(both).toEqual([undefined, undefined]);
       const aside = readdirSync(join(home, "state")).filter((name) => name.includes("broken"));
       expect(aside).toHaveLength(1);
-      expect(told).toHaveLength(1);
-      expect(told[0]).toContain(aside[0]);
-      expect(told[0]).not.toContain("the secret");
+      expect(notices).toHaveLength(1);
+      expect(notices[0]).toContain(aside[0]);
+      expect(notices[0]).not.toContain("the secret");
       expect(readFileSync(join(home, "state", aside[0] ?? ""), "utf8")).toBe(text);
       await store.set("a", "new");
       expect([await store.get("a"), modeOf(file)]).toEqual(["new", "600"]);
     },
   );
 
-  it("that is broken is said to be by a warning of the process where nobody is told", async () => {
+  it("that is broken causes a process warning by default", async () => {
     writeFileSync(file, "{");
     const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
     await fileTokens(file).set("a", "new");
-    expect((await warned).message).toContain("put aside");
+    expect((await warned).message).toContain("was renamed to");
   });
 
-  it("that cannot be written is told by its name, and keeps what it had", async () => {
+  it("that cannot be written is named in the error, and not changed", async () => {
     mkdirSync(`${file}.new`);
     writeFileSync(join(`${file}.new`, "in the way"), "");
     expect(await refusal(fileTokens(file).set("a", "2"))).toContain(file);

@@ -1,6 +1,5 @@
-// Tokens in a real keychain: gnome-keyring in a D-Bus session of its own, with a home of its own. As root, what is
-// missing is installed; where it cannot be had, what was left out is named. Without a keychain, what is said is tested
-// everywhere.
+// Tokens in a real keychain: gnome-keyring in its own D-Bus session and home directory. As root, missing packages are
+// installed; otherwise these tests are skipped with a reason. The errors without a keychain are tested everywhere.
 
 import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,19 +8,19 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConnectionError } from "../../core/errors.ts";
-import { keychainTokens } from "./keychain-tokens.ts";
+import { keychainTokens } from "./token-stores.ts";
 
 const run = promisify(execFile);
 const DAEMON = "/usr/bin/gnome-keyring-daemon";
 const BUS = "/usr/bin/dbus-run-session";
 const PACKAGES = ["gnome-keyring", "dbus"];
 const INSTALL_MS = 120_000;
-const SOURCE = JSON.stringify(new URL("keychain-tokens.ts", import.meta.url).href);
+const SOURCE = JSON.stringify(new URL("token-stores.ts", import.meta.url).href);
 const evaluate = (script: string): string[] => ["--import", "tsx", "--input-type=module", "-e", script];
 
 /** Why there is no keychain to test with. */
 async function missing(): Promise<string | undefined> {
-  if (process.platform !== "linux") return "it is tested on Linux only";
+  if (process.platform !== "linux") return "they are tested on Linux only";
   if (existsSync(DAEMON) && existsSync(BUS)) return undefined;
   if (process.getuid?.() !== 0) return `${PACKAGES.join(" and ")} are not installed, and only root may install them`;
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
@@ -45,7 +44,7 @@ afterEach(() => {
   vi.resetModules();
 });
 
-describe("tokens in the keychain, where there is none", () => {
+describe("tokens in a keychain that is not available", () => {
   const refusal = async (promise: Promise<unknown>): Promise<ConnectionError> => {
     const error: unknown = await promise.then(
       () => expect.fail("it was not refused"),
@@ -54,13 +53,13 @@ describe("tokens in the keychain, where there is none", () => {
     return error as ConnectionError;
   };
 
-  it("say what to install where the module is missing", async () => {
+  it("are an error that names the package to install", async () => {
     vi.stubEnv("XDG_STATE_HOME", home);
     vi.doMock("@napi-rs/keyring", () => {
       throw new Error("Cannot find package '@napi-rs/keyring'");
     });
     vi.resetModules();
-    const store = (await import("./keychain-tokens.ts")).keychainTokens();
+    const store = (await import("./token-stores.ts")).keychainTokens();
     for (const promise of [store.get("a"), store.set("a", "the secret")]) {
       const error = await refusal(promise);
       expect(error).toMatchObject({ name: "ConnectionError", kind: "refused" });
@@ -70,8 +69,8 @@ describe("tokens in the keychain, where there is none", () => {
     }
   });
 
-  // In a process of its own: the library behind the keychain keeps the first address of a bus that it sees.
-  it.runIf(process.platform === "linux")("say what to start where the service is missing", async () => {
+  // In its own process, since the library keeps the first bus address that it sees.
+  it.runIf(process.platform === "linux")("are an error that names the service to start", async () => {
     const script = `import { keychainTokens } from ${SOURCE};
       const store = keychainTokens();
       const works = [() => store.get("a"), () => store.set("a", "the secret"), () => store.set("a", undefined)];
@@ -92,18 +91,25 @@ describe("tokens in the keychain, where there is none", () => {
     }
   });
 
-  it("lock all the same, in the directory of our state", async () => {
+  it("need known options", () => {
+    const misspelt = { services: "x" } as Parameters<typeof keychainTokens>[0];
+    expect(() => keychainTokens(misspelt)).toThrow(
+      new TypeError("keychainTokens() has no option `services`; did you mean `service`?"),
+    );
+  });
+
+  it("are still locked, in the state directory", async () => {
     vi.stubEnv("XDG_STATE_HOME", join(home, "state"));
     const store = keychainTokens();
-    const told: string[] = [];
+    const events: string[] = [];
     const work = (name: string) => async () => {
-      told.push(`${name} begins`);
+      events.push(`${name} begins`);
       await new Promise((resolve) => setImmediate(resolve));
-      told.push(`${name} ends`);
+      events.push(`${name} ends`);
     };
     await Promise.all([store.exclusively("a", work("1")), keychainTokens().exclusively("a", work("2"))]);
-    expect(told.filter((line) => line.endsWith("begins"))).toHaveLength(2);
-    expect(told[1]).toBe(told[0]?.replace("begins", "ends"));
+    expect(events.filter((line) => line.endsWith("begins"))).toHaveLength(2);
+    expect(events[1]).toBe(events[0]?.replace("begins", "ends"));
     expect(existsSync(join(home, "state", "catenary", "keychain.locks"))).toBe(true);
   });
 });
@@ -111,16 +117,16 @@ describe("tokens in the keychain, where there is none", () => {
 const why = await missing();
 
 if (why !== undefined) {
-  const left = `tokens in a real keychain (kept, replaced, cut into pieces, shared by processes) are left out: ${why}`;
-  console.warn(left);
-  it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
+  const skipped = `tokens in a real keychain (stored, replaced, split, shared by processes) are not tested: ${why}`;
+  console.warn(skipped);
+  it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 } else {
   describe("tokens in a real keychain", { timeout: 60_000 }, () => {
     let session: ReturnType<typeof spawn> | undefined;
     let address = "";
 
     beforeAll(async () => {
-      // The session ends when its standard input does, and takes the daemon with it.
+      // The session ends with its stdin, and stops the daemon.
       const script = `printf unlocked | ${DAEMON} --unlock --components=secrets >/dev/null; echo "$DBUS_SESSION_BUS_ADDRESS"; cat >/dev/null`;
       session = spawn(BUS, ["--", "sh", "-c", script], {
         stdio: ["pipe", "pipe", "ignore"],
@@ -150,23 +156,23 @@ if (why !== undefined) {
       return (await findCredentialsAsync(service)).map(({ account }) => account).toSorted();
     };
 
-    it("are kept, replaced and forgotten", async () => {
+    it("are stored, replaced and deleted", async () => {
       const store = open();
-      expect(await store.get("a key with blanks https://a.example/mcp")).toBeUndefined();
-      await store.set("a key with blanks https://a.example/mcp", "1 ü 🔑");
+      expect(await store.get("a key with spaces https://a.example/mcp")).toBeUndefined();
+      await store.set("a key with spaces https://a.example/mcp", "1 ü 🔑");
       await store.set("b", "=");
-      expect(await open().get("a key with blanks https://a.example/mcp")).toBe("1 ü 🔑");
-      expect(await entries("catenary")).toEqual(["a key with blanks https://a.example/mcp", "b"]);
-      await store.set("a key with blanks https://a.example/mcp", "2");
-      expect([await store.get("a key with blanks https://a.example/mcp"), await store.get("b")]).toEqual(["2", "="]);
-      await store.set("a key with blanks https://a.example/mcp", undefined);
+      expect(await open().get("a key with spaces https://a.example/mcp")).toBe("1 ü 🔑");
+      expect(await entries("catenary")).toEqual(["a key with spaces https://a.example/mcp", "b"]);
+      await store.set("a key with spaces https://a.example/mcp", "2");
+      expect([await store.get("a key with spaces https://a.example/mcp"), await store.get("b")]).toEqual(["2", "="]);
+      await store.set("a key with spaces https://a.example/mcp", undefined);
       await store.set("b", undefined);
       await store.set("b", undefined);
       expect(await store.get("b")).toBeUndefined();
       expect(await entries("catenary")).toEqual([]);
     });
 
-    it("are none where somebody else wrote the entry, and take its place", async () => {
+    it("are missing if another program wrote the entry, and replace it", async () => {
       const store = open({ service: "others" });
       const { AsyncEntry } = await import("@napi-rs/keyring");
       for (const text of ["", "a password", "#x", "#0.ab"]) {
@@ -186,7 +192,7 @@ if (why !== undefined) {
       expect((await entries("long")).map((name) => name.length <= 200)).toEqual([true]);
     });
 
-    it("are cut into pieces where entries are short, and none is left over", async () => {
+    it("are split into pieces if they are too long, and all pieces are deleted", async () => {
       const store = open({ service: "short", entryLength: 10 });
       const texts = ["", "9 letters", "10 letters", "eleven chars", "12345678 🔑🔑🔑", "🔑".repeat(8), "x".repeat(40)];
       for (const text of [...texts, ...texts.toReversed()]) {
@@ -202,7 +208,7 @@ if (why !== undefined) {
       expect(await entries("short")).toEqual([]);
     });
 
-    it("are the old ones or the new ones for who reads while others write", async () => {
+    it("are old or new for a reader during a write, never mixed", async () => {
       const store = open({ service: "mixed", entryLength: 10 });
       await store.set("a", "0".repeat(25));
       let writing = true;

@@ -1,5 +1,4 @@
-// The listener of a loopback redirect, with real requests: who is let in, who is turned away, where it listens and for
-// how long.
+// The listener of a loopback redirect: which requests are accepted, where it listens and for how long.
 
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
@@ -10,9 +9,9 @@ import {
   isClosed,
   never,
   send,
-  sentOff,
-  type Answer,
-} from "../../../test/support/loopback-visit.ts";
+  startVisit,
+  type RawResponse,
+} from "../../../test/support/loopback-redirect.ts";
 import { loopbackRedirect } from "./loopback-redirect.ts";
 
 /** A port that is free now. */
@@ -25,8 +24,8 @@ async function freePort(): Promise<number> {
 }
 
 describe("a loopback redirect", () => {
-  it("gives the address at which the person came back, just as it was, and closes", async () => {
-    const { uri, back } = await sentOff();
+  it("returns the unchanged callback URL, and closes", async () => {
+    const { uri, callback } = await startVisit();
     expect(uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
     const { status, headers, body } = await send(`${uri}?code=c%20d&state=s1&iss=https%3A%2F%2Flogin.example&code=2`);
     expect(status).toBe(200);
@@ -41,30 +40,30 @@ describe("a loopback redirect", () => {
     });
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
     expect(headers["content-security-policy"]).toContain("frame-ancestors 'none'");
-    expect((await back).href).toBe(`${uri}?code=c%20d&state=s1&iss=https%3A%2F%2Flogin.example&code=2`);
+    expect((await callback).href).toBe(`${uri}?code=c%20d&state=s1&iss=https%3A%2F%2Flogin.example&code=2`);
     await closes(uri);
   });
 
-  it("gives an error of the server too, and shows the person no success", async () => {
-    const { uri, back } = await sentOff({ page: "<p>mine</p>" });
+  it("returns an error of the server too, and shows the user an error page", async () => {
+    const { uri, callback } = await startVisit({ page: "<p>mine</p>" });
     const { body } = await send(`${uri}?error=access_denied&error_description=%3Cscript%3E&state=s1`);
     expect(body).toContain("Not signed in");
     expect(body).not.toContain("script");
-    expect((await back).searchParams.get("error")).toBe("access_denied");
+    expect((await callback).searchParams.get("error")).toBe("access_denied");
   });
 
-  it("shows a page of the program's own", async () => {
-    const { uri, back } = await sentOff({ page: "<p>mine</p>", path: "/" });
+  it("shows the configured page", async () => {
+    const { uri, callback } = await startVisit({ page: "<p>mine</p>", path: "/" });
     expect((await send(`${uri}?code=1&state=s1`)).body).toBe("<p>mine</p>");
-    await back;
+    await callback;
   });
 
-  it.each<[string, number, (uri: string) => Promise<Answer>]>([
+  it.each<[string, number, (uri: string) => Promise<RawResponse>]>([
     ["another state", 400, (uri) => send(`${uri}?code=evil&state=s2`)],
     ["no state", 400, (uri) => send(`${uri}?code=evil`)],
     ["an empty state", 400, (uri) => send(`${uri}?code=evil&state=`)],
     ["two states", 400, (uri) => send(`${uri}?code=evil&state=s1&state=s2`)],
-    ["a state of a name that every object has", 400, (uri) => send(`${uri}?code=evil&state=constructor`)],
+    ["a state that is a property name of objects", 400, (uri) => send(`${uri}?code=evil&state=constructor`)],
     ["neither code nor error", 400, (uri) => send(`${uri}?state=s1`)],
     ["another path", 404, (uri) => send(`${uri}/x?code=evil&state=s1`)],
     [
@@ -72,7 +71,7 @@ describe("a loopback redirect", () => {
       404,
       (uri) => send(new URL(uri).origin, { path: "//evil.example/callback?code=evil&state=s1" }),
     ],
-    ["an address as its target", 400, (uri) => send(uri, { path: "http://evil.example/callback?code=evil&state=s1" })],
+    ["a URL as its target", 400, (uri) => send(uri, { path: "http://evil.example/callback?code=evil&state=s1" })],
     ["a POST", 404, (uri) => send(`${uri}?code=evil&state=s1`, { method: "POST" })],
     ["a HEAD", 404, (uri) => send(`${uri}?code=evil&state=s1`, { method: "HEAD" })],
     ["an OPTIONS", 404, (uri) => send(`${uri}?code=evil&state=s1`, { method: "OPTIONS" })],
@@ -84,50 +83,50 @@ describe("a loopback redirect", () => {
     ],
     ["a host without its port", 400, (uri) => send(`${uri}?code=evil&state=s1`, { headers: { host: "127.0.0.1" } })],
     ["the page's icon", 404, (uri) => send(`${new URL(uri).origin}/favicon.ico`)],
-  ])("turns away %s, and waits on", async (_what, status, knock) => {
-    const { uri, back } = await sentOff();
-    const answer = await knock(uri);
+  ])("refuses %s, and waits on", async (_what, status, request) => {
+    const { uri, callback } = await startVisit();
+    const answer = await request(uri);
     expect(answer.status).toBe(status);
     expect(answer.headers["x-content-type-options"]).toBe("nosniff");
     expect(answer.body).not.toContain("evil");
     expect((await send(`${uri}?code=good&state=s1`)).status).toBe(200);
-    expect((await back).searchParams.get("code")).toBe("good");
+    expect((await callback).searchParams.get("code")).toBe("good");
   });
 
-  it("is not taken for another host by a target that is no path", async () => {
-    const { uri, back } = await sentOff();
+  it("refuses a target that is not a path", async () => {
+    const { uri, callback } = await startVisit();
     expect((await send(uri, { path: "@evil.example/callback?code=evil&state=s1" })).status).toBe(400);
     await send(`${uri}?code=good&state=s1`);
-    expect((await back).host).toBe(new URL(uri).host);
+    expect((await callback).host).toBe(new URL(uri).host);
   });
 
-  it("lets nobody in twice with one state", async () => {
+  it("accepts each state once", async () => {
     const port = await freePort();
-    const { redirect, uri, back } = await sentOff({ port });
+    const { redirect, uri, callback } = await startVisit({ port });
     const other = redirect.visit(authorize("s2"), { signal: never });
     await send(`${uri}?code=1&state=s1`);
     expect((await send(`${uri}?code=2&state=s1`)).status).toBe(400);
-    expect((await back).searchParams.get("code")).toBe("1");
+    expect((await callback).searchParams.get("code")).toBe("1");
     await send(`${uri}?code=3&state=s2`);
     expect((await other).searchParams.get("code")).toBe("3");
     await closes(uri);
   });
 
-  it("does not stay open for connections that say nothing", async () => {
-    const { uri, back } = await sentOff();
+  it("closes connections that send nothing", async () => {
+    const { uri, callback } = await startVisit();
     const silent = connect(Number(new URL(uri).port), "127.0.0.1");
     await new Promise((resolve) => silent.once("connect", resolve));
     const ended = new Promise((resolve) => silent.once("close", resolve));
     silent.resume();
     await send(`${uri}?code=1&state=s1`);
-    await back;
+    await callback;
     await ended;
     await closes(uri);
   });
 });
 
-describe("the address of a loopback redirect", () => {
-  it("is known at once with a fixed port, and nobody listens before a visit", async () => {
+describe("the URI of a loopback redirect", () => {
+  it("is known at once with a fixed port, and nothing listens before a visit", async () => {
     const port = await freePort();
     const redirect = loopbackRedirect({ port, path: "/back/here" });
     expect(redirect.uri).toBe(`http://127.0.0.1:${port}/back/here`);
@@ -135,10 +134,10 @@ describe("the address of a loopback redirect", () => {
   });
 
   it("stays the same for the next visit", async () => {
-    const { redirect, uri, back } = await sentOff();
+    const { redirect, uri, callback } = await startVisit();
     expect(await redirect.uri).toBe(uri);
     await send(`${uri}?code=1&state=s1`);
-    await back;
+    await callback;
     await closes(uri);
     expect(await redirect.uri).toBe(uri);
     const again = redirect.visit(authorize("s2"), { signal: never });
@@ -146,50 +145,57 @@ describe("the address of a loopback redirect", () => {
     expect((await again).searchParams.get("code")).toBe("2");
   });
 
-  it("is another where somebody took the port meanwhile, unless it was fixed", async () => {
-    const { redirect, uri, back } = await sentOff();
+  it("changes if the port was taken meanwhile, unless it is fixed", async () => {
+    const { redirect, uri, callback } = await startVisit();
     await send(`${uri}?code=1&state=s1`);
-    await back;
+    await callback;
     await closes(uri);
-    const thief = createServer();
+    const blocker = createServer();
     const { port } = new URL(uri);
-    await new Promise<void>((resolve) => thief.listen(Number(port), "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => blocker.listen(Number(port), "127.0.0.1", resolve));
     try {
       expect(await redirect.uri).not.toBe(uri);
-      const fixed = loopbackRedirect({ port: Number(port), open: () => expect.fail("nobody is sent off") });
+      const fixed = loopbackRedirect({ port: Number(port), open: () => expect.fail("it must not open") });
       const visit = fixed.visit(authorize(), { signal: never });
       await expect(visit).rejects.toMatchObject({ kind: "refused", message: expect.stringContaining(uri) });
     } finally {
-      await new Promise((resolve) => thief.close(resolve));
+      await new Promise((resolve) => blocker.close(resolve));
     }
   });
 
-  it.each(["::1", "localhost"] as const)("may be of %s", async (host) => {
-    const { uri, back } = await sentOff({ host });
+  it.each(["::1", "localhost"] as const)("may have the host %s", async (host) => {
+    const { uri, callback } = await startVisit({ host });
     expect(new URL(uri).hostname).toBe(host === "::1" ? "[::1]" : host);
     await send(`${uri}?code=1&state=s1`);
-    expect((await back).href).toBe(`${uri}?code=1&state=s1`);
+    expect((await callback).href).toBe(`${uri}?code=1&state=s1`);
     await closes(uri);
   });
 
-  it("of localhost is reached by both of its addresses", async () => {
-    const { uri, back } = await sentOff({ host: "localhost" });
+  it("of localhost is reachable by IPv4 and IPv6", async () => {
+    const { uri, callback } = await startVisit({ host: "localhost" });
     const { port, host } = new URL(uri);
     for (const address of ["127.0.0.1", "[::1]"]) {
       const answer = await send(`http://${address}:${port}/x`, { headers: { host } });
       expect(answer.status).toBe(404);
     }
     await send(`${uri}?code=1&state=s1`);
-    await back;
+    await callback;
   });
 
-  it("is no other machine's", () => {
+  it("has a loopback host and a plain path", () => {
     expect(() => loopbackRedirect({ host: "0.0.0.0" as "::1" })).toThrow("127.0.0.1, ::1 or localhost");
     expect(() => loopbackRedirect({ path: "callback" })).toThrow("/callback");
     expect(() => loopbackRedirect({ path: "/a?b" })).toThrow("/callback");
   });
 
-  it("is given up where nobody is sent off", async () => {
+  it("comes from known options only", () => {
+    const misspelt = { timeout: 5 } as Parameters<typeof loopbackRedirect>[0];
+    expect(() => loopbackRedirect(misspelt)).toThrow(
+      new TypeError("loopbackRedirect() has no option `timeout`; did you mean `timeoutMs`?"),
+    );
+  });
+
+  it("is closed after the timeout without a visit", async () => {
     const uri = await loopbackRedirect({ timeoutMs: 20 }).uri;
     await closes(uri);
   });

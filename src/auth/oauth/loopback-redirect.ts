@@ -1,43 +1,53 @@
-// A person's way to an authorization server and back, on one machine: the browser is sent there, and a small HTTP
-// server on a loopback address waits for it to come back (RFC 8252, 7.3). It listens only while somebody is awaited,
-// answers only who brings the `state` that was sent along, and knows nothing of codes and tokens. Any program and any
-// page of this machine can knock: all others are turned away, and the waiting goes on.
+// A redirect on one machine (RFC 8252, 7.3): the browser opens the authorization server, and a small HTTP server on a
+// loopback address waits for the user to come back. It listens only while it waits, and accepts only a request with the
+// `state` that was sent. Any program or page on the machine can send requests to it: they are refused, and it waits on.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { checkOptions } from "../../core/options.ts";
 import { errorMessage } from "../../core/text.ts";
-import type { Redirect } from "./redirect.ts";
+import type { Redirect } from "./types.ts";
 
 export interface LoopbackRedirectOptions {
-  /** A loopback address; "127.0.0.1" where it is left out. */
+  /** Default: "127.0.0.1". */
   readonly host?: "127.0.0.1" | "::1" | "localhost";
-  /** 0 takes one that is free, and where it is left out. A server that compares ports too needs a fixed one. */
+  /** Default: 0, a free port. An authorization server that compares ports needs a fixed one. */
   readonly port?: number;
-  /** "/callback" where it is left out. */
+  /** Default: "/callback". */
   readonly path?: string;
-  /** Opens the address for the person; in the system's browser where it is left out. */
+  /** Opens the URL for the user. Default: in the system's browser. */
   readonly open?: (url: URL) => Promise<void> | void;
-  /** Told every address that the person is sent to, and whether a browser was opened: where not, it must be shown. */
+  /** Called with every URL, and whether a browser was opened. If not, show the URL to the user. */
   readonly onAddress?: (url: URL, opened: boolean) => void;
-  /** How long one waits for the person, in milliseconds; five minutes where it is left out. */
+  /** How long to wait for the user, in milliseconds. Default: five minutes. */
   readonly timeoutMs?: number;
-  /** HTML that the person sees at the end; scripts and what it loads from elsewhere do not run. */
+  /** The HTML page that the user sees after signing in. It cannot run scripts or load anything. */
   readonly page?: string;
 }
 
-const FIVE_MINUTES_MS = 300_000;
-/** How long connections are left to take what they were sent. */
-const CLOSING_MS = 1_000;
-const PAGE = html("Signed in", "You can close this tab and go back to the program.");
-const REFUSED_PAGE = html("Not signed in", "The program was told why. You can close this tab.");
+const OPTIONS = {
+  host: true,
+  port: true,
+  path: true,
+  open: true,
+  onAddress: true,
+  timeoutMs: true,
+  page: true,
+} as const satisfies Record<keyof LoopbackRedirectOptions, true>;
+
+const DEFAULT_TIMEOUT_MS = 300_000;
+/** How long connections may take to receive the page. */
+const CLOSE_TIMEOUT_MS = 1_000;
+const SUCCESS_PAGE = html("Signed in", "You can close this tab and go back to the program.");
+const ERROR_PAGE = html("Not signed in", "The program has the reason. You can close this tab.");
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
   "content-security-policy":
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
-  // The address has the code in it.
+  // The URL contains the code.
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -45,7 +55,9 @@ const HEADERS = {
   connection: "close",
 };
 
+/** Opens the user's browser, and waits on a loopback address for the user to come back. */
 export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirect {
+  checkOptions("loopbackRedirect()", options, OPTIONS);
   return new LoopbackRedirect(options);
 }
 
@@ -54,20 +66,22 @@ class LoopbackRedirect implements Redirect {
   readonly #host: string;
   readonly #path: string;
   readonly #timeoutMs: number;
-  /** Who is awaited, by the state that they bring. */
-  readonly #awaited = new Map<string, (back: URL) => void>();
+  /** The visits in progress, by state. */
+  readonly #waiting = new Map<string, (callback: URL) => void>();
   #listening: Promise<readonly Server[]> | undefined;
-  /** The one that was had before: what is registered somewhere should stay true. */
+  /** Kept between visits, since the URI may be registered somewhere. */
   #port: number;
-  /** Ends the listening of who asked for the address and then did not send anybody. */
-  #idle: NodeJS.Timeout | undefined;
+  /** Stops listening if the URI was read but no visit follows. */
+  #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(options: LoopbackRedirectOptions) {
-    const { host = "127.0.0.1", port = 0, path = "/callback", timeoutMs = FIVE_MINUTES_MS } = options;
+    const { host = "127.0.0.1", port = 0, path = "/callback", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
-      throw new TypeError(`A loopback redirect listens on 127.0.0.1, ::1 or localhost, not on ${host}`);
+      throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
     }
-    if (!/^\/[\w\-.~/]*$/.test(path)) throw new TypeError(`The path of a redirect must be like /callback, not ${path}`);
+    if (!/^\/[\w\-.~/]*$/.test(path)) {
+      throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
+    }
     this.#options = options;
     this.#host = host === "::1" ? "[::1]" : host;
     this.#port = port;
@@ -81,29 +95,29 @@ class LoopbackRedirect implements Redirect {
   }
 
   async visit(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URL> {
-    const { webAddress } = await import("./browser.ts");
+    const { checkBrowserUrl } = await import("./browser.ts");
     signal.throwIfAborted();
-    const address = webAddress(url);
+    const address = checkBrowserUrl(url);
     const state = address.searchParams.get("state") ?? "";
-    if (state === "") throw refused("it has no state in it, by which whoever comes back could be known");
-    if (this.#awaited.has(state)) throw refused("somebody was sent there with the same state already");
-    let settle!: { resolve: (back: URL) => void; reject: (error: unknown) => void };
-    const back = new Promise<URL>((resolve, reject) => (settle = { resolve, reject }));
-    this.#awaited.set(state, settle.resolve);
-    const timer = setTimeout(() => settle.reject(this.#late()), this.#timeoutMs);
+    if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
+    if (this.#waiting.has(state)) throw refused("a visit with the same state is in progress");
+    let settle!: { resolve: (callback: URL) => void; reject: (error: unknown) => void };
+    const callback = new Promise<URL>((resolve, reject) => (settle = { resolve, reject }));
+    this.#waiting.set(state, settle.resolve);
+    const timer = setTimeout(() => settle.reject(this.#timeoutError()), this.#timeoutMs);
     const forget = onAbort(signal, () => settle.reject(signal.reason));
     try {
-      await Promise.race([this.#send(address), back]);
-      return await back;
+      await Promise.race([this.#open(address), callback]);
+      return await callback;
     } finally {
       clearTimeout(timer);
       forget();
-      this.#awaited.delete(state);
-      if (this.#awaited.size === 0) this.#close();
+      this.#waiting.delete(state);
+      if (this.#waiting.size === 0) this.#close();
     }
   }
 
-  async #send(address: URL): Promise<void> {
+  async #open(address: URL): Promise<void> {
     await this.#listen();
     const { open, onAddress } = this.#options;
     let opened = true;
@@ -115,7 +129,7 @@ class LoopbackRedirect implements Redirect {
       opened = false;
     }
     if (!opened && onAddress === undefined) {
-      throw refused("no browser was found; give onAddress, and show the person the address that it is told");
+      throw refused("no browser was found; give `onAddress` and show the user the URL that it receives");
     }
     onAddress?.(address, opened);
   }
@@ -125,29 +139,29 @@ class LoopbackRedirect implements Redirect {
   }
 
   #listen(): Promise<readonly Server[]> {
-    this.#listening ??= this.#begin().catch((error: unknown) => {
+    this.#listening ??= this.#startListening().catch((error: unknown) => {
       this.#listening = undefined;
-      throw new ConnectionError("refused", `No redirect can be awaited at ${this.#uri()}: ${errorMessage(error)}`, {
+      throw new ConnectionError("refused", `Cannot listen at ${this.#uri()}: ${errorMessage(error)}`, {
         cause: error,
       });
     });
-    clearTimeout(this.#idle);
-    this.#idle = unref(setTimeout(() => this.#awaited.size === 0 && this.#close(), this.#timeoutMs));
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = unref(setTimeout(() => this.#waiting.size === 0 && this.#close(), this.#timeoutMs));
     return this.#listening;
   }
 
-  async #begin(): Promise<readonly Server[]> {
+  async #startListening(): Promise<readonly Server[]> {
     const host = this.#options.host ?? "127.0.0.1";
     const first = host === "localhost" ? "127.0.0.1" : host;
     const server = await this.#bind(first, this.#port).catch(async (error: unknown) => {
-      // Somebody has the port that was ours, and it was never promised.
+      // Another program has taken the port that we chose before: choose another one.
       if ((this.#options.port ?? 0) === 0 && this.#port !== 0) return this.#bind(first, 0);
       throw error;
     });
     const bound = server.address();
     if (typeof bound === "object" && bound !== null) this.#port = bound.port;
     if (host !== "localhost") return [server];
-    // A browser may try either; where there is no IPv6, nobody else can have it.
+    // A browser may try IPv6 too. Another program must not have that port; a machine without IPv6 is fine.
     const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
         server.close();
@@ -163,33 +177,33 @@ class LoopbackRedirect implements Redirect {
     const server = createServer({ requestTimeout: 10_000 }, (request, response) => this.#answer(request, response));
     return new Promise((resolve, reject) => {
       server.once("error", reject);
-      // Waiting for the person keeps the process alive by itself; having an address does not.
+      // The timer of a visit keeps the process alive; the server alone does not.
       server.listen({ host, port, exclusive: true }, () => resolve(server)).unref();
     });
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
-    const own = `${this.#host}:${this.#port}`;
+    const authority = `${this.#host}:${this.#port}`;
     const { url: target = "", headers, method } = request;
-    // A target without a slash would be read as part of the host.
-    if (headers.host !== own || !target.startsWith("/") || !URL.canParse(`http://${own}${target}`)) {
-      return end(response, 400, "Bad request");
+    // A target without a slash would be parsed as part of the host.
+    if (headers.host !== authority || !target.startsWith("/") || !URL.canParse(`http://${authority}${target}`)) {
+      return sendText(response, 400, "Bad request");
     }
-    const back = new URL(`http://${own}${target}`);
-    if (method !== "GET" || back.pathname !== this.#path) return end(response, 404, "Not found");
-    const states = back.searchParams.getAll("state");
-    const awaited = states.length === 1 ? this.#awaited.get(states[0] ?? "") : undefined;
-    const answers = back.searchParams.has("code") || back.searchParams.has("error");
-    if (awaited === undefined || !answers) return end(response, 400, "Nobody is awaited with this address");
-    this.#awaited.delete(states[0] ?? "");
-    // The page first: the program may end as soon as it knows.
-    response.once("close", () => awaited(back));
-    const { page = PAGE } = this.#options;
-    response.writeHead(200, HEADERS).end(back.searchParams.has("error") ? REFUSED_PAGE : page);
+    const callback = new URL(`http://${authority}${target}`);
+    if (method !== "GET" || callback.pathname !== this.#path) return sendText(response, 404, "Not found");
+    const states = callback.searchParams.getAll("state");
+    const resolve = states.length === 1 ? this.#waiting.get(states[0] ?? "") : undefined;
+    const hasResult = callback.searchParams.has("code") || callback.searchParams.has("error");
+    if (resolve === undefined || !hasResult) return sendText(response, 400, "Unexpected callback");
+    this.#waiting.delete(states[0] ?? "");
+    // The page first: the program may exit as soon as the visit resolves.
+    response.once("close", () => resolve(callback));
+    const { page = SUCCESS_PAGE } = this.#options;
+    response.writeHead(200, HEADERS).end(callback.searchParams.has("error") ? ERROR_PAGE : page);
   }
 
   #close(): void {
-    clearTimeout(this.#idle);
+    clearTimeout(this.#idleTimer);
     const listening = this.#listening;
     this.#listening = undefined;
     void listening?.then(
@@ -197,25 +211,25 @@ class LoopbackRedirect implements Redirect {
         for (const server of servers) {
           server.close();
           server.closeIdleConnections();
-          unref(setTimeout(() => server.closeAllConnections(), CLOSING_MS));
+          unref(setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS));
         }
       },
       () => undefined,
     );
   }
 
-  #late(): ConnectionError {
-    const message = `Nobody came back from the authorization server to ${this.#uri()} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
+  #timeoutError(): ConnectionError {
+    const message = `The user did not come back from the authorization server to ${this.#uri()} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
     return new ConnectionError("timeout", message, { mayHaveRun: false });
   }
 }
 
 function refused(why: string, cause?: unknown): ConnectionError {
-  const message = `The person could not be sent to the authorization server: ${why}`;
+  const message = `The user could not be sent to the authorization server: ${why}`;
   return new ConnectionError("refused", message, { mayHaveRun: false, ...(cause === undefined ? {} : { cause }) });
 }
 
-function end(response: ServerResponse, status: number, text: string): void {
+function sendText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { ...HEADERS, "content-type": "text/plain; charset=utf-8" }).end(`${text}\n`);
 }
 

@@ -1,10 +1,10 @@
-// Tokens in memory, and the turns that every store takes within a process.
+// Tokens in memory, and the mutex that every store uses within a process.
 
 import { describe, expect, it } from "vitest";
-import { memoryTokens } from "./memory-tokens.ts";
+import { memoryTokens } from "./stored-tokens.ts";
 
 describe("tokens in memory", () => {
-  it("are kept by their keys, replaced and forgotten", async () => {
+  it("are stored, replaced and deleted by key", async () => {
     const store = memoryTokens();
     expect(await store.get("a")).toBeUndefined();
     await store.set("a", "1");
@@ -15,31 +15,31 @@ describe("tokens in memory", () => {
     expect([await store.get("a"), await store.get("b")]).toEqual([undefined, "2"]);
   });
 
-  it("are nobody else's", async () => {
+  it("are not shared between stores", async () => {
     await memoryTokens().set("a", "1");
     expect(await memoryTokens().get("a")).toBeUndefined();
   });
 });
 
-describe("turns", () => {
-  it("are taken in the order of asking, one at a time for each key", async () => {
+describe("the mutex", () => {
+  it("runs work in order, one at a time for each key", async () => {
     const store = memoryTokens();
-    const told: string[] = [];
+    const events: string[] = [];
     const work = (name: string) => async () => {
-      told.push(`${name} begins`);
+      events.push(`${name} begins`);
       await new Promise((resolve) => setImmediate(resolve));
-      told.push(`${name} ends`);
+      events.push(`${name} ends`);
       return name;
     };
     const done = await Promise.all(["a1", "a2", "a3"].map((name) => store.exclusively("a", work(name))));
     expect(done).toEqual(["a1", "a2", "a3"]);
-    expect(told).toEqual(["a1 begins", "a1 ends", "a2 begins", "a2 ends", "a3 begins", "a3 ends"]);
-    told.length = 0;
+    expect(events).toEqual(["a1 begins", "a1 ends", "a2 begins", "a2 ends", "a3 begins", "a3 ends"]);
+    events.length = 0;
     await Promise.all(["a", "b"].map((name) => store.exclusively(name, work(name))));
-    expect(told.slice(0, 2)).toEqual(["a begins", "b begins"]);
+    expect(events.slice(0, 2)).toEqual(["a begins", "b begins"]);
   });
 
-  it("are given on by work that fails, at once or later", async () => {
+  it("is released by work that fails, at once or later", async () => {
     const store = memoryTokens();
     const failed = [
       store.exclusively("a", () => Promise.reject(new Error("later"))),
@@ -53,7 +53,7 @@ describe("turns", () => {
     expect(await good).toBe("good");
   });
 
-  it("are left by who is aborted, without a gap for the others", async () => {
+  it("is left by an aborted caller, and the others move up", async () => {
     const store = memoryTokens();
     const stop = new AbortController();
     let release!: () => void;
@@ -68,7 +68,7 @@ describe("turns", () => {
     await expect(store.exclusively("a", () => Promise.resolve(), stop.signal)).rejects.toThrow("no longer wanted");
   });
 
-  it("are given on by one who was aborted in the moment of getting it", async () => {
+  it("is released by a caller that is aborted just after acquiring it", async () => {
     const store = memoryTokens();
     const stop = new AbortController();
     let release!: () => void;

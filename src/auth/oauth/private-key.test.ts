@@ -1,5 +1,4 @@
-// Private keys of clients, in every form in which people have them, and what is signed with them at a small real
-// authorization server.
+// Private keys of clients in every form, and the assertions that they sign, at a local authorization server.
 
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import type { KeyObject } from "node:crypto";
@@ -7,8 +6,8 @@ import { createLocalJWKSet, decodeProtectedHeader, exportJWK, generateKeyPair, j
 import type { JWK } from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openAuthorizationServer, type AuthorizationServer } from "../../../test/support/authorization-server.ts";
-import { failure, groundOn } from "../../../test/support/grant-ground.ts";
-import { clientCredentials } from "./client-credentials.ts";
+import { failure, grantContext } from "../../../test/support/grant-context.ts";
+import { clientCredentials } from "./grants.ts";
 
 let server: AuthorizationServer;
 
@@ -18,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => server.close());
 
-describe("client credentials by a key", () => {
+describe("client credentials with a key", () => {
   const pkcs8 = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString();
   const ec = (namedCurve: string): KeyObject => generateKeyPairSync("ec", { namedCurve }).privateKey;
   const rsa = (): KeyObject => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
@@ -32,18 +31,18 @@ describe("client credentials by a key", () => {
     ["PS256", "PEM", pkcs8, rsa()],
     [
       "ES256",
-      "the PEM of before",
+      "the older PEM form",
       (key: KeyObject) => key.export({ type: "sec1", format: "pem" }).toString(),
       ec("P-256"),
     ],
     ["ES256", "a JWK", (key: KeyObject) => ({ ...jwk(key), kid: "k1" }), ec("P-256")],
-    ["RS512", "a JWK that says it", (key: KeyObject) => ({ ...jwk(key), alg: "RS512" }), rsa()],
-  ])("are signed with %s by %s, for the issuer, for a minute at most", async (alg, how, write, key) => {
+    ["RS512", "a JWK with alg", (key: KeyObject) => ({ ...jwk(key), alg: "RS512" }), rsa()],
+  ])("are signed with %s by %s, for the issuer, for at most a minute", async (alg, how, write, key) => {
     server.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"];
     server.metadata["token_endpoint_auth_signing_alg_values_supported"] = ["ES256", "PS256"];
     const grant = clientCredentials({ id: "c", privateKey: write(key) });
-    await grant.obtain(groundOn(server));
-    await grant.obtain(groundOn(server));
+    await grant.obtain(grantContext(server));
+    await grant.obtain(grantContext(server));
     const forms = server.at("/token").map(({ form }) => form);
     const ids = await Promise.all(
       forms.map(async (form) => {
@@ -51,11 +50,11 @@ describe("client credentials by a key", () => {
         const assertion = form.get("client_assertion") ?? "";
         expect(decodeProtectedHeader(assertion).alg).toBe(alg);
         const { kid } = decodeProtectedHeader(assertion);
-        const judge = createLocalJWKSet({
+        const keys = createLocalJWKSet({
           keys: [{ ...jwk(createPublicKey(key)), ...(kid === undefined ? {} : { kid }) }],
         });
         expect(kid).toBe(how === "a JWK" ? "k1" : undefined);
-        const { payload } = await jwtVerify(assertion, judge, {
+        const { payload } = await jwtVerify(assertion, keys, {
           issuer: "c",
           subject: "c",
           audience: server.url,
@@ -68,21 +67,21 @@ describe("client credentials by a key", () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  it("are signed by a key of WebCrypto, with what it is made for", async () => {
+  it("are signed by a CryptoKey with its own algorithm", async () => {
     const { privateKey, publicKey } = await generateKeyPair("PS384");
-    await clientCredentials({ id: "c", privateKey }).obtain(groundOn(server));
+    await clientCredentials({ id: "c", privateKey }).obtain(grantContext(server));
     const assertion = server.at("/token")[0]?.form.get("client_assertion") ?? "";
     expect(
       (await jwtVerify(assertion, createLocalJWKSet({ keys: [await exportJWK(publicKey)] }))).protectedHeader.alg,
     ).toBe("PS384");
   });
 
-  it("are signed with what the program says", async () => {
-    await clientCredentials({ id: "c", privateKey: pkcs8(rsa()), alg: "PS512" }).obtain(groundOn(server));
+  it("are signed with the configured algorithm", async () => {
+    await clientCredentials({ id: "c", privateKey: pkcs8(rsa()), alg: "PS512" }).obtain(grantContext(server));
     expect(decodeProtectedHeader(server.at("/token")[0]?.form.get("client_assertion") ?? "").alg).toBe("PS512");
   });
 
-  it("that is none is refused before anything is sent, and not quoted", async () => {
+  it("that is not valid is refused before anything is sent, and not quoted", async () => {
     const pem = pkcs8(ec("P-256"));
     const inside = pem.split("\n")[1] ?? "";
     const cases = [
@@ -94,7 +93,7 @@ describe("client credentials by a key", () => {
       { privateKey: createPublicKey(pem).export({ type: "spki", format: "pem" }).toString() },
     ];
     for (const one of cases) {
-      const error = await failure(clientCredentials({ id: "c", ...one }), groundOn(server), inside);
+      const error = await failure(clientCredentials({ id: "c", ...one }), grantContext(server), inside);
       expect(error.kind).toBe("unauthorized");
       expect(error.message).toContain("private key cannot be used");
     }

@@ -1,4 +1,4 @@
-// What is hidden is hidden everywhere, and told as what is not there.
+// Hidden items are hidden everywhere, and answered like items that do not exist.
 
 import { expect, it } from "vitest";
 import { loneCaller } from "../../../test/support/lone-caller.ts";
@@ -26,7 +26,7 @@ const options: FilterOptions = {
   resources: { only: ["note://open/*"] },
 };
 
-it("leaves out of lists what is hidden, and nothing else", async () => {
+it("leaves hidden items out of lists, and nothing else", async () => {
   const client = await connect(chain(filter(options)).to(notes()));
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["read_note"]);
   expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(["public"]);
@@ -36,7 +36,7 @@ it("leaves out of lists what is hidden, and nothing else", async () => {
   await client.close();
 });
 
-it("answers for what is hidden as for what there is not", async () => {
+it("answers for a hidden item as for one that does not exist", async () => {
   const server = notes();
   const hidden = chain(filter(options)).to(server);
   const without = notes();
@@ -68,7 +68,7 @@ it("answers for what is hidden as for what there is not", async () => {
   }
 });
 
-it("lets through what is shown", async () => {
+it("passes requests for visible items", async () => {
   const client = await connect(chain(filter(options)).to(notes()));
   expect(await client.callTool("read_note")).toMatchObject({ content: [{ text: "read" }] });
   expect(await client.readResource("note://open/7")).toMatchObject({
@@ -78,15 +78,15 @@ it("lets through what is shown", async () => {
   await client.close();
 });
 
-it("grants no subscription to what is hidden, and tells nothing of it", async () => {
+it("grants no subscription to hidden resources, and passes no updates of them", async () => {
   const server = notes();
   const client = await connect(chain(filter(options)).to(server));
   const heard: unknown[] = [];
   const both = { resourceSubscriptions: ["note://open/1", "note://shut/2"] };
   const listening = await client.listen(both, ({ params }) => heard.push(params?.["uri"]));
   expect(listening.honoured.resourceSubscriptions).toEqual(["note://open/1"]);
-  server.updated("note://shut/2");
-  server.updated("note://open/1");
+  server.resourceUpdated("note://shut/2");
+  server.resourceUpdated("note://open/1");
   await expect.poll(() => heard).toEqual(["note://open/1"]);
   await client.close();
   const caller = loneCaller();
@@ -100,31 +100,29 @@ it("grants no subscription to what is hidden, and tells nothing of it", async ()
   expect(caller.said.map(({ params }) => params?.["uri"])).toEqual(["note://open/1"]);
 });
 
-it("keeps the cursor of a page that has become empty", async () => {
+it("keeps the cursor of a page that becomes empty", async () => {
   const page = { resultType: "complete", tools: [{ name: "a" }], nextCursor: "2" };
   const gateway = chain(filter({ tools: { only: [] } })).to(async () => page);
   const result = await gateway({ method: "tools/list", params: {} }, loneCaller().context);
   expect(result).toEqual({ resultType: "complete", tools: [], nextCursor: "2" });
 });
 
-it("refuses options that say nothing, or nothing that it knows", () => {
+it("refuses empty and unknown options", () => {
   expect(() => filter(undefined as never)).toThrow("filter: must say what is hidden");
   expect(() => filter({})).toThrow("filter: must say what is hidden");
   expect(() => filter({ tools: ["a"] } as never)).toThrow("filter: `tools` must be an object with only, not");
-  expect(() => filter({ tools: { onyl: [] } } as never)).toThrow(
-    "`tools.onyl` is no option of it; did you mean `only`?",
-  );
-  expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of texts");
+  expect(() => filter({ tools: { onyl: [] } } as never)).toThrow("`tools.onyl` is not an option; did you mean `only`?");
+  expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of non-empty strings");
 });
 
-it("hides a name at all ends, in whatever form it could be said", async () => {
+it("hides a name at all upstreams, with and without a label", async () => {
   const hides = filter({ tools: { not: ["read_secret"] }, resources: { not: ["note://shut/*"] } });
   const alone = createServer({ name: "alone", version: "1" }).tool("own", {}, () => "own");
-  for (const ends of [
+  for (const upstreams of [
     { a: notes(), b: notes() },
     { a: notes(), b: alone },
   ]) {
-    const client = await connect(chain(hides).to(ends));
+    const client = await connect(chain(hides).to(upstreams));
     const names = (await client.listTools()).tools.map(({ name }) => name);
     expect(names.length).toBeGreaterThan(2);
     expect(names.filter((name) => name.includes("secret"))).toEqual([]);

@@ -1,86 +1,207 @@
-// Hides tools, prompts and resources. What is hidden stands in no list, and whoever calls, reads, completes or
-// subscribes to it is told what they would be told if it were not there. A page of a list that becomes empty keeps its
-// cursor: the next one may have something to show.
+// Hides tools, prompts and resources. A hidden item is in no list, and calling, reading, completing or subscribing to it
+// gives the error of an item that does not exist. A page that becomes empty keeps its cursor, since the next page may
+// have items. Names are matched in every form that reaches the same item; in doubt an item is hidden.
 
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Link, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
-import { FAMILIES, type Family } from "../router/kinds.ts";
-import { eachItem, LISTS, NAMED, referred, uncompletable, unknown } from "./listed.ts";
 import { OptionReader } from "../../core/options.ts";
-import { showing } from "./shown-names.ts";
+import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
+import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
+import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
 
 /**
- * Names, with `*` for any letters: those that are shown (all, where it is left out), and those of them that are not.
- * What is not shown is not shown either as a name of one end among several: `delete` hides `notes.delete` too; nor in
- * another spelling of its address; nor, where it is a template, by the addresses that the template makes.
+ * Names to show and to hide; `*` matches any characters. `only` is everything if left out, and `not` takes away from it.
+ * `not` also hides the name with the prefix of an upstream (`delete` hides `notes.delete`), other spellings of the same
+ * address, and for a template the addresses that it matches.
  */
-export interface Shown {
+export interface FilterRule {
   readonly only?: readonly string[];
   readonly not?: readonly string[];
 }
 
 export interface FilterOptions {
-  readonly tools?: Shown;
-  readonly prompts?: Shown;
-  /** By address; templates by theirs. */
-  readonly resources?: Shown;
+  readonly tools?: FilterRule;
+  readonly prompts?: FilterRule;
+  /** By URI; templates by their URI template. */
+  readonly resources?: FilterRule;
 }
 
-type IsShown = (family: Family, name: string) => boolean;
+type IsVisible = (capability: ListCapability, name: string) => boolean;
 
-export function filter(options: FilterOptions): Link {
-  const read = new OptionReader("filter", options, FAMILIES);
-  if (options === undefined || FAMILIES.every((family) => read.any(family) === undefined)) {
+export function filter(options: FilterOptions): Middleware {
+  const read = new OptionReader("filter", options, LIST_CAPABILITIES);
+  if (options === undefined || LIST_CAPABILITIES.every((capability) => read.any(capability) === undefined)) {
     throw read.error("", "must say what is hidden, in `tools`, `prompts` or `resources`");
   }
   const rules = Object.fromEntries(
-    FAMILIES.map((family) => [family, ruleOf(family, read.inner(family, ["only", "not"]))]),
+    LIST_CAPABILITIES.map((capability) => [capability, readRule(capability, read.inner(capability, ["only", "not"]))]),
   );
-  const isShown: IsShown = (family, name) => rules[family]?.(name) !== false;
-  return { name: "filter", run: (request, context, next) => pass(request, context, next, isShown) };
+  const isVisible: IsVisible = (capability, name) => rules[capability]?.(name) !== false;
+  return function filter(request, context, next) {
+    return run(request, context, next, isVisible);
+  };
 }
 
-function ruleOf(family: Family, shown: OptionReader): (name: string) => boolean {
-  return showing(family, shown.strings("only"), shown.strings("not") ?? []);
+function readRule(capability: ListCapability, rule: OptionReader): (name: string) => boolean {
+  return nameMatcher(capability, rule.strings("only"), rule.strings("not") ?? []);
 }
 
-async function pass(request: Request, context: Context, next: Handler, isShown: IsShown): Promise<Result> {
+async function run(request: Request, context: Context, next: Handler, isVisible: IsVisible): Promise<Result> {
   const { method, params } = request;
-  const list = LISTS.get(method);
+  const list = LISTS_BY_METHOD.get(method);
   if (list !== undefined) {
     const result = await next(request, context);
-    return eachItem(result, list, (item, name) => (isShown(list.family, name) ? item : undefined));
+    return mapItems(result, list, (item, name) => (isVisible(list.capability, name) ? item : undefined));
   }
-  const named = NAMED.get(method);
-  if (named !== undefined) {
-    const name = params[named.param];
-    if (typeof name === "string" && !isShown(named.family, name)) throw unknown(named.family, name);
+  const naming = NAMING_PARAMS.get(method);
+  if (naming !== undefined) {
+    const name = params[naming.param];
+    if (typeof name === "string" && !isVisible(naming.capability, name)) throw notFound(naming.capability, name);
   }
   if (method === "completion/complete") {
     const { ref } = params;
-    const about = referred(ref);
-    if (about !== undefined && !isShown(about.family, about.name)) throw uncompletable(about.family, about.name, ref);
+    const about = readRef(ref);
+    if (about !== undefined && !isVisible(about.capability, about.name)) {
+      throw nothingToComplete(about.capability, about.name, ref);
+    }
   }
-  return method === "subscriptions/listen" ? listen(request, context, next, isShown) : next(request, context);
+  return method === "subscriptions/listen" ? listen(request, context, next, isVisible) : next(request, context);
 }
 
-/** Addresses that are hidden are not asked for, and so not granted; nor is anything heard of what stands below others. */
-function listen(request: Request, context: Context, next: Handler, isShown: IsShown): Promise<Result> {
-  const isVisible = (uri: unknown): boolean => typeof uri !== "string" || isShown("resources", uri);
+/** Hidden addresses are neither requested nor granted, and updates below a visible address are checked too. */
+function listen(request: Request, context: Context, next: Handler, isVisible: IsVisible): Promise<Result> {
+  const isVisibleUri = (uri: unknown): boolean => typeof uri !== "string" || isVisible("resources", uri);
   const { params } = request;
   const wanted = params["notifications"];
   const uris = isObject(wanted) ? wanted["resourceSubscriptions"] : undefined;
   if (!isObject(wanted) || !Array.isArray(uris)) return next(request, context);
-  const notifications = { ...wanted, resourceSubscriptions: (uris as readonly unknown[]).filter(isVisible) };
+  const notifications = { ...wanted, resourceSubscriptions: (uris as readonly unknown[]).filter(isVisibleUri) };
   return next(
     { ...request, params: { ...params, notifications } },
     {
       ...context,
       notify: (notification) => {
-        const isUpdate = notification.method === "notifications/resources/updated";
-        if (!isUpdate || isVisible(notification.params?.["uri"])) context.notify(notification);
+        const isUpdate = notification.method === RESOURCE_UPDATED;
+        if (!isUpdate || isVisibleUri(notification.params?.["uri"])) context.notify(notification);
       },
     },
   );
+}
+
+/** Returns a function that says whether a name is visible. */
+export function nameMatcher(
+  capability: ListCapability,
+  only: readonly string[] | undefined,
+  not: readonly string[],
+): (name: string) => boolean {
+  if (capability !== "resources") {
+    return (name) => {
+      if (only?.some((glob) => matchesGlob(glob, name)) === false) return false;
+      const matches = name.length < MIN_SHORTENED_LENGTH ? matchesGlob : mayMatchBeforeShortening;
+      return !withoutLabels(name, NAME_LABEL).some((form) => not.some((glob) => matches(glob, form)));
+    };
+  }
+  const shown = only?.map(uriPattern);
+  const hidden = not.map(uriPattern);
+  return (name) => {
+    if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
+    const forms = withoutLabels(name, SCHEME_LABEL).flatMap((form) => [
+      form,
+      normalizeUri(form),
+      normalizeUri(form.replace(QUERY, "")),
+    ]);
+    return !forms.some((form) => hidden.some((pattern) => pattern.matchesAnyForm(form)));
+  };
+}
+
+const NAME_LABEL = /^[\w-]+\./;
+const SCHEME_LABEL = /^[a-z][a-z0-9+-]*\./;
+
+/** The name, and the name without one label, two, and so on, since routers may be nested. */
+function withoutLabels(name: string, label: RegExp): string[] {
+  const forms = [name];
+  for (let rest = name; label.test(rest); forms.push(rest)) rest = rest.replace(label, "");
+  return forms;
+}
+
+/** The router ends a name that was too long with this checksum; such names are never shorter than the minimum. */
+const SHORTENED = /-[0-9a-z]{7}$/;
+const MIN_SHORTENED_LENGTH = 63;
+
+/** Whether the glob matches the name, or may match the full name that was shortened to it. */
+function mayMatchBeforeShortening(glob: string, name: string): boolean {
+  if (matchesGlob(glob, name)) return true;
+  if (!SHORTENED.test(name)) return false;
+  const start = name.replace(SHORTENED, "");
+  const [prefix = "", ...rest] = glob.split("*");
+  return prefix.startsWith(start) || (rest.length > 0 && start.startsWith(prefix));
+}
+
+/**
+ * `*` matches any characters, also none; every other character matches itself. Never backtracks beyond the last star,
+ * because names come from upstreams and may be long.
+ */
+export function matchesGlob(glob: string, name: string): boolean {
+  const [first = "", ...rest] = glob.split("*");
+  const last = rest.pop();
+  if (last === undefined) return glob === name;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
+  const until = name.length - last.length;
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found === -1 || found + part.length > until) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+const QUERY = /[?#].*$/s;
+
+interface UriPattern {
+  /** Whether it matches the address both as written and normalized. */
+  matchesAllForms(uri: string): boolean;
+  matchesAnyForm(form: string): boolean;
+}
+
+function uriPattern(glob: string): UriPattern {
+  const normalized = normalizeUri(glob);
+  const template = glob.includes("{") ? tryParseTemplate(glob) : undefined;
+  const fitsTemplate = (form: string): boolean => template?.match(form) !== undefined;
+  return {
+    matchesAllForms: (uri) =>
+      [[glob, uri] as const, [normalized, normalizeUri(uri)] as const].every(
+        ([pattern, form]) => matchesGlob(pattern, form) || fitsTemplate(form),
+      ),
+    matchesAnyForm: (form) => matchesGlob(glob, form) || matchesGlob(normalized, form) || fitsTemplate(form),
+  };
+}
+
+function tryParseTemplate(text: string): UriTemplate | undefined {
+  try {
+    return parseTemplate(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One spelling for equal addresses: percent-escapes decoded, dot segments resolved, repeated slashes joined. */
+function normalizeUri(uri: string): string {
+  const [, scheme = "", authority = "", path = "", query = ""] =
+    /^([a-z][a-z0-9+.-]*:)?(\/\/[^/?#]*)?([^?#]*)(.*)$/is.exec(uri) ?? [];
+  const host = authority.toLowerCase();
+  const segments: string[] = [];
+  for (const [at, segment] of unescape(path).split(/\/+/).entries()) {
+    if (segment === "..") segments.splice(Math.max(1, segments.length - 1));
+    else if (segment !== "." || at === 0) segments.push(segment);
+  }
+  return scheme.toLowerCase() + (host === "//localhost" ? "//" : host) + segments.join("/") + query;
+}
+
+function unescape(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -1,10 +1,31 @@
-// The door `catenary/links`: the links that come with the package, each in a file of its own.
+// The subpath `catenary/middleware`: the middleware that comes with the package, and the map by which a config names it.
 
-export { filter, type FilterOptions, type Shown } from "./filter.ts";
-export { log, type LogOptions, type Severity } from "./log.ts";
+import type { Middleware } from "../../core/handler.ts";
+import { filter } from "./filter.ts";
+import { log } from "./log.ts";
+import { rateLimit } from "./rate-limit.ts";
+import { rename } from "./rename.ts";
+import { retry } from "./retry.ts";
+import { timeout } from "./timeout.ts";
+
 export { OptionError } from "../../core/options.ts";
-export { rateLimit, type RateLimitOptions } from "./rate-limit.ts";
-export { LINKS, type MiddlewareFactory } from "./registry.ts";
-export { rename, type RenameOptions } from "./rename.ts";
-export { retry, type RetryOptions } from "./retry.ts";
-export { timeout, type TimeoutOptions } from "./timeout.ts";
+export type { FilterOptions, FilterRule } from "./filter.ts";
+export type { LogOptions, Severity } from "./log.ts";
+export type { RateLimitOptions } from "./rate-limit.ts";
+export type { RenameOptions } from "./rename.ts";
+export type { RetryOptions } from "./retry.ts";
+export type { TimeoutOptions } from "./timeout.ts";
+export { filter, log, rateLimit, rename, retry, timeout };
+
+/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if they are wrong. */
+export type MiddlewareFactory = (options?: unknown) => Middleware;
+
+/** By the names that a config uses. */
+export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
+  ["filter", (options) => filter(options as never)],
+  ["log", (options) => log(options as never)],
+  ["rate-limit", (options) => rateLimit(options as never)],
+  ["rename", (options) => rename(options as never)],
+  ["retry", (options) => retry(options as never)],
+  ["timeout", (options) => timeout(options as never)],
+]);

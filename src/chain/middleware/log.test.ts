@@ -1,4 +1,4 @@
-// The lines of the log: what stands in them, and above all what does not.
+// The lines of the log: what they contain, and what they must not.
 
 import { expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
@@ -10,12 +10,12 @@ import { log, type LogOptions } from "./log.ts";
 
 async function lines(
   options: LogOptions,
-  end: Handler,
+  upstream: Handler,
   request: Request = call("echo", { token: "s3cret" }),
   caller = loneCaller({ name: "ada" }),
 ) {
   const written: string[] = [];
-  const gateway = chain(log({ ...options, write: (line) => written.push(line) })).to(end);
+  const gateway = chain(log({ ...options, write: (line) => written.push(line) })).to(upstream);
   await gateway(request, caller.context).catch(() => undefined);
   return written;
 }
@@ -27,7 +27,7 @@ const failing =
     Promise.reject(error);
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 
-it("writes one line for a request: what, of which tool, what came of it, how long, for whom", async () => {
+it("writes one line for each request: method, tool, outcome, duration and caller", async () => {
   const [line, ...more] = await lines({}, done);
   expect(more).toEqual([]);
   expect(line).toMatch(new RegExp(String.raw`^${TIME} info tools/call echo: complete, \d+(\.\d)? ms, for ada$`));
@@ -49,9 +49,9 @@ it("writes the same as JSON", async () => {
   });
 });
 
-it("tells outcomes apart", async () => {
-  const outcome = async (end: Handler, caller = loneCaller()): Promise<string> => {
-    const [line = ""] = await lines({}, end, call("echo"), caller);
+it("writes the outcome", async () => {
+  const outcome = async (upstream: Handler, caller = loneCaller()): Promise<string> => {
+    const [line = ""] = await lines({}, upstream, call("echo"), caller);
     return line.slice(25).replace(/, [\d.]+ ms$/, "");
   };
   expect(await outcome(async () => ({ ...text("no"), isError: true }))).toBe("warning tools/call echo: tool error");
@@ -59,11 +59,11 @@ it("tells outcomes apart", async () => {
   expect(await outcome(async () => ({ resultType: "task" }))).toBe("info tools/call echo: task");
   expect(await outcome(async () => ({ resultType: 7 as never }))).toBe("info tools/call echo: 7");
   expect(await outcome(failing(new McpError(-5, "x")))).toBe("warning tools/call echo: failed (-5)");
-  expect(await outcome(failing(new ConnectionError("closed", "The end notes is gone")))).toBe(
-    "error tools/call echo: failed (closed: The end notes is gone)",
+  expect(await outcome(failing(new ConnectionError("closed", "The upstream notes is gone")))).toBe(
+    "error tools/call echo: failed (closed: The upstream notes is gone)",
   );
   expect(await outcome(failing(new TypeError("x")))).toBe("error tools/call echo: failed (TypeError)");
-  expect(await outcome(failing(1))).toBe("error tools/call echo: failed (something was thrown that is no error)");
+  expect(await outcome(failing(1))).toBe("error tools/call echo: failed (the thrown value is not an Error)");
   const caller = loneCaller();
   const leaving: Handler = async () => {
     caller.leave();
@@ -72,15 +72,15 @@ it("tells outcomes apart", async () => {
   expect(await outcome(leaving, caller)).toBe("info tools/call echo: cancelled");
 });
 
-it("names the link that failed", async () => {
+it("names the middleware that failed", async () => {
   const written: string[] = [];
-  const broken = { name: "broken", run: () => Promise.reject(new Error("s3cret")) };
+  const broken = () => Promise.reject(new Error("s3cret"));
   const gateway = chain(log({ write: (line) => written.push(line) }), broken).to(done);
   await gateway(call("echo"), loneCaller().context).catch(() => undefined);
-  expect(written[0]).toContain("failed (internal_error at the link broken)");
+  expect(written[0]).toContain("failed (internal_error in the middleware broken)");
 });
 
-it("shows no arguments, contents, texts of errors or queries, unless it is told to", async () => {
+it("writes no arguments, contents, error messages or queries unless asked to", async () => {
   const all = [
     ...(await lines({}, done)),
     ...(await lines({ format: "json" }, failing(McpError.of("invalid_params", "s3cret", { s3cret: 1 })))),
@@ -99,10 +99,10 @@ it("shows no arguments, contents, texts of errors or queries, unless it is told 
   expect(cut).toMatch(/arguments \{"tok…$/);
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
-  expect((await lines({ arguments: true }, done, call("echo", circle)))[0]).toContain("that have no JSON");
+  expect((await lines({ arguments: true }, done, call("echo", circle)))[0]).toContain("(not serializable)");
 });
 
-it("writes no more than one line, and nothing that a terminal would obey", async () => {
+it("writes one line without control characters, whatever the names are", async () => {
   const nasty = "a\nb\u001b[31mc\u009b\u202e\u2028\ud800";
   for (const format of ["text", "json"] as const) {
     const [line = ""] = await lines({ format }, done, call(nasty), loneCaller({ name: nasty }));
@@ -112,13 +112,13 @@ it("writes no more than one line, and nothing that a terminal would obey", async
   }
 });
 
-it("writes only what is severe enough", async () => {
+it("writes only lines of the given level or above", async () => {
   expect(await lines({ level: "warning" }, done)).toEqual([]);
   expect(await lines({ level: "error" }, failing(McpError.of("tool_not_found", "x")))).toEqual([]);
   expect(await lines({ level: "error" }, failing(new ConnectionError("closed", "x")))).toHaveLength(1);
 });
 
-it("writes to stderr by itself, and fails no request because it cannot write", async () => {
+it("writes to stderr by default, and a failing write does not fail the request", async () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   await chain(log()).to(done)(call("echo"), loneCaller().context);
   expect(write.mock.calls).toEqual([[expect.stringMatching(/tools\/call echo: complete, .* ms\n$/)]]);

@@ -1,69 +1,65 @@
-// One line for each request, when it is over: what was asked and of which tool, what came of it, how long it took, and
-// who asked. Names come from other people and are shown in a form that can end no line and colour no terminal.
-// Arguments, results and the texts of errors are an end's and its callers' own affair, and are only shown where that
-// is asked for.
+// Writes one line for each request when it is finished: the method and the tool, the outcome, the duration and the
+// caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
+// error messages may be secret and are only written on request.
 
-import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Link, Request, Result } from "../../core/handler.ts";
+import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
+import { OptionReader } from "../../core/options.ts";
 import { errorMessage } from "../../core/text.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { OptionReader } from "../../core/options.ts";
 
 export type Severity = "info" | "warning" | "error";
 
 export interface LogOptions {
-  /** The least severe lines that are written; `info`, which is all. Tools that fail are warnings. */
+  /** The least severe lines that are written; `info`, which is all of them. Tool errors are warnings. */
   readonly level?: Severity;
   /** A line for people, or a JSON object; `text`. */
   readonly format?: "text" | "json";
-  /** Shows arguments and the texts of errors too, cut to 200 letters, or to so many. They may be secret. */
+  /** Writes arguments and error messages too, cut to 200 characters or to this number. They may be secret. */
   readonly arguments?: boolean | number;
-  /** Takes each line, without its end; the process's stderr, where it is left out. */
+  /** Gets each line, without a line break; writes to stderr if left out. */
   readonly write?: (line: string) => void;
 }
 
 const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
-const CUT = 200;
-const MOST_NAME = 120;
+const DEFAULT_LENGTH = 200;
+const MAX_NAME_LENGTH = 120;
 
-export function log(options: LogOptions = {}): Link {
+export function log(options: LogOptions = {}): Middleware {
   const read = new OptionReader("log", options, ["level", "format", "arguments", "write"]);
-  const least = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");
-  const form = (read.choice("format", ["text", "json"]) ?? "text") === "json" ? JSON.stringify : asText;
+  const lowest = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");
+  const format = (read.choice("format", ["text", "json"]) ?? "text") === "json" ? JSON.stringify : formatText;
   const given = read.any("arguments");
-  const cut = given === true ? CUT : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
-  const write = (read.function("write") as LogOptions["write"]) ?? toStderr;
-  const tell = (request: Request, context: Context, begun: number, outcome: Outcome): void => {
-    if (SEVERITIES.indexOf(outcome.level) < least) return;
+  const maxLength =
+    given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
+  const write = (read.function("write") as LogOptions["write"]) ?? writeToStderr;
+  const writeEntry = (request: Request, context: Context, begun: number, outcome: Outcome): void => {
+    if (SEVERITIES.indexOf(outcome.level) < lowest) return;
     try {
-      write(form(entryOf(request, context, begun, cut, outcome)));
+      write(format(createEntry(request, context, begun, maxLength, outcome)));
     } catch {
-      // A log that cannot be written is no reason to fail.
+      // A log that cannot be written must not fail the request.
     }
   };
-  return {
-    name: "log",
-    run: async (request, context, next) => {
-      const begun = performance.now();
-      try {
-        const result = await next(request, context);
-        tell(request, context, begun, outcomeOf(result));
-        return result;
-      } catch (error) {
-        tell(request, context, begun, failureOf(error, context, cut));
-        throw error;
-      }
-    },
+  return async function log(request, context, next) {
+    const begun = performance.now();
+    try {
+      const result = await next(request, context);
+      writeEntry(request, context, begun, successOf(result));
+      return result;
+    } catch (error) {
+      writeEntry(request, context, begun, failureOf(error, context, maxLength));
+      throw error;
+    }
   };
 }
 
-/** In the order in which it is shown. */
+/** The fields in the order in which they are written. */
 interface Entry {
   readonly time: string;
   readonly level: Severity;
   readonly method: string;
-  /** The tool, the prompt or the address. */
+  /** The tool, the prompt or the URI. */
   readonly name?: string;
   readonly outcome: string;
   readonly error?: string;
@@ -74,75 +70,77 @@ interface Entry {
 
 type Outcome = Pick<Entry, "level" | "outcome" | "error">;
 
-function entryOf(request: Request, context: Context, begun: number, cut: number, outcome: Outcome): Entry {
-  const name = nameOf(request);
+function createEntry(request: Request, context: Context, begun: number, maxLength: number, outcome: Outcome): Entry {
+  const name = nameIn(request);
   const caller = context.caller.info?.name;
-  const args = cut > 0 ? request.params["arguments"] : undefined;
+  const args = maxLength > 0 ? request.params["arguments"] : undefined;
   return {
     time: new Date().toISOString(),
     level: outcome.level,
-    method: short(request.method, MOST_NAME),
+    method: sanitize(request.method, MAX_NAME_LENGTH),
     ...(name === undefined ? undefined : { name }),
     outcome: outcome.outcome,
     ...(outcome.error === undefined ? undefined : { error: outcome.error }),
     ms: Math.round((performance.now() - begun) * 10) / 10,
-    ...(typeof caller === "string" ? { caller: short(caller, MOST_NAME) } : undefined),
-    ...(args === undefined ? undefined : { arguments: short(jsonOf(args), cut) }),
+    ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
+    ...(args === undefined ? undefined : { arguments: sanitize(jsonOf(args), maxLength) }),
   };
 }
 
-function nameOf({ params }: Request): string | undefined {
+function nameIn({ params }: Request): string | undefined {
   const { name, uri } = params;
-  if (typeof name === "string") return short(name, MOST_NAME);
-  // A query, or what stands before an @, may be a secret.
+  if (typeof name === "string") return sanitize(name, MAX_NAME_LENGTH);
+  // A query, and user info before an @, may be secret.
   return typeof uri === "string"
-    ? short(uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//"), MOST_NAME)
+    ? sanitize(uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//"), MAX_NAME_LENGTH)
     : undefined;
 }
 
-function outcomeOf({ resultType = "complete", isError }: Result): Outcome {
+function successOf({ resultType = "complete", isError }: Result): Outcome {
   return isError === true
     ? { level: "warning", outcome: "tool error" }
-    : { level: "info", outcome: short(errorMessage(resultType), MOST_NAME) };
+    : { level: "info", outcome: sanitize(errorMessage(resultType), MAX_NAME_LENGTH) };
 }
 
-function failureOf(error: unknown, { signal }: Context, cut: number): Outcome {
+function failureOf(error: unknown, { signal }: Context, maxLength: number): Outcome {
   if (signal.aborted) return { level: "info", outcome: "cancelled" };
-  const [level, what] = kindOf(error);
-  return { level, outcome: "failed", error: cut > 0 ? `${what}: ${short(errorMessage(error), cut)}` : what };
+  const [level, summary] = summaryOf(error);
+  const message = maxLength > 0 ? `${summary}: ${sanitize(errorMessage(error), maxLength)}` : summary;
+  return { level, outcome: "failed", error: message };
 }
 
-/** A refusal is a warning; what somebody has to look after is an error. */
-function kindOf(error: unknown): [Severity, string] {
+/** A refusal is a warning; a failure that an operator should look at is an error. */
+function summaryOf(error: unknown): [Severity, string] {
   try {
-    // Its words are ours, and have no secrets.
-    if (error instanceof ConnectionError) return ["error", short(`${error.kind}: ${error.message}`, CUT)];
+    // We write these messages ourselves, so they hold no secrets.
+    if (error instanceof ConnectionError) return ["error", sanitize(`${error.kind}: ${error.message}`, DEFAULT_LENGTH)];
     if (error instanceof McpError) {
       const { kind, code, data } = error;
       const by = (data as { middlewareName?: unknown } | undefined)?.middlewareName;
-      const what = `${kind ?? code}${typeof by === "string" ? ` at the link ${short(by, MOST_NAME)}` : ""}`;
-      return [kind === "internal_error" || kind === "unreachable" || kind === "timeout" ? "error" : "warning", what];
+      const where = typeof by === "string" ? ` in the middleware ${sanitize(by, MAX_NAME_LENGTH)}` : "";
+      const isError = kind === "internal_error" || kind === "unreachable" || kind === "timeout";
+      return [isError ? "error" : "warning", `${kind ?? code}${where}`];
     }
-    if (error instanceof Error) return ["error", short(error.name, MOST_NAME)];
+    if (error instanceof Error) return ["error", sanitize(error.name, MAX_NAME_LENGTH)];
   } catch {
-    // What was thrown is a user's own, and may bite.
+    // The thrown value may be a Proxy whose traps throw.
   }
-  return ["error", "something was thrown that is no error"];
+  return ["error", "the thrown value is not an Error"];
 }
 
-function asText({ time, level, method, name, outcome, error, ms, caller, ...more }: Entry): string {
+function formatText({ time, level, method, name, outcome, error, ms, caller, ...more }: Entry): string {
   const what = name === undefined ? method : `${method} ${name}`;
-  const came = error === undefined ? outcome : `${outcome} (${error})`;
+  const how = error === undefined ? outcome : `${outcome} (${error})`;
   const who = caller === undefined ? "" : `, for ${caller}`;
   const args = more.arguments === undefined ? "" : `, arguments ${more.arguments}`;
-  return `${time} ${level} ${what}: ${came}, ${ms} ms${who}${args}`;
+  return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${args}`;
 }
 
-/** Cut, and with nothing in it that a terminal or a reader of lines would take for more than letters. */
-function short(text: string, most: number): string {
-  const cut = text.length > most ? `${text.slice(0, most)}…` : text;
-  return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (letter) => {
-    return `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`;
+/** Cuts the text and escapes control and format characters. */
+function sanitize(text: string, maxLength: number): string {
+  const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+  return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   });
 }
 
@@ -150,10 +148,10 @@ function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
   } catch {
-    return "that have no JSON";
+    return "(not serializable)";
   }
 }
 
-function toStderr(line: string): void {
+function writeToStderr(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -1,4 +1,4 @@
-// Buckets of calls: how many go through, who shares one, and what those are told who come too soon.
+// Token buckets: how many calls pass, who shares a bucket, and the error for calls that come too soon.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
@@ -9,7 +9,7 @@ import { Buckets, rateLimit, type RateLimitOptions } from "./rate-limit.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-function stage(options: RateLimitOptions) {
+function start(options: RateLimitOptions) {
   const gateway = chain(rateLimit(options)).to(async () => text("done"));
   return async (principal?: string, request: Request = call("a")): Promise<unknown> => {
     const { context } = loneCaller(principal === undefined ? {} : { principal });
@@ -22,13 +22,13 @@ const refused = (retryAfterMs: number) => ({
   data: { middlewareName: "rate-limit", retryAfterMs },
 });
 
-it("refuses what is too much, says when to come again, and then lets it through", async () => {
-  const send = stage({ calls: 2, per: "second" });
+it("refuses calls over the limit, says when to try again, and then lets them pass", async () => {
+  const send = start({ calls: 2, per: "second" });
   expect(await send()).toEqual(text("done"));
   expect(await send()).toEqual(text("done"));
   expect(await send()).toMatchObject({
     ...refused(500),
-    message: "The link rate-limit refuses tools/call: 2 calls in 1000 ms; try again in 500 ms",
+    message: "The middleware rate-limit refused tools/call: the limit is 2 calls in 1000 ms; try again in 500 ms",
   });
   vi.advanceTimersByTime(499);
   expect(await send()).toMatchObject(refused(1));
@@ -37,36 +37,36 @@ it("refuses what is too much, says when to come again, and then lets it through"
   expect(await send()).toMatchObject(refused(500));
 });
 
-it("saves up no more than one period's calls", async () => {
-  const send = stage({ calls: 1, perMs: 100 });
+it("saves up the calls of one period at most", async () => {
+  const send = start({ calls: 1, perMs: 100 });
   vi.advanceTimersByTime(10_000);
   expect(await send()).toEqual(text("done"));
   expect(await send()).toMatchObject(refused(100));
 });
 
-it("tells callers apart by what is proved of them, or not at all", async () => {
-  const apart = stage({ calls: 1, per: "minute" });
+it("has a bucket for each authenticated caller, or one for all", async () => {
+  const apart = start({ calls: 1, per: "minute" });
   for (const principal of ["ada", "bea", undefined]) expect(await apart(principal)).toEqual(text("done"));
   for (const principal of ["ada", "bea", undefined]) expect(await apart(principal)).toMatchObject(refused(60_000));
-  const together = stage({ calls: 1, per: "hour", by: "all" });
+  const together = start({ calls: 1, per: "hour", by: "all" });
   expect(await together("ada")).toEqual(text("done"));
   expect(await together("bea")).toMatchObject(refused(3_600_000));
 });
 
-it("counts what is work for an end, or what it is told to count", async () => {
-  const usual = stage({ calls: 1, per: "minute" });
+it("counts calls and reads by default, or the given methods", async () => {
+  const usual = start({ calls: 1, per: "minute" });
   for (let count = 0; count < 3; count += 1) {
     expect(await usual(undefined, { method: "tools/list", params: {} })).toEqual(text("done"));
   }
   expect(await usual(undefined, { method: "resources/read", params: { uri: "a://b" } })).toEqual(text("done"));
   expect(await usual()).toMatchObject({ kind: "rate_limited" });
-  const lists = stage({ calls: 1, per: "minute", methods: ["tools/list"] });
+  const lists = start({ calls: 1, per: "minute", methods: ["tools/list"] });
   await lists(undefined, { method: "tools/list", params: {} });
   expect(await lists(undefined, { method: "tools/list", params: {} })).toMatchObject({ kind: "rate_limited" });
   expect(await lists()).toEqual(text("done"));
 });
 
-it("keeps in mind so many callers and no more, and forgets those first who lose nothing by it", () => {
+it("keeps a bounded number of buckets, and drops full ones first", () => {
   const buckets = new Buckets(1, 1_000);
   for (let count = 0; count < 10_000; count += 1) buckets.take(`early ${count}`, 0);
   expect(buckets.size).toBe(10_000);

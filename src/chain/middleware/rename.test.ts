@@ -1,11 +1,10 @@
-// Other names, and the way back: whatever a caller sees in a list it can call, complete, read and subscribe to, and
-// what it is told of bears the names that it knows.
+// New names in both directions: callers use the names they see in lists, and results and notifications have them too.
 
 import { describe, expect, it } from "vitest";
 import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { TASK_SUPPORT, TASK_WANTED } from "../../protocol/tasks.ts";
+import { TASK_SUPPORT, TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { rename, type RenameOptions } from "./rename.ts";
@@ -30,20 +29,20 @@ const options: RenameOptions = {
   descriptions: { tools: { new: "Says it anew" }, resources: { "notes:///a.txt": "The first" } },
 };
 
-/** What is sent to the end, and what comes of it, through the link. */
-function stage(given: RenameOptions, answer: Result | Error = text("done")) {
+/** Sends requests through the middleware and records what reaches the upstream. */
+function start(given: RenameOptions, answer: Result | Error = text("done")) {
   const sent: Request[] = [];
   const caller = loneCaller();
-  const end: Handler = async (request) => {
+  const upstream: Handler = async (request) => {
     sent.push(request);
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  const gateway = chain(rename(given)).to(end);
+  const gateway = chain(rename(given)).to(upstream);
   return { sent, caller, send: (request: Request) => gateway(request, caller.context) };
 }
 
-it("shows other names and descriptions, and keeps all else", async () => {
+it("lists the new names and descriptions, and keeps the other fields", async () => {
   const client = await connect(chain(rename(options)).to(notes()));
   expect((await client.listTools()).tools).toMatchObject([
     { name: "new", description: "Says it anew", inputSchema: { type: "object" } },
@@ -56,7 +55,7 @@ it("shows other names and descriptions, and keeps all else", async () => {
   await client.close();
 });
 
-it("finds the way back, and shows only addresses that lead back", async () => {
+it("translates names in requests, and addresses in results", async () => {
   const client = await connect(chain(rename(options)).to(notes()));
   expect(await client.callTool("new")).toMatchObject({ content: [{ text: "old was called" }] });
   expect((await client.callTool("other")).content).toMatchObject([
@@ -75,7 +74,7 @@ it("finds the way back, and shows only addresses that lead back", async () => {
   await client.close();
 });
 
-it("knows nothing by the old name any more", async () => {
+it("does not find items by their old names", async () => {
   const client = await connect(chain(rename(options)).to(notes()));
   await expect(client.callTool("old")).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: "old" } });
   await expect(client.getPrompt("review")).rejects.toMatchObject({ kind: "prompt_not_found" });
@@ -85,40 +84,40 @@ it("knows nothing by the old name any more", async () => {
   await client.close();
 });
 
-it("tells of what is not there by the name that was asked for", async () => {
+it("reports a missing item by the name that the caller used", async () => {
   const client = await connect(chain(rename(options)).to(notes()));
   await expect(client.callTool("swapped")).rejects.toMatchObject({ message: "Tool not found: swapped" });
   await client.close();
 });
 
-it("subscribes under the old addresses and tells of the new ones", async () => {
+it("subscribes to the old addresses and notifies with the new ones", async () => {
   const server = notes();
   const client = await connect(chain(rename(options)).to(server));
   const heard: unknown[] = [];
   const uris = ["notes:///a.txt", "file:///a.txt"];
   const listening = await client.listen({ resourceSubscriptions: uris }, ({ params }) => heard.push(params?.["uri"]));
   expect(listening.honoured.resourceSubscriptions).toEqual(["notes:///a.txt"]);
-  server.updated("file:///a.txt");
+  server.resourceUpdated("file:///a.txt");
   await expect.poll(() => heard).toEqual(["notes:///a.txt"]);
   await client.close();
 });
 
-describe("one request", () => {
-  it("stays what it was, but for the name", async () => {
-    const { sent, send } = stage(options);
+describe("a request or result", () => {
+  it("changes only in the name", async () => {
+    const { sent, send } = start(options);
     const request = Object.freeze({
       ...call("new", { a: 1 }),
-      params: Object.freeze({ name: "new", x: 1, [TASK_WANTED]: true }),
+      params: Object.freeze({ name: "new", x: 1, [TASK_REQUESTED]: true }),
     });
     await send(request);
-    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, [TASK_WANTED]: true } }]);
+    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, [TASK_REQUESTED]: true } }]);
     await send(call("other"));
     expect(sent[1]?.params["name"]).toBe("other");
   });
 
-  it("of a list keeps cursors, marks, and what it does not know", async () => {
+  it("keeps cursors, symbols and unknown values in a list", async () => {
     const tools = [{ name: "old", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }];
-    const { send } = stage({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
+    const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
     expect(await send({ method: "tools/list", params: {} })).toEqual({
       resultType: "complete",
       tools: [{ name: "new", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }],
@@ -127,18 +126,18 @@ describe("one request", () => {
     });
   });
 
-  it("of a task shows new addresses in what came of it", async () => {
+  it("has the new addresses in the result of a task", async () => {
     const result = { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] };
-    const { send } = stage(options, { taskId: "1", status: "completed", result });
+    const { send } = start(options, { taskId: "1", status: "completed", result });
     expect(await send({ method: "tasks/get", params: { taskId: "1" } })).toMatchObject({
       result: { content: [{ uri: "notes:///a" }] },
     });
   });
 });
 
-describe("names that meet", () => {
-  it("may change places", async () => {
-    const { sent, send } = stage(
+describe("colliding names", () => {
+  it("may be swapped", async () => {
+    const { sent, send } = start(
       { tools: { a: "b", b: "a" } },
       { resultType: "complete", tools: [{ name: "a" }, { name: "b" }] },
     );
@@ -148,22 +147,24 @@ describe("names that meet", () => {
     expect(sent[1]?.params["name"]).toBe("b");
   });
 
-  it("are an error of the list, whichever page they stand on", async () => {
-    const { send } = stage({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name: "new" }] });
+  it("are an error of the list, on whichever page they are", async () => {
+    const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name: "new" }] });
     await expect(send({ method: "tools/list", params: { cursor: "2" } })).rejects.toMatchObject({
       kind: "internal_error",
       message:
-        'The link rename: among the tools, "old" cannot become "new": the end has that name already; choose another',
+        'The middleware rename cannot rename "old" to "new" among the tools: the upstream has that name already; choose another',
       data: { middlewareName: "rename" },
     });
-    const uris = stage({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
-    await expect(uris.send({ method: "resources/list", params: {} })).rejects.toThrow('"a://x" cannot become "b://x"');
+    const uris = start({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
+    await expect(uris.send({ method: "resources/list", params: {} })).rejects.toThrow(
+      'cannot rename "a://x" to "b://x"',
+    );
   });
 
-  it("are refused where the options themselves say so", () => {
+  it("are refused if the options themselves collide", () => {
     expect(() => rename({ tools: { a: "c", b: "c" } })).toThrow('rename: `tools.a` and `b` cannot both become "c"');
-    expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on none");
-    expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a text");
-    expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is no option of it; did you mean `tools`?");
+    expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on neither");
+    expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a non-empty string");
+    expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is not an option; did you mean `tools`?");
   });
 });

@@ -1,79 +1,83 @@
-// Other names for an end's tools, prompts and resources, and other descriptions, with the way back: what callers see in
-// lists is what they call, complete, read and subscribe to, and what they are told of. Two things never get one name: a
-// list that would show that is an error which says so.
+// Gives tools, prompts and resources other names and descriptions. Callers use the new names in every request, and get
+// them in lists, results and notifications. Two items never get the same name: a list in which that happens is an error.
 
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Link, Notification, Params, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
-import { McpError } from "../../protocol/errors.ts";
-import { FAMILIES, type Family } from "../router/kinds.ts";
-import { eachItem, LISTS, NAMED, referred, uncompletable, unknown, type List } from "./listed.ts";
-import { NewNames } from "./new-names.ts";
 import { OptionReader } from "../../core/options.ts";
-import { withAddresses } from "./addresses.ts";
+import { McpError } from "../../protocol/errors.ts";
+import {
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+  type List,
+  type ListCapability,
+} from "../../protocol/lists.ts";
+import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
 
 type Names = Readonly<Record<string, string>>;
 
 export interface RenameOptions {
-  /** From the end's names to the callers'. */
+  /** From the upstream's names to those that callers see. */
   readonly tools?: Names;
   readonly prompts?: Names;
-  /** By address; with `*` at the end of both, by how addresses begin. */
+  /** By URI; with `*` at the end of both sides, by prefix. */
   readonly resources?: Names;
   /** By the names that callers see. */
   readonly descriptions?: { readonly tools?: Names; readonly prompts?: Names; readonly resources?: Names };
 }
 
-interface Renamed {
-  readonly names: NewNames;
+interface Renames {
+  readonly names: NameMap;
   readonly descriptions: ReadonlyMap<string, string>;
 }
 
-export function rename(options: RenameOptions): Link {
-  const read = new OptionReader("rename", options, [...FAMILIES, "descriptions"]);
-  const described = read.inner("descriptions", FAMILIES);
-  const of = (family: Family): Renamed => ({
-    names: new NewNames(read, family, family === "resources"),
-    descriptions: described.stringMap(family),
+export function rename(options: RenameOptions): Middleware {
+  const read = new OptionReader("rename", options, [...LIST_CAPABILITIES, "descriptions"]);
+  const descriptions = read.inner("descriptions", LIST_CAPABILITIES);
+  const of = (capability: ListCapability): Renames => ({
+    names: new NameMap(read, capability, capability === "resources"),
+    descriptions: descriptions.stringMap(capability),
   });
-  const renaming = new Renaming({ tools: of("tools"), prompts: of("prompts"), resources: of("resources") });
-  return { name: "rename", run: (request, context, next) => renaming.run(request, context, next) };
+  const renamer = new Renamer({ tools: of("tools"), prompts: of("prompts"), resources: of("resources") });
+  return function rename(request, context, next) {
+    return renamer.run(request, context, next);
+  };
 }
 
-class Renaming {
-  readonly #of: Readonly<Record<Family, Renamed>>;
+class Renamer {
+  readonly #renames: Readonly<Record<ListCapability, Renames>>;
 
-  constructor(of: Readonly<Record<Family, Renamed>>) {
-    this.#of = of;
+  constructor(renames: Readonly<Record<ListCapability, Renames>>) {
+    this.#renames = renames;
   }
 
   async run(request: Request, context: Context, next: Handler): Promise<Result> {
     const { method, params } = request;
-    const list = LISTS.get(method);
-    if (list !== undefined) return this.#shown(await next(request, context), list);
-    const named = NAMED.get(method);
-    if (named !== undefined) {
-      const name = params[named.param];
+    const list = LISTS_BY_METHOD.get(method);
+    if (list !== undefined) return this.#renameItems(await next(request, context), list);
+    const naming = NAMING_PARAMS.get(method);
+    if (naming !== undefined) {
+      const name = params[naming.param];
       if (typeof name !== "string") return next(request, context);
-      const own = this.#own(named.family, name);
-      if (own === undefined) throw unknown(named.family, name);
-      const sent = own === name ? request : { ...request, params: { ...params, [named.param]: own } };
-      return this.#addressed(await next(sent, context).catch((error: unknown) => this.#asked(error, name, own)));
+      const own = this.#ownName(naming.capability, name);
+      if (own === undefined) throw notFound(naming.capability, name);
+      const sent = own === name ? request : { ...request, params: { ...params, [naming.param]: own } };
+      return this.#renameUris(await next(sent, context).catch((error: unknown) => this.#rethrow(error, name, own)));
     }
     if (method === "completion/complete") return this.#complete(request, context, next);
     if (method === "subscriptions/listen") return this.#listen(request, context, next);
-    return this.#addressed(await next(request, context));
+    return this.#renameUris(await next(request, context));
   }
 
-  #own(family: Family, name: string): string | undefined {
-    return this.#of[family].names.own(name);
+  #ownName(capability: ListCapability, name: string): string | undefined {
+    return this.#renames[capability].names.own(name);
   }
 
-  #shown(result: Result, list: List): Result {
-    const { names, descriptions } = this.#of[list.family];
+  #renameItems(result: Result, list: List): Result {
+    const { names, descriptions } = this.#renames[list.capability];
     if (names.isEmpty && descriptions.size === 0) return result;
-    return eachItem(result, list, (item, own) => {
-      if (names.isTaken(own)) throw collision(list.family, names.own(own) ?? "", own);
+    return mapItems(result, list, (item, own) => {
+      if (names.isTaken(own)) throw collision(list.capability, names.own(own) ?? "", own);
       const name = names.shown(own);
       const description = descriptions.get(name);
       if (name === own && description === undefined) return item;
@@ -81,54 +85,53 @@ class Renaming {
     });
   }
 
-  /** What an end does not know is told by the name that was asked for. */
-  #asked(error: unknown, name: string, own: string): never {
+  /** A "not found" of the upstream names the item as the caller did. */
+  #rethrow(error: unknown, name: string, own: string): never {
     const kind = name === own || !(error instanceof McpError) ? undefined : error.kind;
-    if (kind === "tool_not_found") throw unknown("tools", name);
-    if (kind === "prompt_not_found") throw unknown("prompts", name);
-    if (kind === "resource_not_found") throw unknown("resources", name);
+    if (kind === "tool_not_found") throw notFound("tools", name);
+    if (kind === "prompt_not_found") throw notFound("prompts", name);
+    if (kind === "resource_not_found") throw notFound("resources", name);
     throw error;
   }
 
   #complete(request: Request, context: Context, next: Handler): Promise<Result> {
     const { ref } = request.params;
-    const about = referred(ref);
+    const about = readRef(ref);
     if (about === undefined || !isObject(ref)) return next(request, context);
-    const own = this.#own(about.family, about.name);
-    if (own === undefined) throw uncompletable(about.family, about.name, ref);
+    const own = this.#ownName(about.capability, about.name);
+    if (own === undefined) throw nothingToComplete(about.capability, about.name, ref);
     if (own === about.name) return next(request, context);
     return next({ ...request, params: { ...request.params, ref: { ...ref, [about.field]: own } } }, context);
   }
 
   #listen(request: Request, context: Context, next: Handler): Promise<Result> {
-    if (this.#of.resources.names.isEmpty) return next(request, context);
-    const params = withUris(request.params, (uri) => this.#own("resources", uri));
-    const notify = (notification: Notification): void => context.notify(this.#told(notification));
+    if (this.#renames.resources.names.isEmpty) return next(request, context);
+    const params = mapSubscribedUris(request.params, (uri) => this.#ownName("resources", uri));
+    const notify = (notification: Notification): void => context.notify(this.#renameNotification(notification));
     return next({ ...request, params }, { ...context, notify });
   }
 
-  #told(notification: Notification): Notification {
+  #renameNotification(notification: Notification): Notification {
     const { method, params } = notification;
-    const { names } = this.#of.resources;
-    if (method === "notifications/subscriptions/acknowledged" && params !== undefined) {
-      return { ...notification, params: withUris(params, (uri) => names.shown(uri)) };
+    const { names } = this.#renames.resources;
+    if (method === SUBSCRIPTION_ACKNOWLEDGED && params !== undefined) {
+      return { ...notification, params: mapSubscribedUris(params, (uri) => names.shown(uri)) };
     }
     if (method === "notifications/tasks" && params !== undefined) {
-      return { ...notification, params: withAddresses(params, (uri) => names.shown(uri)) };
+      return { ...notification, params: mapResultUris(params, (uri) => names.shown(uri)) };
     }
-    const uri = method === "notifications/resources/updated" ? params?.["uri"] : undefined;
+    const uri = method === RESOURCE_UPDATED ? params?.["uri"] : undefined;
     return typeof uri === "string" ? { ...notification, params: { ...params, uri: names.shown(uri) } } : notification;
   }
 
-  /** Addresses stand in what is read, and in the contents of tools and prompts. */
-  #addressed(result: Result): Result {
-    const { names } = this.#of.resources;
-    return names.isEmpty ? result : withAddresses(result, (uri) => names.shown(uri));
+  #renameUris(result: Result): Result {
+    const { names } = this.#renames.resources;
+    return names.isEmpty ? result : mapResultUris(result, (uri) => names.shown(uri));
   }
 }
 
-/** A filter, wished for or granted, with other addresses; those that there are not are left out. */
-function withUris(params: Params, change: (uri: string) => string | undefined): Params {
+/** Changes the URIs in a filter of `subscriptions/listen`, requested or granted; `undefined` leaves one out. */
+function mapSubscribedUris(params: Params, change: (uri: string) => string | undefined): Params {
   const { notifications } = params;
   const uris = isObject(notifications) ? notifications["resourceSubscriptions"] : undefined;
   if (!isObject(notifications) || !Array.isArray(uris)) return params;
@@ -138,8 +141,106 @@ function withUris(params: Params, change: (uri: string) => string | undefined): 
   return { ...params, notifications: { ...notifications, resourceSubscriptions: changed } };
 }
 
-function collision(family: Family, own: string, name: string): McpError {
-  const what = `${JSON.stringify(own)} cannot become ${JSON.stringify(name)}`;
-  const message = `The link rename: among the ${family}, ${what}: the end has that name already; choose another`;
-  return McpError.of("internal_error", message, { middlewareName: "rename", family, name });
+function collision(capability: ListCapability, own: string, name: string): McpError {
+  const what = `cannot rename ${JSON.stringify(own)} to ${JSON.stringify(name)} among the ${capability}`;
+  const message = `The middleware rename ${what}: the upstream has that name already; choose another`;
+  return McpError.of("internal_error", message, { middlewareName: "rename", capability, name });
+}
+
+/**
+ * Maps names of the upstream to names that callers see, and back. An old name is free after the renaming: it leads
+ * nowhere, unless another item was renamed to it. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
+ */
+class NameMap {
+  readonly #shown: ReadonlyMap<string, string>;
+  readonly #own = new Map<string, string>();
+  readonly #prefixes: readonly (readonly [own: string, shown: string])[];
+
+  constructor(read: OptionReader, option: string, allowsPrefixes: boolean) {
+    const pairs = [...read.stringMap(option)];
+    const isPrefix = ([own, shown]: readonly [string, string]): boolean => {
+      const stars = [own, shown].filter((name) => name.endsWith("*")).length;
+      if (allowsPrefixes && stars === 1) {
+        throw read.error(`${option}.${own}`, "must end with `*` on both sides, or on neither");
+      }
+      return allowsPrefixes && stars === 2;
+    };
+    const prefixes = pairs.filter(isPrefix);
+    this.#prefixes = prefixes.map(([own, shown]) => [own.slice(0, -1), shown.slice(0, -1)]);
+    this.#shown = new Map(pairs.filter((pair) => !prefixes.includes(pair)));
+    for (const [own, shown] of pairs) {
+      const other = pairs.find((pair) => pair[0] !== own && pair[1] === shown)?.[0];
+      if (other !== undefined) {
+        throw read.error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
+      }
+    }
+    for (const [own, shown] of this.#shown) this.#own.set(shown, own);
+  }
+
+  get isEmpty(): boolean {
+    return this.#shown.size === 0 && this.#prefixes.length === 0;
+  }
+
+  shown(own: string): string {
+    const name = this.#shown.get(own);
+    if (name !== undefined) return name;
+    const found = this.#prefixes.find(([prefix]) => own.startsWith(prefix));
+    return found === undefined ? own : found[1] + own.slice(found[0].length);
+  }
+
+  /** The upstream's name; undefined if the name leads nowhere. */
+  own(shown: string): string | undefined {
+    const name = this.#own.get(shown);
+    if (name !== undefined) return name;
+    const found = this.#prefixes.find(([, prefix]) => shown.startsWith(prefix));
+    const own = found === undefined ? shown : found[0] + shown.slice(found[1].length);
+    return this.shown(own) === shown ? own : undefined;
+  }
+
+  /** Whether another item was renamed to the upstream's name of this one. */
+  isTaken(own: string): boolean {
+    return this.shown(own) === own && this.own(own) !== own;
+  }
+}
+
+type ChangeUri = (uri: string) => string;
+type Json = { readonly [key: string]: unknown };
+
+/**
+ * Changes the URIs in a result: of contents that were read, of links and embedded resources in tool and prompt results,
+ * and in the results of tasks. Returns the same result if it has none of these.
+ */
+function mapResultUris(result: Result, change: ChangeUri): Result {
+  const inTask = isObject(result["result"]) ? { result: mapResultUris(result["result"], change) } : undefined;
+  const fields = {
+    ...inTask,
+    ...mapField(result, "contents", (item) => mapUri(item, change)),
+    ...mapField(result, "content", (block) => mapBlock(block, change)),
+    ...mapField(result, "messages", (message) => mapMessage(message, change)),
+  };
+  return Object.keys(fields).length === 0 ? result : { ...result, ...fields };
+}
+
+function mapField(result: Json, field: string, map: (item: Json) => Json): Json | undefined {
+  const items = result[field];
+  return Array.isArray(items)
+    ? { [field]: (items as readonly unknown[]).map((item) => (isObject(item) ? map(item) : item)) }
+    : undefined;
+}
+
+function mapMessage(message: Json, change: ChangeUri): Json {
+  const { content } = message;
+  if (isObject(content)) return { ...message, content: mapBlock(content, change) };
+  return { ...message, ...mapField(message, "content", (block) => mapBlock(block, change)) };
+}
+
+function mapBlock(block: Json, change: ChangeUri): Json {
+  if (block["type"] === "resource_link") return mapUri(block, change);
+  const { resource } = block;
+  return block["type"] === "resource" && isObject(resource) ? { ...block, resource: mapUri(resource, change) } : block;
+}
+
+function mapUri(item: Json, change: ChangeUri): Json {
+  const { uri } = item;
+  return typeof uri === "string" ? { ...item, uri: change(uri) } : item;
 }

@@ -1,19 +1,18 @@
-// What is sent again, and what never is. By a clock of the test's own.
+// Which requests are sent again, and which never are. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { call, loneCaller, text, type LoneCaller } from "../../../test/support/lone-caller.ts";
-import type { Context } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import type { Link, Request, Result } from "../../core/handler.ts";
+import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { TASK_WANTED } from "../../protocol/tasks.ts";
+import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
-import { provide } from "../gateway.ts";
-import { Replaceable } from "../replaceable.ts";
+import { useLoadedStack } from "../gateway.ts";
+import { MiddlewareStack } from "../middleware-stack.ts";
 
-// Loaded before the clocks of these tests are stopped.
-provide(Replaceable);
+// Loaded before the fake timers are installed.
+useLoadedStack(MiddlewareStack);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
@@ -25,32 +24,37 @@ const unsent = (kind: ConnectionErrorKind = "refused"): ConnectionError =>
 
 type Step = Result | Error | ((context: Context) => Promise<Result>);
 
-/** Sends a request to an end that answers as it is told, one step for each time; tells what came and how often. */
-async function send(request: Request, steps: readonly Step[], link: Link = retry(), caller: LoneCaller = loneCaller()) {
+/** Sends a request to an upstream that answers with one step for each attempt; returns the outcome and the attempts. */
+async function send(
+  request: Request,
+  steps: readonly Step[],
+  middleware: Middleware = retry(),
+  caller: LoneCaller = loneCaller(),
+) {
   let sent = 0;
-  const gateway = chain(link).to(async (_request, context) => {
+  const gateway = chain(middleware).to(async (_request, context) => {
     const step = steps[sent++] ?? text("done");
     if (typeof step === "function") return step(context);
     if (step instanceof Error) throw step;
     return step;
   });
-  const outcome = gateway(request, caller.context).catch((error: unknown) => error);
+  const answer = gateway(request, caller.context).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(600_000);
-  return { came: await outcome, sent };
+  return { outcome: await answer, sent };
 }
 
-/** A link that has seen a list of these tools. */
-async function knowing(annotations: object, link: Link = retry()): Promise<Link> {
+/** Middleware that has seen a list of these tools. */
+async function knowing(annotations: object, middleware: Middleware = retry()): Promise<Middleware> {
   const tools = [{ name: "a", annotations }, { name: "b" }, null, { name: 5 }];
-  await send({ method: "tools/list", params: {} }, [{ resultType: "complete", tools }], link);
-  return link;
+  await send({ method: "tools/list", params: {} }, [{ resultType: "complete", tools }], middleware);
+  return middleware;
 }
 
-describe("is sent again", () => {
-  it("what the end has surely not begun with, up to three times in all", async () => {
-    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ came: text("done"), sent: 3 });
+describe("sends again", () => {
+  it("a request that has surely not begun, up to three times in all", async () => {
+    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ outcome: text("done"), sent: 3 });
     const failed = await send(call("a"), [unsent(), unsent(), unsent()]);
-    expect(failed).toMatchObject({ came: { kind: "refused", mayHaveRun: false }, sent: 3 });
+    expect(failed).toMatchObject({ outcome: { kind: "refused", mayHaveRun: false }, sent: 3 });
     expect(
       await send(
         call("a"),
@@ -61,23 +65,23 @@ describe("is sent again", () => {
     expect(await send(call("a"), [unsent()], retry({ attempts: 1 }))).toMatchObject({ sent: 1 });
   });
 
-  it("what only reads", async () => {
+  it("a request that only reads", async () => {
     for (const method of ["tools/list", "resources/read", "prompts/get", "server/discover", "tasks/get"]) {
       expect(await send({ method, params: {} }, [lost(), lost("timeout")])).toMatchObject({ sent: 3 });
     }
   });
 
-  it("a call of a tool that says it may be", async () => {
+  it("a call of a tool that is declared safe", async () => {
     for (const hints of [
       { readOnlyHint: true },
       { idempotentHint: true, destructiveHint: false },
       { idempotentHint: true },
     ]) {
-      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ came: text("done"), sent: 2 });
+      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: text("done"), sent: 2 });
     }
   });
 
-  it("after a progress, where it may be in any case", async () => {
+  it("a safe call after progress", async () => {
     const reporting = async (context: Context): Promise<Result> => {
       context.notify({ method: "notifications/progress", params: { progress: 1 } });
       throw lost();
@@ -101,9 +105,9 @@ describe("is sent again", () => {
   });
 });
 
-describe("is not sent again", () => {
+describe("does not send again", () => {
   it("a call that may have run", async () => {
-    expect(await send(call("a"), [lost()])).toMatchObject({ came: { kind: "closed" }, sent: 1 });
+    expect(await send(call("a"), [lost()])).toMatchObject({ outcome: { kind: "closed" }, sent: 1 });
     expect(await send(call("b"), [lost()], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
     for (const hints of [
       { idempotentHint: true, destructiveHint: true },
@@ -114,7 +118,7 @@ describe("is not sent again", () => {
     }
   });
 
-  it("a call of a tool that no longer says it may be", async () => {
+  it("a call of a tool that is no longer declared safe", async () => {
     const changed = await knowing({ readOnlyHint: true });
     await knowing({}, changed);
     expect(await send(call("a"), [lost()], changed)).toMatchObject({ sent: 1 });
@@ -128,7 +132,7 @@ describe("is not sent again", () => {
     expect(await send(call("a"), [lost()], told)).toMatchObject({ sent: 1 });
   });
 
-  it("what the end answered, whatever it was", async () => {
+  it("a request that the upstream has answered", async () => {
     const answers = [
       McpError.of("internal_error", "no"),
       new Error("an accident"),
@@ -141,13 +145,13 @@ describe("is not sent again", () => {
     }
   });
 
-  it("what will not be better in a moment", async () => {
+  it("after a failure that is not temporary", async () => {
     for (const error of [lost("unauthorized"), lost("protocol"), lost("cancelled"), lost("http", 404)]) {
       expect(await send({ method: "tools/list", params: {} }, [error])).toMatchObject({ sent: 1 });
     }
   });
 
-  it("after a question, or after progress of a call that may not run twice", async () => {
+  it("after the caller was asked, or after progress of a call that is not safe", async () => {
     const asking = async (context: Context): Promise<Result> => {
       await context.ask({ method: "roots/list", params: {} });
       throw unsent();
@@ -162,9 +166,9 @@ describe("is not sent again", () => {
     expect(await send(call("a"), [reporting])).toMatchObject({ sent: 1 });
   });
 
-  it("a listen, a call for a task, an answer to a question, or another method than its own", async () => {
+  it("a subscription, a task, answers of the caller, or a method that is not listed", async () => {
     const safe = await knowing({ readOnlyHint: true });
-    const wanted = { method: "tools/call", params: { name: "a", [TASK_WANTED]: true } };
+    const wanted = { method: "tools/call", params: { name: "a", [TASK_REQUESTED]: true } };
     expect(await send(wanted as Request, [lost()], safe)).toMatchObject({ sent: 1 });
     const answering = { method: "tools/call", params: { name: "a", inputResponses: {} } };
     expect(await send(answering, [lost()], safe)).toMatchObject({ sent: 1 });
@@ -173,7 +177,7 @@ describe("is not sent again", () => {
     expect(await send(call("a"), [unsent()], retry({ methods: ["tools/list"] }))).toMatchObject({ sent: 1 });
   });
 
-  it("once its caller has left, before or during the pause", async () => {
+  it("after the caller has left, before or during the pause", async () => {
     const gone = loneCaller();
     const leaving = async (): Promise<Result> => {
       gone.leave();
@@ -196,7 +200,7 @@ describe("is not sent again", () => {
   });
 });
 
-it("admits that one of the tries may have run", async () => {
-  const { came } = await send({ method: "tools/list", params: {} }, [lost(), unsent(), unsent()]);
-  expect(came).toMatchObject({ kind: "refused", mayHaveRun: true });
+it("reports mayHaveRun if one of the attempts may have run", async () => {
+  const { outcome } = await send({ method: "tools/list", params: {} }, [lost(), unsent(), unsent()]);
+  expect(outcome).toMatchObject({ kind: "refused", mayHaveRun: true });
 });

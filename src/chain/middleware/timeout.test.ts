@@ -1,25 +1,24 @@
-// Limits on time: in all, in silence, not while the caller is asked, and never on listens. By a clock of the test's own.
+// Timeouts: in all, without progress, paused while the caller is asked, and never for subscriptions. With fake timers.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
-import { provide } from "../gateway.ts";
-import { Replaceable } from "../replaceable.ts";
+import { useLoadedStack } from "../gateway.ts";
+import { MiddlewareStack } from "../middleware-stack.ts";
 
-// Loaded before the clocks of these tests are stopped.
-provide(Replaceable);
+// Loaded before the fake timers are installed.
+useLoadedStack(MiddlewareStack);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** An end that answers when it is told, and a call through the link. */
-function stage(options: Parameters<typeof timeout>[0], request: Request = call("a"), answer?: () => Promise<Result>) {
+/** A call through the middleware to an upstream that answers when the test says so. */
+function start(options: Parameters<typeof timeout>[0], request: Request = call("a"), answer?: () => Promise<Result>) {
   let context: Context | undefined;
   let finish: (result: Result) => void = () => undefined;
-  const end: Handler = (_request, own) => {
+  const upstream: Handler = (_request, own) => {
     context = own;
     return new Promise((resolve) => {
       finish = resolve;
@@ -27,32 +26,32 @@ function stage(options: Parameters<typeof timeout>[0], request: Request = call("
   };
   const caller = loneCaller(answer === undefined ? {} : { answer });
   const outcome = chain(timeout(options))
-    .to(end)(request, caller.context)
+    .to(upstream)(request, caller.context)
     .catch((error: unknown) => error);
   return { caller, outcome, inner: () => context!, finish: (result: Result) => finish(result) };
 }
 
-it("lets through what is done in time, and leaves no timer", async () => {
-  const { outcome, finish } = stage(1_000);
+it("passes a result that comes in time, and leaves no timer", async () => {
+  const { outcome, finish } = start(1_000);
   await vi.advanceTimersByTimeAsync(999);
   finish(text("done"));
   expect(await outcome).toEqual(text("done"));
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("aborts what takes longer, and says which link did it", async () => {
-  const { outcome, inner } = stage(1_000);
+it("aborts a call that takes longer, and names the middleware", async () => {
+  const { outcome, inner } = start(1_000);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await outcome).toMatchObject({
     kind: "timeout",
     mayHaveRun: true,
-    message: "At the link timeout: tools/call was not finished within 1000 ms; a greater `ms` would let it go on",
+    message: "In the middleware timeout: tools/call did not finish within 1000 ms; raise `totalMs` to allow more",
   });
   expect(inner().signal.aborted).toBe(true);
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("says so too where the end gives up as it is told", async () => {
+it("gives the same error if the upstream obeys the abort", async () => {
   const gateway = chain(timeout(1_000)).to(
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
@@ -61,17 +60,17 @@ it("says so too where the end gives up as it is told", async () => {
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await outcome).toMatchObject({
     kind: "timeout",
-    message: expect.stringContaining("At the link timeout") as string,
+    message: expect.stringContaining("In the middleware timeout") as string,
   });
 });
 
-it("counts silence from the last progress", async () => {
-  const { outcome, inner, caller } = stage({ idle: 100, ms: 1_000 });
+it("counts idleMs from the last progress", async () => {
+  const { outcome, inner, caller } = start({ idleMs: 100, totalMs: 1_000 });
   const progress = { method: "notifications/progress", params: { progressToken: 1, progress: 1 } };
   for (let count = 0; count < 5; count += 1) {
     await vi.advanceTimersByTimeAsync(90);
     inner().notify(progress);
-    // A word in the log is no progress.
+    // A log message is not progress.
     await vi.advanceTimersByTimeAsync(5);
     inner().notify({ method: "notifications/message", params: { level: "info", data: "still here" } });
   }
@@ -80,8 +79,8 @@ it("counts silence from the last progress", async () => {
   expect(await outcome).toMatchObject({ kind: "timeout", message: expect.stringContaining("for 100 ms") as string });
 });
 
-it("does not let progress go on for ever where there is a limit on all", async () => {
-  const { outcome, inner } = stage({ idle: 100, ms: 250 });
+it("applies totalMs despite progress", async () => {
+  const { outcome, inner } = start({ idleMs: 100, totalMs: 250 });
   for (let count = 0; count < 3; count += 1) {
     await vi.advanceTimersByTimeAsync(80);
     inner().notify({ method: "notifications/progress", params: { progress: count } });
@@ -90,10 +89,10 @@ it("does not let progress go on for ever where there is a limit on all", async (
   expect(await outcome).toMatchObject({ kind: "timeout", message: expect.stringContaining("within 250 ms") as string });
 });
 
-it("stands still while the caller is asked, however many questions there are", async () => {
+it("pauses while the caller is asked, also by several requests at once", async () => {
   const answers: ((answer: Result) => void)[] = [];
-  const { outcome, inner, finish } = stage(
-    { ms: 100, idle: 80 },
+  const { outcome, inner, finish } = start(
+    { totalMs: 100, idleMs: 80 },
     call("a"),
     () => new Promise((resolve) => answers.push(resolve)),
   );
@@ -110,23 +109,23 @@ it("stands still while the caller is asked, however many questions there are", a
   expect(await outcome).toEqual(text("done"));
 });
 
-it("goes on counting after a question", async () => {
-  const { outcome, inner } = stage(100, call("a"), async () => ({ roots: [] }));
+it("goes on counting after the caller has answered", async () => {
+  const { outcome, inner } = start(100, call("a"), async () => ({ roots: [] }));
   await vi.advanceTimersByTimeAsync(50);
   await inner().ask({ method: "roots/list", params: {} });
   await vi.advanceTimersByTimeAsync(50);
   expect(await outcome).toMatchObject({ kind: "timeout" });
 });
 
-it("ends with its caller", async () => {
-  const { caller, inner } = stage(100);
+it("forwards the abort of the caller", async () => {
+  const { caller, inner } = start(100);
   caller.leave("enough");
   expect(inner().signal.reason).toBe("enough");
 });
 
-it("has no say over listens, nor over other methods than its own", async () => {
-  const listen = stage(100, { method: "subscriptions/listen", params: { notifications: {} } });
-  const other = stage({ ms: 100, methods: ["tools/call"] }, { method: "tools/list", params: {} });
+it("does not limit subscriptions, nor methods that are not listed", async () => {
+  const listen = start(100, { method: "subscriptions/listen", params: { notifications: {} } });
+  const other = start({ totalMs: 100, methods: ["tools/call"] }, { method: "tools/list", params: {} });
   await vi.advanceTimersByTimeAsync(1_000);
   for (const { finish, outcome } of [listen, other]) {
     finish({ resultType: "complete" });

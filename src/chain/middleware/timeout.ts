@@ -1,65 +1,62 @@
-// A limit on how long requests take: in all, or in silence, or both. What is over it is aborted, and answered at once,
-// whether or not the end heeds the abort. Time in which the caller is being asked something does not count. A listen
-// takes as long as it takes.
+// Limits how long requests take: in all, without progress, or both. A request over the limit is aborted and answered at
+// once, even if the upstream ignores the abort. Time in which the caller answers a request of the upstream does not
+// count. Subscriptions are not limited.
 
-import type { Context } from "../../core/handler.ts";
+import { attempt, forwardAbort, type ForwardedAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Link, Notification, Request, Result } from "../../core/handler.ts";
-import { attempt } from "../../core/async.ts";
-import { following, type Following } from "../upstream/following.ts";
+import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { OptionReader } from "../../core/options.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface TimeoutOptions {
   /** Milliseconds that a request may take in all. */
-  readonly ms?: number;
-  /** Milliseconds of silence; progress starts them anew. */
-  readonly idle?: number;
-  /** Only requests of these methods; all but listens, where it is left out. */
+  readonly totalMs?: number;
+  /** Milliseconds without progress. */
+  readonly idleMs?: number;
+  /** Only requests of these methods; all except subscriptions if left out. */
   readonly methods?: readonly string[];
 }
 
 const LISTEN = "subscriptions/listen";
 
-export function timeout(options: number | TimeoutOptions): Link {
-  const names = ["ms", "idle", "methods"];
-  const given = typeof options === "number" ? { ms: options } : options;
+/** A number is `totalMs`. */
+export function timeout(options: number | TimeoutOptions): Middleware {
+  const names = ["totalMs", "idleMs", "methods"];
+  const given = typeof options === "number" ? { totalMs: options } : options;
   const read = new OptionReader("timeout", given, names, "", "a number of milliseconds, or ");
-  const ms = read.ms("ms");
-  const idle = read.ms("idle");
+  const totalMs = read.ms("totalMs");
+  const idleMs = read.ms("idleMs");
   const methods = methodsOption(read);
-  if (ms === undefined && idle === undefined) throw read.error("ms", "or `idle` must say how many milliseconds");
-  if (methods?.has(LISTEN) === true) throw read.error("methods", `must not have ${LISTEN}: a listen is meant to last`);
-  return {
-    name: "timeout",
-    run: (request, context, next) =>
-      request.method === LISTEN || methods?.has(request.method) === false
-        ? next(request, context)
-        : new Limited(request, context, ms ?? Infinity, idle ?? Infinity).run(next),
+  if (totalMs === undefined && idleMs === undefined) throw read.error("totalMs", "or `idleMs` is required");
+  if (methods?.has(LISTEN) === true) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
+  return function timeout(request, context, next) {
+    return request.method === LISTEN || methods?.has(request.method) === false
+      ? next(request, context)
+      : new LimitedCall(request, context, totalMs ?? Infinity, idleMs ?? Infinity).run(next);
   };
 }
 
-class Limited {
+class LimitedCall {
   readonly #request: Request;
   readonly #context: Context;
-  readonly #ms: number;
-  readonly #idle: number;
-  readonly #stop: Following;
+  readonly #totalMs: number;
+  readonly #idleMs: number;
+  readonly #stop: ForwardedAbort;
   #leftMs: number;
-  #heardAt: number;
+  #progressAt: number;
   #since: number;
   #asking = 0;
   #timer: NodeJS.Timeout | undefined;
-  #giveUp: (error: ConnectionError) => void = () => undefined;
+  #reject: (error: ConnectionError) => void = () => undefined;
 
-  constructor(request: Request, context: Context, ms: number, idle: number) {
+  constructor(request: Request, context: Context, totalMs: number, idleMs: number) {
     this.#request = request;
     this.#context = context;
-    this.#ms = ms;
-    this.#idle = idle;
-    this.#stop = following(context.signal);
-    this.#leftMs = ms;
-    this.#since = this.#heardAt = performance.now();
+    this.#totalMs = totalMs;
+    this.#idleMs = idleMs;
+    this.#stop = forwardAbort(context.signal);
+    this.#leftMs = totalMs;
+    this.#since = this.#progressAt = performance.now();
   }
 
   async run(next: Handler): Promise<Result> {
@@ -67,13 +64,13 @@ class Limited {
     const context: Context = {
       ...this.#context,
       signal,
-      notify: (notification) => this.#hear(notification),
-      ask: (question, options) => this.#wait(() => this.#context.ask(question, options)),
+      notify: (notification) => this.#notify(notification),
+      ask: (question, options) => this.#ask(() => this.#context.ask(question, options)),
     };
-    this.#arm();
+    this.#startTimer();
     try {
       return await new Promise<Result>((resolve, reject) => {
-        this.#giveUp = reject;
+        this.#reject = reject;
         attempt(() => next(this.#request, context)).then(resolve, reject);
       });
     } finally {
@@ -82,13 +79,14 @@ class Limited {
     }
   }
 
-  #hear(notification: Notification): void {
-    // One timer for many notes of progress: it looks, when it fires, how long it was quiet.
-    if (notification.method === "notifications/progress") this.#heardAt = performance.now();
+  #notify(notification: Notification): void {
+    // The timer is not restarted here: when it fires, it looks at this time.
+    if (notification.method === "notifications/progress") this.#progressAt = performance.now();
     this.#context.notify(notification);
   }
 
-  async #wait(ask: () => Promise<Result>): Promise<Result> {
+  /** Stops the clock while the caller is asked. */
+  async #ask(ask: () => Promise<Result>): Promise<Result> {
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);
       this.#leftMs -= performance.now() - this.#since;
@@ -97,32 +95,32 @@ class Limited {
       return await ask();
     } finally {
       if (--this.#asking === 0) {
-        this.#since = this.#heardAt = performance.now();
-        if (!this.#stop.signal.aborted) this.#arm();
+        this.#since = this.#progressAt = performance.now();
+        if (!this.#stop.signal.aborted) this.#startTimer();
       }
     }
   }
 
-  #arm(): void {
+  #startTimer(): void {
     const now = performance.now();
     const total = this.#since + this.#leftMs - now;
-    const quiet = this.#heardAt + this.#idle - now;
-    this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.min(total, quiet)));
+    const idle = this.#progressAt + this.#idleMs - now;
+    this.#timer = setTimeout(() => this.#check(), Math.max(1, Math.min(total, idle)));
   }
 
-  #look(): void {
+  #check(): void {
     const now = performance.now();
     const { method } = this.#request;
     if (now >= this.#since + this.#leftMs) {
-      this.#end(`${method} was not finished within ${this.#ms} ms; a greater \`ms\` would let it go on`);
-    } else if (now >= this.#heardAt + this.#idle) {
-      this.#end(`${method} reported nothing for ${this.#idle} ms; a greater \`idle\` would let it go on`);
-    } else this.#arm();
+      this.#fail(`${method} did not finish within ${this.#totalMs} ms; raise \`totalMs\` to allow more`);
+    } else if (now >= this.#progressAt + this.#idleMs) {
+      this.#fail(`${method} reported no progress for ${this.#idleMs} ms; raise \`idleMs\` to allow more`);
+    } else this.#startTimer();
   }
 
-  #end(message: string): void {
-    this.#giveUp(new ConnectionError("timeout", message));
-    // Not the same error: what comes back from behind would look as if it had been made there.
+  #fail(message: string): void {
+    this.#reject(new ConnectionError("timeout", message));
+    // Another error object: the same one, coming back from `next`, would look as if it was thrown there.
     this.#stop.abort(new Error(message));
   }
 }

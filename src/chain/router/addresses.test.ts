@@ -1,12 +1,11 @@
-// Addresses of many ends: whatever they are and whatever ends are called, each that was shown leads back to the end
-// that has it, in a list or not, and no two ends' are shown as one.
+// Addresses of many upstreams: each one that is shown leads back to its upstream, listed or not, and two upstreams never
+// have the same.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { labelsOf } from "./labels.ts";
-import type { RoutedUpstream } from "./member.ts";
-import type { NamesOption } from "./names.ts";
+import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { View } from "./view.ts";
+import { runs } from "../../../test/support/depth.ts";
 
 const uri = fc.oneof(
   fc.constantFrom("file:///x", "a.file:///x", "b.a.file:///x", "", "a.", "a", "__proto__", "constructor", "A.x:1"),
@@ -17,56 +16,56 @@ const name = fc.oneof(
   fc.constantFrom("a", "b", "A", "a.b", "file", "", "__proto__", "http", "b.a"),
   fc.string({ maxLength: 10 }),
 );
-const shelves = fc.dictionary(
+const upstreams = fc.dictionary(
   name,
   fc.record({ listed: fc.uniqueArray(uri, { maxLength: 5 }), named: fc.uniqueArray(uri, { maxLength: 5 }) }),
   { maxKeys: 4 },
 );
 
 function viewOf(names: readonly string[], option: NamesOption): View {
-  const labels = labelsOf(names);
-  const ends = names.map((end, index): RoutedUpstream => {
-    return { index, name: end, label: labels[index] ?? { name: "", scheme: "" }, handler: async () => ({}) };
+  const labels = createLabels(names);
+  const upstreams = names.map((upstream, index): RoutedUpstream => {
+    return { index, name: upstream, label: labels[index] ?? { name: "", scheme: "" }, handler: async () => ({}) };
   });
-  return new View(ends, option);
+  return new View(upstreams, option);
 }
 
-describe("addresses of many ends", () => {
-  it("lead back to their ends, and none is that of two", () => {
+describe("addresses of many upstreams", () => {
+  it("lead back to their upstreams, and two never have the same", () => {
     fc.assert(
-      fc.property(shelves, fc.constantFrom<NamesOption>("when-needed", "always"), (given, option) => {
-        const { directories, addresses } = viewOf(Object.keys(given), option);
+      fc.property(upstreams, fc.constantFrom<NamesOption>("when-needed", "always"), (given, option) => {
+        const { indexes, addresses } = viewOf(Object.keys(given), option);
         const all = Object.values(given);
-        for (const [end, { listed }] of all.entries()) directories.resources.note(end, listed);
+        for (const [upstream, { listed }] of all.entries()) indexes.resources.setList(upstream, listed);
         const taken = new Map<string, string>();
-        for (const [end, { listed, named }] of all.entries()) {
+        for (const [upstream, { listed, named }] of all.entries()) {
           for (const own of [...listed, ...named]) {
-            const shown = addresses.shown(end, own);
-            const place = JSON.stringify({ end, name: own });
-            expect(taken.get(shown) ?? place).toBe(place);
-            taken.set(shown, place);
+            const shown = addresses.shown(upstream, own);
+            const route = JSON.stringify({ upstream, name: own });
+            expect(taken.get(shown) ?? route).toBe(route);
+            taken.set(shown, route);
             if (all.length > 1 || option === "always") {
-              expect(addresses.places(shown).targets[0]).toEqual({ end, name: own });
+              expect(addresses.routes(shown).routes[0]).toEqual({ upstream, name: own });
             }
           }
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
-  it("stay as they are where one end alone has them, unless they read as another's", () => {
-    const { directories, addresses } = viewOf(["a", "b"], "when-needed");
-    directories.resources.note(0, ["file:///x", "file:///y"]);
-    directories.resources.note(1, ["file:///y", "a.file:///z"]);
+  it("stay unchanged if one upstream alone has them, unless they look like another's", () => {
+    const { indexes, addresses } = viewOf(["a", "b"], "when-needed");
+    indexes.resources.setList(0, ["file:///x", "file:///y"]);
+    indexes.resources.setList(1, ["file:///y", "a.file:///z"]);
     expect(["file:///x", "file:///y"].map((own) => addresses.shown(0, own))).toEqual(["file:///x", "a.file:///y"]);
     expect(addresses.shown(1, "a.file:///z")).toBe("b.a.file:///z");
   });
 
-  it("are remembered up to a bound", () => {
+  it("are remembered up to a limit", () => {
     const { addresses } = viewOf(["a", "b"], "when-needed");
     for (let count = 0; count <= 1_000; count += 1) addresses.shown(1, `x:${count}`);
-    expect(addresses.places("x:0").targets).toEqual([]);
-    expect(addresses.places("x:1").targets).toEqual([{ end: 1, name: "x:1" }]);
+    expect(addresses.routes("x:0").routes).toEqual([]);
+    expect(addresses.routes("x:1").routes).toEqual([{ upstream: 1, name: "x:1" }]);
   });
 });

@@ -1,16 +1,16 @@
-// Calls through merged ends: which end gets them, by which names, and what comes back.
+// Calls through the router: which upstream gets them, by which name, and the results.
 
 import { describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { TASK_WANTED } from "../../protocol/tasks.ts";
+import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { desk } from "../../../test/support/desk.ts";
 import { madeServer, saying, tools } from "../../../test/support/made-end.ts";
-import { merge } from "./merge.ts";
+import { createRouter } from "./router.ts";
 
 const textOf = (result: Result): unknown => (result["content"] as { text: string }[])[0]?.text;
-const lists = (end: ReturnType<typeof madeServer>): number =>
-  end.asked.filter(({ method }) => method === "tools/list").length;
+const lists = (upstream: ReturnType<typeof madeServer>): number =>
+  upstream.asked.filter(({ method }) => method === "tools/list").length;
 
 function twoUpstreams(): { a: ReturnType<typeof madeServer>; b: ReturnType<typeof madeServer> } {
   return {
@@ -20,17 +20,17 @@ function twoUpstreams(): { a: ReturnType<typeof madeServer>; b: ReturnType<typeo
 }
 
 describe("calls", () => {
-  it("go to the end that has the tool, by its own name for it", async () => {
-    const caller = desk(merge(twoUpstreams()));
+  it("go to the upstream that has the tool, by its own name", async () => {
+    const caller = desk(createRouter(twoUpstreams()));
     await caller.call("tools/list");
     expect(textOf(await caller.call("tools/call", { name: "only-b" }))).toBe("b: only-b");
     expect(textOf(await caller.call("tools/call", { name: "a.both" }))).toBe("a: both");
-    // Only what is shown leads anywhere: a link in front cannot know other names for it.
+    // Only shown names lead anywhere, since middleware cannot know other names.
     const refused = await caller.refused("tools/call", { name: "b.only-b" });
     expect(refused.message).toBe("Tool not found: b.only-b; it is called only-b here");
   });
 
-  it("pass requests, contexts and results on as they are where nothing is renamed", async () => {
+  it("pass requests, contexts and results unchanged if nothing is renamed", async () => {
     const result = { content: [{ type: "text", text: "same" }] };
     let got: unknown;
     const a = madeServer({
@@ -40,30 +40,30 @@ describe("calls", () => {
         return result;
       },
     });
-    const caller = desk(merge({ a, b: madeServer({ "tools/list": tools("y") }) }));
+    const caller = desk(createRouter({ a, b: madeServer({ "tools/list": tools("y") }) }));
     const params = { name: "x", arguments: {} };
     expect(await caller.call("tools/call", params)).toBe(result);
     expect(a.asked.at(-1)?.params).toBe(params);
     expect(got).toBe(caller.context);
   });
 
-  it("keep marks and fields where the name is changed", async () => {
+  it("keep symbols and fields if the name is changed", async () => {
     const { a, b } = twoUpstreams();
-    const caller = desk(merge({ a, b }));
-    await caller.call("tools/call", { name: "a.both", [TASK_WANTED]: true, later: 1 });
-    expect(a.asked.at(-1)?.params).toEqual({ name: "both", [TASK_WANTED]: true, later: 1 });
+    const caller = desk(createRouter({ a, b }));
+    await caller.call("tools/call", { name: "a.both", [TASK_REQUESTED]: true, later: 1 });
+    expect(a.asked.at(-1)?.params).toEqual({ name: "both", [TASK_REQUESTED]: true, later: 1 });
     expect(b.asked.map(({ method }) => method)).not.toContain("tools/call");
   });
 
-  it("are refused where a name is that of several, with their names", async () => {
-    const error = await desk(merge(twoUpstreams())).refused("tools/call", { name: "both" });
-    expect(error.message).toBe("Several ends have a tool named both; say which one: a.both, b.both");
+  it("are refused if several upstreams have the name, with the candidates", async () => {
+    const error = await desk(createRouter(twoUpstreams())).refused("tools/call", { name: "both" });
+    expect(error.message).toBe("Several upstreams have a tool named both; use one of a.both, b.both");
     expect(error.data).toEqual({ kind: "invalid_params", toolName: "both", candidates: ["a.both", "b.both"] });
   });
 
-  it("are refused where no end has the tool, after all were asked once", async () => {
+  it("are refused if no upstream has the tool, after all were listed once", async () => {
     const { a, b } = twoUpstreams();
-    const caller = desk(merge({ a, b }));
+    const caller = desk(createRouter({ a, b }));
     const error = await caller.refused("tools/call", { name: "nope" });
     expect(error.data).toEqual({ kind: "tool_not_found", toolName: "nope" });
     await caller.refused("tools/call", { name: "nope" });
@@ -74,47 +74,47 @@ describe("calls", () => {
     });
   });
 
-  it("go to the only end that has tools, also where it does not list them", async () => {
+  it("go to the only upstream with tools, even if it does not list the name", async () => {
     const { a } = twoUpstreams();
     const other = madeServer({ "prompts/list": { prompts: [] } });
-    expect(textOf(await desk(merge({ a, other })).call("tools/call", { name: "hidden" }))).toBe("a: hidden");
-    const refused = await desk(merge(twoUpstreams())).refused("tools/call", { name: "b.hidden" });
+    expect(textOf(await desk(createRouter({ a, other })).call("tools/call", { name: "hidden" }))).toBe("a: hidden");
+    const refused = await desk(createRouter(twoUpstreams())).refused("tools/call", { name: "b.hidden" });
     expect(refused.data).toMatchObject({ kind: "tool_not_found" });
   });
 
-  it("need the end's name where that is the rule", async () => {
-    const caller = desk(merge(twoUpstreams(), { names: "always" }));
+  it("need the label with `names: always`", async () => {
+    const caller = desk(createRouter(twoUpstreams(), { names: "always" }));
     expect(textOf(await caller.call("tools/call", { name: "b.only-b" }))).toBe("b: only-b");
     const error = await caller.refused("tools/call", { name: "only-b" });
     expect(error.message).toBe("Tool not found: only-b; it is called b.only-b here");
   });
 
-  it("find long names by what they were shown as", async () => {
+  it("find long names by their shortened form", async () => {
     const long = "x".repeat(90);
     const make = (who: string): ReturnType<typeof madeServer> =>
       madeServer({ "tools/list": tools(long), "tools/call": saying(who) });
-    const caller = desk(merge({ a: make("a"), b: make("b") }));
+    const caller = desk(createRouter({ a: make("a"), b: make("b") }));
     const shown = ((await caller.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
     expect(textOf(await caller.call("tools/call", { name: shown[1] }))).toBe(`b: ${long}`);
     const said = await caller.refused("tools/call", { name: `a.${long}` });
     expect(said.data).toMatchObject({ candidates: [shown[0]] });
   });
 
-  it("take ends by names of any kind", async () => {
-    const ends = Object.fromEntries(
+  it("work with any names of upstreams", async () => {
+    const upstreams = Object.fromEntries(
       ["__proto__", "a.b", "ü 1", "constructor"].map((name) => [
         name,
         madeServer({ "tools/list": tools("t"), "tools/call": saying(name) }),
       ]),
     );
-    const caller = desk(merge(ends));
+    const caller = desk(createRouter(upstreams));
     const shown = ((await caller.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
     expect(shown).toEqual(["__proto__.t", "a_b.t", "__1.t", "constructor.t"]);
     const said = await Promise.all(shown.map(async (name) => textOf(await caller.call("tools/call", { name }))));
     expect(said).toEqual(["__proto__: t", "a.b: t", "ü 1: t", "constructor: t"]);
   });
 
-  it("pass progress, logs and questions by the caller's own context", async () => {
+  it("pass notifications and requests to the client through the caller's context", async () => {
     const a = madeServer({
       "tools/list": tools("x"),
       "tools/call": async (_params, context) => {
@@ -122,14 +122,14 @@ describe("calls", () => {
         return { content: [], answer: await context.ask({ method: "roots/list", params: {} }) };
       },
     });
-    const caller = desk(merge({ a, b: madeServer({}) }), { answer: () => ({ roots: [] }) });
+    const caller = desk(createRouter({ a, b: madeServer({}) }), { answer: () => ({ roots: [] }) });
     expect(await caller.call("tools/call", { name: "x" })).toEqual({ content: [], answer: { roots: [] } });
     expect(caller.told).toEqual([{ method: "notifications/progress", params: { progress: 1, progressToken: "t" } }]);
   });
 });
 
 describe("names that change", () => {
-  it("are read again when an end has said so, in the background for a name that is known", async () => {
+  it("are listed again after a change, in the background for a known name", async () => {
     let list = tools("x");
     const a = madeServer({
       "tools/list": () => list,
@@ -144,7 +144,7 @@ describe("names that change", () => {
       },
     });
     const b = madeServer({ "tools/list": tools("y"), "tools/call": saying("b") });
-    const caller = desk(merge({ a, b }));
+    const caller = desk(createRouter({ a, b }));
     expect((await caller.refused("tools/call", { name: "new" })).kind).toBe("tool_not_found");
     list = tools("x", "new", "y");
     const listening = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
@@ -159,13 +159,13 @@ describe("names that change", () => {
     await listening;
   });
 
-  it("belong to callers of one kind, and not to others", async () => {
+  it("belong to one kind of callers", async () => {
     const perCaller = madeServer({
-      "tools/list": (_params, { caller }) => tools(`of-${caller.principal ?? "nobody"}`),
+      "tools/list": (_params, { caller }) => tools(`of-${caller.principal ?? "none"}`),
       "tools/call": saying("a"),
     });
-    const merged = merge({ perCaller, b: madeServer({ "tools/list": tools("x") }) });
-    const [ada, bob] = ["ada", "bob"].map((principal) => desk(merged, { caller: { principal } }));
+    const router = createRouter({ perCaller, b: madeServer({ "tools/list": tools("x") }) });
+    const [ada, bob] = ["ada", "bob"].map((principal) => desk(router, { caller: { principal } }));
     await ada?.call("tools/list");
     expect(textOf((await ada?.call("tools/call", { name: "of-ada" })) ?? {})).toBe("a: of-ada");
     expect((await bob?.refused("tools/call", { name: "of-ada" }))?.kind).toBe("tool_not_found");
@@ -173,29 +173,33 @@ describe("names that change", () => {
 });
 
 describe("other methods", () => {
-  it("go to the first end that knows them", async () => {
+  it("go to the first upstream that knows them", async () => {
     const b = madeServer({ "x/far": ({ n }) => ({ n, by: "b" }) });
-    const caller = desk(merge({ a: madeServer({}), b, c: madeServer({ "x/far": { by: "c" } }) }));
+    const caller = desk(createRouter({ a: madeServer({}), b, c: madeServer({ "x/far": { by: "c" } }) }));
     expect(await caller.call("x/far", { n: 1 })).toEqual({ n: 1, by: "b" });
     expect((await caller.refused("x/near")).kind).toBe("method_not_found");
     const away = async (): Promise<never> => {
       throw new ConnectionError("closed", "gone");
     };
-    await expect(desk(merge({ away, a: madeServer({}) })).call("x/near")).rejects.toThrow("The end away failed: gone");
+    await expect(desk(createRouter({ away, a: madeServer({}) })).call("x/near")).rejects.toThrow(
+      "The upstream away failed: gone",
+    );
   });
 
-  it("set the level of every end that logs", async () => {
+  it("set the level of every upstream that logs", async () => {
     const a = madeServer({ "logging/setLevel": {} }, { logging: {} });
     const b = madeServer({ "logging/setLevel": {} });
-    expect(await desk(merge({ a, b })).call("logging/setLevel", { level: "info" })).toEqual({ resultType: "complete" });
+    expect(await desk(createRouter({ a, b })).call("logging/setLevel", { level: "info" })).toEqual({
+      resultType: "complete",
+    });
     expect(a.asked.at(-1)).toEqual({ method: "logging/setLevel", params: { level: "info" } });
     expect(b.asked.map(({ method }) => method)).toEqual(["server/discover"]);
   });
 
-  it("are checked before anybody is asked", async () => {
+  it("are checked before they are sent", async () => {
     const a = madeServer({ "tools/list": tools("x") });
-    expect((await desk(merge({ a })).refused("tools/call", {})).kind).toBe("invalid_params");
+    expect((await desk(createRouter({ a })).refused("tools/call", {})).kind).toBe("invalid_params");
     expect(a.asked).toEqual([]);
-    expect(() => merge({ a: "no handler" as never })).toThrow("The end a is no handler");
+    expect(() => createRouter({ a: "no handler" as never })).toThrow("The upstream a is not a handler");
   });
 });

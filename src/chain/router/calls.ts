@@ -1,67 +1,78 @@
-// Requests that name a tool or a prompt, brought to the end that has it. A name that is known costs one look; one that
-// is not makes all ends be asked for their names, once. What an end answers is its own.
+// Requests that name a tool or a prompt, sent to the upstream that has it. A known name needs one lookup; for an unknown
+// one all upstreams are listed once.
 
-import type { Context } from "../../core/handler.ts";
-import type { Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { named } from "./failures.ts";
-import type { Member, RoutedUpstream } from "./member.ts";
-import type { Target } from "./names.ts";
-import type { View } from "./view.ts";
+import { withUpstreamName } from "./failures.ts";
+import type { Route, RoutedUpstream } from "./names.ts";
+import type { UpstreamView, View } from "./view.ts";
 
-export type Named = "tools" | "prompts";
+export type NamedKind = "tools" | "prompts";
 
-const WORDS = {
-  tools: { one: "tool", kind: "tool_not_found", field: "toolName" },
-  prompts: { one: "prompt", kind: "prompt_not_found", field: "promptName" },
+const NOUNS = {
+  tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
+  prompts: { noun: "prompt", errorKind: "prompt_not_found", field: "promptName" },
 } as const;
 
-/** The end answers, or fails under its name. */
-export async function ask({ name, handler }: RoutedUpstream, request: Request, context: Context): Promise<Result> {
+/** A known name needs no listing, and a result that needs no change is not copied. */
+export async function call(kind: NamedKind, request: Request, context: Context, view: View): Promise<Result> {
+  const { method, params } = request;
+  const requested = params["name"] as string;
+  const index = view.indexes[kind];
+  const known = index.isStale ? undefined : index.names.route(requested);
+  const route = known ?? (await routeFor(kind, requested, context, view));
+  const { name } = route;
+  const { upstream, rewriter } = view.at(route);
+  const result = await send(upstream, name === requested ? request : { method, params: { ...params, name } }, context);
+  return kind === "tools" ? rewriter.toolResult(result) : rewriter.promptResult(result);
+}
+
+/** Sends a request to an upstream; failures get its name. */
+export async function send({ name, handler }: RoutedUpstream, request: Request, context: Context): Promise<Result> {
   try {
     return await handler(request, context);
   } catch (error) {
-    throw context.signal.aborted ? error : named(name, error);
+    throw context.signal.aborted ? error : withUpstreamName(name, error);
   }
 }
 
-/** Throws where the name leads to no end, or to several. */
-export async function targetOf(kind: Named, name: string, context: Context, view: View): Promise<Target> {
+/** Throws if the name leads to no upstream, or to several. */
+export async function routeFor(kind: NamedKind, name: string, context: Context, view: View): Promise<Route> {
   const found = await view.find(kind, name, context);
   if (found !== undefined) return found;
-  const directory = view.directories[kind];
-  const owners = directory.names.owners(name);
-  // An end may have what it does not list; where it is the only one, it is meant.
-  const said = owners.length > 1 ? undefined : alone(kind, name, view);
-  if (said !== undefined) return said;
+  const owners = view.indexes[kind].names.owners(name);
+  // An upstream may have items that it does not list, so if it is the only one, it gets the request.
+  const only = owners.length > 1 ? undefined : onlyRoute(kind, name, view);
+  if (only !== undefined) return only;
   throw unknownName(kind, name, view);
 }
 
-/** Where one end alone has any at all, it is the one to say what is wrong with the name. */
-function alone(kind: Named, name: string, { members, directories }: View): Target | undefined {
-  const isOpen = ({ end, capabilities }: Member): boolean =>
-    capabilities === undefined || !directories[kind].isKnown(end.index);
-  if (members.some(isOpen)) return undefined;
-  const [only, ...others] = members.filter((member) => member.has(kind));
-  // Where every name has a label, one without is no name of anybody's.
-  if (only === undefined || others.length > 0 || directories[kind].isAlways) return undefined;
-  return { end: only.end.index, name };
+/** If one upstream alone has such items, it decides about the name. */
+function onlyRoute(kind: NamedKind, name: string, { upstreams, indexes }: View): Route | undefined {
+  const isUnknown = ({ upstream, capabilities }: UpstreamView): boolean =>
+    capabilities === undefined || !indexes[kind].isKnown(upstream.index);
+  if (upstreams.some(isUnknown)) return undefined;
+  const [only, ...others] = upstreams.filter((upstream) => upstream.has(kind));
+  // If every name has a label, a name without one leads nowhere.
+  if (only === undefined || others.length > 0 || indexes[kind].isAlways) return undefined;
+  return { upstream: only.upstream.index, name };
 }
 
-function unknownName(kind: Named, name: string, { directories }: View): McpError {
-  const { names, problems } = directories[kind];
-  const { one, kind: notFound, field } = WORDS[kind];
-  const otherwise = directories[kind].otherwise(name);
-  const owners = names.owners(name).map((end) => names.shown(end, name));
-  const candidates = owners.length === 0 && otherwise !== undefined ? [otherwise] : owners;
+function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError {
+  const { names, problems } = indexes[kind];
+  const { noun, errorKind, field } = NOUNS[kind];
+  const shown = indexes[kind].shownFor(name);
+  const owned = names.owners(name).map((upstream) => names.shown(upstream, name));
+  const candidates = owned.length === 0 && shown !== undefined ? [shown] : owned;
   if (candidates.length > 1) {
-    const message = `Several ends have a ${one} named ${name}; say which one: ${candidates.join(", ")}`;
+    const message = `Several upstreams have a ${noun} named ${name}; use one of ${candidates.join(", ")}`;
     return invalidParams(message, { [field]: name, candidates });
   }
-  const message = `${one === "tool" ? "Tool" : "Prompt"} not found: ${name}`;
+  const message = `${noun === "tool" ? "Tool" : "Prompt"} not found: ${name}`;
   if (candidates.length === 1) {
-    return McpError.of(notFound, `${message}; it is called ${candidates.join()} here`, { [field]: name, candidates });
+    const hint = `; it is called ${candidates.join()} here`;
+    return McpError.of(errorKind, message + hint, { [field]: name, candidates });
   }
-  const away = problems.length === 0 ? "" : `; not every end could be asked: ${problems.join("; ")}`;
-  return McpError.of(notFound, message + away, { [field]: name });
+  const missing = problems.length === 0 ? "" : `; not all upstreams could be asked: ${problems.join("; ")}`;
+  return McpError.of(errorKind, message + missing, { [field]: name });
 }

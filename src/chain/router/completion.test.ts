@@ -1,9 +1,9 @@
-// Prompts and completions through merged ends, each brought to the end that it is for.
+// Prompts and completions through the router: each goes to the upstream it is for.
 
 import { describe, expect, it } from "vitest";
 import { desk } from "../../../test/support/desk.ts";
 import { madeServer } from "../../../test/support/made-end.ts";
-import { merge } from "./merge.ts";
+import { createRouter } from "./router.ts";
 
 describe("prompts and completions", () => {
   const make = (who: string): ReturnType<typeof madeServer> =>
@@ -16,8 +16,8 @@ describe("prompts and completions", () => {
     });
   const argument = { name: "n", value: "" };
 
-  it("go to their ends by the ends' own names", async () => {
-    const caller = desk(merge({ a: make("a"), b: make("b") }));
+  it("go to their upstreams by the upstreams' own names", async () => {
+    const caller = desk(createRouter({ a: make("a"), b: make("b") }));
     expect(await caller.call("prompts/get", { name: "b.p" })).toEqual({ messages: [], said: "b: p" });
     expect(await caller.call("prompts/get", { name: "a-own" })).toEqual({ messages: [], said: "a: a-own" });
     expect((await caller.refused("prompts/get", { name: "p" })).message).toContain("a.p, b.p");
@@ -38,6 +38,6 @@ describe("prompts and completions", () => {
       ref: { type: "ref/resource", uri: "x:y" },
       argument,
     });
-    expect(unknown.message).toBe("There is no resource and no template at x:y to complete");
+    expect(unknown.message).toBe("There is no resource or template x:y to complete");
   });
 });

@@ -1,11 +1,11 @@
-// What many ends say of themselves as one server: the union of what is relayed, and who could not be asked.
+// server/discover of many upstreams: the combined capabilities, and the upstreams that did not answer.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createServer } from "../../server/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { desk } from "../../../test/support/desk.ts";
 import { madeServer, tools } from "../../../test/support/made-end.ts";
-import { merge } from "./merge.ts";
+import { createRouter } from "./router.ts";
 
 const info = { name: "many", version: "3" };
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
@@ -14,8 +14,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("discover of many ends", () => {
-  it("is the union of what they offer and merge relays", async () => {
+describe("discover of many upstreams", () => {
+  it("combines the capabilities that the router supports", async () => {
     const a = madeServer({
       "server/discover": {
         capabilities: {
@@ -37,7 +37,7 @@ describe("discover of many ends", () => {
         },
       },
     });
-    const { capabilities, _meta } = await desk(merge({ a, b }, { info })).call("server/discover");
+    const { capabilities, _meta } = await desk(createRouter({ a, b }, { info })).call("server/discover");
     expect(capabilities).toEqual({
       logging: {},
       completions: {},
@@ -48,25 +48,29 @@ describe("discover of many ends", () => {
     expect(_meta).toEqual({ [SERVER_INFO]: info });
   });
 
-  it("joins instructions under the names of the ends, after its own", async () => {
+  it("joins instructions under the names of the upstreams, after its own", async () => {
     const a = createServer({ name: "a", version: "1", instructions: "Be quick." });
     const b = createServer({ name: "b", version: "1" });
     const c = createServer({ name: "c", version: "1", instructions: "Be kind." });
-    const { instructions } = await desk(merge({ a, b, c }, { instructions: "Two servers." })).call("server/discover");
+    const { instructions } = await desk(createRouter({ a, b, c }, { instructions: "Two servers." })).call(
+      "server/discover",
+    );
     expect(instructions).toBe("Two servers.\n\n# a\n\nBe quick.\n\n# c\n\nBe kind.");
-    expect(await desk(merge({ b })).call("server/discover")).not.toHaveProperty("instructions");
+    expect(await desk(createRouter({ b })).call("server/discover")).not.toHaveProperty("instructions");
   });
 
-  it("says it is Catenary where nobody says otherwise", async () => {
-    const { _meta } = await desk(merge({ a: madeServer({}) })).call("server/discover");
+  it("is named catenary by default", async () => {
+    const { _meta } = await desk(createRouter({ a: madeServer({}) })).call("server/discover");
     expect(_meta?.[SERVER_INFO]).toMatchObject({ name: "catenary", version: expect.any(String) as string });
   });
 
-  it("may be kept for as long as the least of them, and is public where all are", async () => {
+  it("has the shortest ttl of all, and is public if all are", async () => {
     const kept = (ttlMs: number, cacheScope: string): ReturnType<typeof madeServer> =>
       madeServer({ "server/discover": { capabilities: {}, ttlMs, cacheScope } });
-    const hints = async (...ends: ReturnType<typeof madeServer>[]): Promise<unknown> => {
-      const { ttlMs, cacheScope } = await desk(merge(Object.fromEntries(ends.entries()))).call("server/discover");
+    const hints = async (...upstreams: ReturnType<typeof madeServer>[]): Promise<unknown> => {
+      const { ttlMs, cacheScope } = await desk(createRouter(Object.fromEntries(upstreams.entries()))).call(
+        "server/discover",
+      );
       return [ttlMs, cacheScope];
     };
     expect(await hints(kept(9, "public"), kept(5, "public"))).toEqual([5, "public"]);
@@ -74,25 +78,27 @@ describe("discover of many ends", () => {
     expect(await hints(kept(9, "public"), madeServer({}))).toEqual([0, "private"]);
   });
 
-  it("leaves out an end that fails, and shows it", async () => {
+  it("leaves out an upstream that fails, and reports it", async () => {
     const broken = async (): Promise<never> => {
       throw new ConnectionError("refused", "connection refused");
     };
     const a = madeServer({ "server/discover": { capabilities: { tools: {} }, ttlMs: 9, cacheScope: "public" } });
-    const result = await desk(merge({ a, broken })).call("server/discover");
+    const result = await desk(createRouter({ a, broken })).call("server/discover");
     expect(result).toMatchObject({ capabilities: { tools: { listChanged: true } }, ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
-      { end: "broken", message: "The end broken failed: connection refused" },
+      { upstream: "broken", message: "The upstream broken failed: connection refused" },
     ]);
-    const error = await desk(merge({ broken })).refused("server/discover");
+    const error = await desk(createRouter({ broken })).refused("server/discover");
     expect(error.kind).toBe("unreachable");
-    expect(error.message).toBe("No end could answer server/discover: The end broken failed: connection refused");
+    expect(error.message).toBe(
+      "No upstream could answer server/discover: The upstream broken failed: connection refused",
+    );
   });
 
-  it("does not wait for ever for an end, and keeps room for what it may have", async () => {
+  it("times out, and declares the lists that a late upstream may have", async () => {
     vi.useFakeTimers();
     const slow = madeServer({ "server/discover": () => new Promise(() => undefined) });
-    const caller = desk(merge({ slow, quick: madeServer({ "tools/list": tools("x") }) }));
+    const caller = desk(createRouter({ slow, quick: madeServer({ "tools/list": tools("x") }) }));
     const answer = caller.call("server/discover");
     await vi.advanceTimersByTimeAsync(8_000);
     const result = await answer;
@@ -102,22 +108,22 @@ describe("discover of many ends", () => {
       resources: { listChanged: true },
     });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
-      { end: "slow", message: "The end slow did not answer in 8000 ms" },
+      { upstream: "slow", message: "The upstream slow did not answer in 8000 ms" },
     ]);
-    // The second time it is known to be slow, and is not asked twice at once.
+    // The second time it has a short timeout, and no second request is sent.
     const again = caller.call("server/discover");
     await vi.advanceTimersByTimeAsync(1_000);
     await again;
     expect(slow.asked).toHaveLength(1);
   });
 
-  it("tells of ends within ends", async () => {
+  it("reports upstreams of nested routers", async () => {
     const broken = async (): Promise<never> => {
       throw new Error("out of order");
     };
-    const inner = merge({ broken, fine: madeServer({ "tools/list": tools("x") }) });
-    const outer = desk(merge({ inner, b: madeServer({ "tools/list": tools("y") }) }));
-    const shown = [{ end: "inner.broken", message: "The end broken failed: out of order" }];
+    const inner = createRouter({ broken, fine: madeServer({ "tools/list": tools("x") }) });
+    const outer = desk(createRouter({ inner, b: madeServer({ "tools/list": tools("y") }) }));
+    const shown = [{ upstream: "inner.broken", message: "The upstream broken failed: out of order" }];
     expect((await outer.call("server/discover"))._meta?.["catenary/unavailable"]).toEqual(shown);
     expect((await outer.call("tools/list"))._meta?.["catenary/unavailable"]).toEqual(shown);
   });

@@ -1,19 +1,18 @@
-// What ends throw, as merge reads it and passes it on. An answer of an end ("there is no such tool") is its own and
-// stays as it is; a failure to answer is told with the end's name, because a caller sees one server and must learn
-// which of the many behind it is away.
+// Errors of upstreams, as the router reads them and passes them on. An error that an upstream answers ("tool not found")
+// stays as it is; a failure to answer gets the name of the upstream, because callers see one server.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { errorMessage } from "../../core/text.ts";
-import { kindOf, toMcpError } from "../../dialogue/calls/errors.ts";
 import { isObject } from "../../core/objects.ts";
+import { errorMessage } from "../../core/text.ts";
+import { errorKind, toMcpError } from "../../dialogue/calls/errors.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 
-/** Under this key of a result's `_meta` stands which ends it had to do without, and why. */
+/** The key of a result's `_meta` that lists the upstreams that are missing from it. */
 export const UNAVAILABLE = "catenary/unavailable";
 
 export interface Unavailable {
-  readonly end: string;
+  readonly upstream: string;
   readonly message: string;
 }
 
@@ -21,21 +20,21 @@ const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
 
-/** Kinds that say that nobody answered, whoever wrote them. */
-const SILENT: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
-/** Kinds that may go well another time. */
-const PASSING: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
+/** Kinds of errors that mean that there was no answer. */
+const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
+/** Kinds of errors after which another attempt may succeed. */
+const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
   "timeout",
   "unreachable",
   "rate_limited",
   "shutting_down",
 ]);
 
-/** The same error, which says which end it is about. */
-export function named(end: string, error: unknown): Error {
+/** The same error with the name of the upstream. */
+export function withUpstreamName(upstream: string, error: unknown): Error {
   if (error instanceof ConnectionError) {
     const { kind, mayHaveRun, status } = error;
-    const message = withName(end, error.message);
+    const message = nameUpstream(upstream, error.message);
     if (message === error.message) return error;
     return new ConnectionError(kind, message, {
       cause: error,
@@ -44,70 +43,74 @@ export function named(end: string, error: unknown): Error {
     });
   }
   if (error instanceof McpError) {
-    if (!SILENT.has(kindOf(error))) return error;
-    const data = isObject(error.data) ? { ...error.data, end } : { end };
-    return new McpError(error.code, withName(end, error.message), data, { cause: error });
+    if (!NO_ANSWER.has(errorKind(error))) return error;
+    const data = isObject(error.data) ? { ...error.data, upstreamName: upstream } : { upstreamName: upstream };
+    return new McpError(error.code, nameUpstream(upstream, error.message), data, { cause: error });
   }
-  return McpError.of("internal_error", withName(end, errorMessage(error)), { end }, { cause: error });
+  const message = nameUpstream(upstream, errorMessage(error));
+  return McpError.of("internal_error", message, { upstreamName: upstream }, { cause: error });
 }
 
-/** Many errors speak of "the end", which is enough where there is one. */
-function withName(end: string, message: string): string {
-  if (message.includes(`end ${end} `)) return message;
-  return message.startsWith("The end ")
-    ? `The end ${end} ${message.slice("The end ".length)}`
-    : `The end ${end} failed: ${message}`;
+/** Many errors speak of "the server", which is enough where there is only one. */
+function nameUpstream(upstream: string, message: string): string {
+  if (message.includes(`upstream ${upstream} `)) return message;
+  const [subject] = /^The (?:server|upstream) /.exec(message) ?? [];
+  return subject === undefined
+    ? `The upstream ${upstream} failed: ${message}`
+    : `The upstream ${upstream} ${message.slice(subject.length)}`;
 }
 
-/** What callers may be told of a failure. */
-export function tellable(error: Error): string {
+/** The message of an error as callers may see it. */
+export function publicMessage(error: Error): string {
   return error instanceof ConnectionError ? toMcpError(error).message : errorMessage(error);
 }
 
-export function unavailable(end: string, error: unknown): Unavailable {
-  return { end, message: tellable(named(end, error)) };
+export function unavailable(upstream: string, error: unknown): Unavailable {
+  return { upstream, message: publicMessage(withUpstreamName(upstream, error)) };
 }
 
-/** What an end that is itself made of many had to do without. */
-export function nested(end: string, result: Result | undefined): readonly Unavailable[] {
-  const said = result?._meta?.[UNAVAILABLE];
-  const isOne = (one: unknown): one is Unavailable => isObject(one) && typeof one["end"] === "string";
-  return Array.isArray(said) ? said.filter(isOne).map((one) => ({ ...one, end: `${end}.${one.end}` })) : [];
+/** The unavailable upstreams in a result of an upstream that is a router itself. */
+export function nestedUnavailable(upstream: string, result: Result | undefined): readonly Unavailable[] {
+  const listed = result?._meta?.[UNAVAILABLE];
+  const isEntry = (one: unknown): one is Unavailable => isObject(one) && typeof one["upstream"] === "string";
+  if (!Array.isArray(listed)) return [];
+  return listed.filter(isEntry).map((one) => ({ ...one, upstream: `${upstream}.${one.upstream}` }));
 }
 
-/** What is thrown where every end has failed. */
-export function allFailed(what: string, failed: readonly Unavailable[]): McpError {
-  const messages = failed.map(({ message }) => message);
-  return McpError.of("unreachable", `No end could answer ${what}: ${messages.join("; ")}`, { [UNAVAILABLE]: failed });
+/** The error if every upstream has failed. */
+export function allFailed(method: string, failures: readonly Unavailable[]): McpError {
+  const messages = failures.map(({ message }) => message).join("; ");
+  return McpError.of("unreachable", `No upstream could answer ${method}: ${messages}`, { [UNAVAILABLE]: failures });
 }
 
 export function isMethodNotFound(error: unknown): boolean {
-  return error instanceof McpError && (error.code === METHOD_NOT_FOUND || kindOf(error) === "method_not_found");
+  return error instanceof McpError && (error.code === METHOD_NOT_FOUND || errorKind(error) === "method_not_found");
 }
 
-/** Whether the end said no, and will say so again; false where it could not answer. */
+/** Whether the upstream refused and will refuse again, as opposed to not answering. */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof McpError && error.code !== INTERNAL_ERROR && !PASSING.has(kindOf(error));
+  return error instanceof McpError && error.code !== INTERNAL_ERROR && !TEMPORARY.has(errorKind(error));
 }
 
-/** Whether an end was asked in vain because nobody answered. */
-export function isSilence(error: unknown): boolean {
-  return error instanceof ConnectionError || (error instanceof McpError && SILENT.has(kindOf(error)));
+/** Whether the upstream did not answer. */
+export function isNoAnswer(error: unknown): boolean {
+  return error instanceof ConnectionError || (error instanceof McpError && NO_ANSWER.has(errorKind(error)));
 }
 
 export function isTimeout(error: unknown): boolean {
-  return error instanceof ConnectionError ? error.kind === "timeout" : kindOf(error) === "timeout";
+  return error instanceof ConnectionError ? error.kind === "timeout" : errorKind(error) === "timeout";
 }
 
-/** Whether an end says that it has no such resource. Ends have many words for it. */
+/** Whether an upstream says that it has no such resource, which upstreams say in many ways. */
 export function isNotFound(error: unknown): boolean {
   if (!(error instanceof McpError)) return false;
-  if (kindOf(error) === "resource_not_found" || isMethodNotFound(error)) return true;
+  if (errorKind(error) === "resource_not_found" || isMethodNotFound(error)) return true;
   return error.code === INVALID_PARAMS || /not found|unknown resource|no such|does not exist/i.test(error.message);
 }
 
-/** An error that names what it is about, by the name that the caller used. */
-export function inCallersWords(error: unknown, field: string, own: string, asked: string): unknown {
-  if (own === asked || !(error instanceof McpError) || !isObject(error.data) || error.data[field] !== own) return error;
-  return new McpError(error.code, error.message, { ...error.data, [field]: asked }, { cause: error });
+/** Replaces the upstream's name of an item in the error's data by the name that the caller used. */
+export function withRequestedName(error: unknown, field: string, own: string, requested: string): unknown {
+  if (own === requested || !(error instanceof McpError)) return error;
+  if (!isObject(error.data) || error.data[field] !== own) return error;
+  return new McpError(error.code, error.message, { ...error.data, [field]: requested }, { cause: error });
 }

@@ -1,4 +1,4 @@
-// Lists of many ends as one: their order, their pages, the cursors between ours, and ends that fail.
+// Lists of many upstreams as one: order, pages, cursors, and upstreams that fail.
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
@@ -6,7 +6,7 @@ import type { Result } from "../../core/handler.ts";
 import { TASK_SUPPORT } from "../../protocol/tasks.ts";
 import { type Desk, desk } from "../../../test/support/desk.ts";
 import { madeServer, pages, tools } from "../../../test/support/made-end.ts";
-import { merge } from "./merge.ts";
+import { createRouter } from "./router.ts";
 
 type Items = readonly Record<string, unknown>[];
 
@@ -27,11 +27,11 @@ async function allPages(caller: Desk, method: string, field: string): Promise<{ 
   }
 }
 
-describe("lists of many ends", () => {
-  it("walks the pages of all, in the order of the ends and then their own", async () => {
+describe("lists of many upstreams", () => {
+  it("read all pages, in the order of the upstreams", async () => {
     const a = madeServer({ "tools/list": pages("tools", many("a", 5), 2) });
     const b = madeServer({ "tools/list": pages("tools", many("b", 3), 1) });
-    expect(namesOf(await desk(merge({ b, a })).call("tools/list"))).toEqual([
+    expect(namesOf(await desk(createRouter({ b, a })).call("tools/list"))).toEqual([
       "b0",
       "b1",
       "b2",
@@ -43,26 +43,26 @@ describe("lists of many ends", () => {
     ]);
   });
 
-  it("keeps every field and symbol of what it renames, and what it does not rename as it is", async () => {
+  it("keep all fields and symbols of renamed items, and other items unchanged", async () => {
     const plain = { name: "alone", more: { deep: [1] } };
     const shared = { name: "both", title: "Both", [TASK_SUPPORT]: "required", _meta: { x: 1 } };
     const a = madeServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
     const b = madeServer({ "tools/list": tools("both") });
-    const result = await desk(merge({ a, b })).call("tools/list");
+    const result = await desk(createRouter({ a, b })).call("tools/list");
     const [first, second] = result["tools"] as Items;
     expect(first).toBe(plain);
     expect(second).toEqual({ ...shared, name: "a.both" });
     expect(result).toMatchObject({ futureField: 7, _meta: { note: "n" }, resultType: "complete" });
   });
 
-  it("renames prompts, addresses and templates as it renames tools", async () => {
+  it("rename prompts, addresses and templates like tools", async () => {
     const make = (): ReturnType<typeof madeServer> =>
       madeServer({
         "prompts/list": { prompts: [{ name: "p" }] },
         "resources/list": { resources: [{ uri: "file:///a", name: "a" }] },
         "resources/templates/list": { resourceTemplates: [{ uriTemplate: "file:///{+path}", name: "t" }] },
       });
-    const caller = desk(merge({ notes: make(), Mail: make() }));
+    const caller = desk(createRouter({ notes: make(), Mail: make() }));
     expect((await caller.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
     expect((await caller.call("resources/list"))["resources"]).toEqual([
       { uri: "notes.file:///a", name: "a" },
@@ -72,55 +72,57 @@ describe("lists of many ends", () => {
       { uriTemplate: "notes.file:///{+path}", name: "t" },
       { uriTemplate: "mail.file:///{+path}", name: "t" },
     ]);
-    const always = desk(merge({ notes: make() }, { names: "always" }));
+    const always = desk(createRouter({ notes: make() }, { names: "always" }));
     expect((await always.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
     expect((await always.call("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
   });
 
-  it("asks only the ends that have such a list, and takes one that knows none for empty", async () => {
+  it("are requested only of upstreams that have them, and are empty if the method is not found", async () => {
     const without = madeServer({}, { prompts: {} });
     const silent = madeServer({}, { resources: {} });
     const some = madeServer({ "tools/list": tools("x") });
-    const caller = desk(merge({ without, silent, some }));
+    const caller = desk(createRouter({ without, silent, some }));
     expect(await caller.call("tools/list")).not.toHaveProperty(["_meta", "catenary/unavailable"]);
     expect(without.asked.map(({ method }) => method)).toEqual(["server/discover"]);
     expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([]);
   });
 
-  it("sees tools of an end that had none before", async () => {
+  it("include tools of an upstream that had none before", async () => {
     let capabilities: object = {};
     const late = madeServer({ "server/discover": () => ({ capabilities }), "tools/list": tools("new") });
-    const caller = desk(merge({ late, other: madeServer({ "tools/list": tools("x") }) }));
+    const caller = desk(createRouter({ late, other: madeServer({ "tools/list": tools("x") }) }));
     expect(namesOf(await caller.call("tools/list"))).toEqual(["x"]);
     capabilities = { tools: {} };
     expect(namesOf(await caller.call("tools/list"))).toEqual(["new", "x"]);
   });
 
-  it("combines how long it may be kept", async () => {
+  it("combine the cache hints", async () => {
     const kept = (ttlMs: number): ReturnType<typeof madeServer> =>
       madeServer({ "tools/list": { tools: [], ttlMs, cacheScope: "public" } });
-    const two = await desk(merge({ a: kept(70), b: kept(30) })).call("tools/list");
+    const two = await desk(createRouter({ a: kept(70), b: kept(30) })).call("tools/list");
     expect([two["ttlMs"], two["cacheScope"]]).toEqual([30, "public"]);
-    const three = await desk(merge({ a: kept(70), b: madeServer({ "tools/list": tools("x") }) })).call("tools/list");
+    const three = await desk(createRouter({ a: kept(70), b: madeServer({ "tools/list": tools("x") }) })).call(
+      "tools/list",
+    );
     expect([three["ttlMs"], three["cacheScope"]]).toEqual([0, "private"]);
   });
 });
 
-describe("cursors of merged lists", () => {
-  it("lead through all items once, across the ends", async () => {
+describe("cursors", () => {
+  it("lead through all items of all upstreams once", async () => {
     const a = madeServer({ "tools/list": pages("tools", many("a", 1_500), 400) });
     const b = madeServer({ "tools/list": pages("tools", [...many("b", 1_200), { name: "a7" }], 1_000) });
-    const { items, sizes } = await allPages(desk(merge({ a, b })), "tools/list", "tools");
+    const { items, sizes } = await allPages(desk(createRouter({ a, b })), "tools/list", "tools");
     expect(sizes).toEqual([1_000, 1_000, 701]);
     const names = items.map(({ name }) => name);
     expect(new Set(names).size).toBe(2_701);
     expect([names[7], names.at(-1)]).toEqual(["a.a7", "b.a7"]);
   });
 
-  it("cut pages by their length too, so that one message can hold them", async () => {
+  it("limit the length of a page, so that it fits into a message", async () => {
     const long = many("x", 10).map((tool) => ({ ...tool, description: "d".repeat(300_000) }));
     const { items, sizes } = await allPages(
-      desk(merge({ a: madeServer({ "tools/list": { tools: long } }) })),
+      desk(createRouter({ a: madeServer({ "tools/list": { tools: long } }) })),
       "tools/list",
       "tools",
     );
@@ -128,45 +130,48 @@ describe("cursors of merged lists", () => {
     expect(items).toEqual(long);
   });
 
-  it("go on after an item that is gone, and by another view that knows nothing yet", async () => {
+  it("continue after an item that is gone, and in a view that has listed nothing yet", async () => {
     let list = many("a", 1_500);
     const a = madeServer({ "tools/list": () => ({ tools: list }) });
     const b = madeServer({ "tools/list": tools("a3") });
-    const merged = merge({ b, a });
-    const first = await desk(merged).call("tools/list");
+    const router = createRouter({ b, a });
+    const first = await desk(router).call("tools/list");
     list = list.filter(({ name }) => name !== "a998");
-    const stranger = desk(merged, { caller: { principal: "somebody else" } });
+    const stranger = desk(router, { caller: { principal: "another" } });
     const second = await stranger.call("tools/list", { cursor: first["nextCursor"] });
     expect((second["tools"] as Items)[0]).toEqual({ name: "a1000" });
     list = many("a", 1_500);
-    const third = await desk(merged).call("tools/list", { cursor: first["nextCursor"] });
+    const third = await desk(router).call("tools/list", { cursor: first["nextCursor"] });
     expect((third["tools"] as Items)[0]).toEqual({ name: "a999" });
   });
 
-  it("are refused where they are nonsense, or of another list", async () => {
-    const end = madeServer({ "tools/list": pages("tools", many("a", 1_001), 2_000), "prompts/list": { prompts: [] } });
-    const caller = desk(merge({ end }));
+  it("are refused if they are invalid or of another list", async () => {
+    const upstream = madeServer({
+      "tools/list": pages("tools", many("a", 1_001), 2_000),
+      "prompts/list": { prompts: [] },
+    });
+    const caller = desk(createRouter({ upstream }));
     const { nextCursor } = await caller.call("tools/list");
     const bad = [
       "",
       "abc",
       "1",
-      Buffer.from('["tools/list","end","a1",5]').toString("base64url"),
+      Buffer.from('["tools/list","upstream","a1",5]').toString("base64url"),
       `${String(nextCursor)}=`,
     ];
     for (const cursor of bad) expect((await caller.refused("tools/list", { cursor })).kind).toBe("invalid_params");
     expect((await caller.refused("prompts/list", { cursor: nextCursor })).kind).toBe("invalid_params");
-    const other = desk(merge({ another: end }));
+    const other = desk(createRouter({ another: upstream }));
     expect((await other.refused("tools/list", { cursor: nextCursor })).kind).toBe("invalid_params");
   });
 });
 
-describe("ends that fail in a list", () => {
+describe("upstreams that fail in a list", () => {
   const broken = async (): Promise<never> => {
-    throw new ConnectionError("closed", "The end is gone");
+    throw new ConnectionError("closed", "The server is gone");
   };
 
-  it("are left out and shown, and their names still count", async () => {
+  it("are left out and reported, and their names still count", async () => {
     let isAway = false;
     const b = madeServer({
       "tools/list": () => {
@@ -174,26 +179,28 @@ describe("ends that fail in a list", () => {
         return tools("x", "y");
       },
     });
-    const caller = desk(merge({ a: madeServer({ "tools/list": tools("x") }), b }));
+    const caller = desk(createRouter({ a: madeServer({ "tools/list": tools("x") }), b }));
     expect(namesOf(await caller.call("tools/list"))).toEqual(["a.x", "b.x", "y"]);
     isAway = true;
     const result = await caller.call("tools/list");
     expect(namesOf(result)).toEqual(["a.x"]);
     expect(result).toMatchObject({ ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
-      { end: "b", message: "The end b failed: the process has exited" },
+      { upstream: "b", message: "The upstream b failed: the process has exited" },
     ]);
   });
 
-  it("are an error where there is no other end", async () => {
-    const error = await desk(merge({ broken, worse: broken })).refused("tools/list");
+  it("are an error if there is no other upstream", async () => {
+    const error = await desk(createRouter({ broken, worse: broken })).refused("tools/list");
     expect(error.kind).toBe("unreachable");
-    expect(error.message).toBe("No end could answer tools/list: The end broken is gone; The end worse is gone");
-    const one = desk(merge({ broken, fine: madeServer({}) }));
+    expect(error.message).toBe(
+      "No upstream could answer tools/list: The upstream broken is gone; The upstream worse is gone",
+    );
+    const one = desk(createRouter({ broken, fine: madeServer({}) }));
     expect((await one.call("tools/list"))["tools"]).toEqual([]);
   });
 
-  it("are stopped where their pages never end, and what they said counts", async () => {
+  it("are cut off if their pages never end, and the items so far count", async () => {
     const loop = madeServer({ "tools/list": { tools: [{ name: "x" }], nextCursor: "again" } });
     let count = 0;
     const endless = madeServer({
@@ -201,7 +208,7 @@ describe("ends that fail in a list", () => {
     });
     const odd = madeServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
     const wrong = madeServer({ "tools/list": { tools: "none" } });
-    const result = await desk(merge({ loop, odd, wrong, endless })).call("tools/list");
+    const result = await desk(createRouter({ loop, odd, wrong, endless })).call("tools/list");
     expect(loop.asked.filter(({ method }) => method === "tools/list")).toHaveLength(2);
     expect((result["tools"] as Items).filter(({ name }) => !String(name).startsWith("t"))).toEqual([
       { name: "x" },
@@ -209,25 +216,25 @@ describe("ends that fail in a list", () => {
     ]);
     const shown = result._meta?.["catenary/unavailable"] as readonly { message: string }[] | undefined;
     expect(shown?.map(({ message }) => message)).toEqual([
-      "The end loop left tools/list unfinished: its pages repeat themselves",
-      "The end odd left tools/list unfinished: its `nextCursor` is no string",
-      "The end wrong answered tools/list without `tools`",
-      "The end endless left tools/list unfinished: it has more than 1000 pages",
+      "The upstream loop did not finish tools/list: its pages repeat",
+      "The upstream odd did not finish tools/list: its `nextCursor` is not a string",
+      "The upstream wrong answered tools/list without `tools`",
+      "The upstream endless did not finish tools/list: it has more than 1000 pages",
     ]);
   });
 
-  it("are bounded in their items too", async () => {
+  it("are limited in their items", async () => {
     const big = madeServer({
       "tools/list": ({ cursor }) => ({ tools: many(`p${String(cursor)}-`, 6_000), nextCursor: `${String(cursor)}+` }),
     });
-    const { _meta } = await desk(merge({ big })).call("tools/list");
+    const { _meta } = await desk(createRouter({ big })).call("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
-      { end: "big", message: "The end big left tools/list unfinished: it has more than 10000 items" },
+      { upstream: "big", message: "The upstream big did not finish tools/list: it has more than 10000 items" },
     ]);
     expect(big.asked.filter(({ method }) => method === "tools/list")).toHaveLength(2);
   });
 
-  it("are bounded in their letters, and in those of a cursor", async () => {
+  it("are limited in their length, and in the length of a cursor", async () => {
     let count = 0;
     const description = "d".repeat(3_000_000);
     const long = madeServer({
@@ -235,10 +242,16 @@ describe("ends that fail in a list", () => {
     });
     const { length } = description;
     const far = madeServer({ "tools/list": { tools: [{ name: "far" }], nextCursor: "c".repeat(length) } });
-    const { _meta } = await desk(merge({ long, far })).call("tools/list");
+    const { _meta } = await desk(createRouter({ long, far })).call("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
-      { end: "long", message: "The end long left tools/list unfinished: it is longer than 16777216 letters" },
-      { end: "far", message: "The end far left tools/list unfinished: its `nextCursor` is longer than 65536 letters" },
+      {
+        upstream: "long",
+        message: "The upstream long did not finish tools/list: it is longer than 16777216 characters",
+      },
+      {
+        upstream: "far",
+        message: "The upstream far did not finish tools/list: its `nextCursor` is longer than 65536 characters",
+      },
     ]);
     expect(long.asked.filter(({ method }) => method === "tools/list")).toHaveLength(6);
     expect(far.asked.filter(({ method }) => method === "tools/list")).toHaveLength(1);

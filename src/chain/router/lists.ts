@@ -1,102 +1,110 @@
-// Lists of all ends as one: each end's pages walked to their end, all ends at once, put together in the order of the
-// ends and cut into pages of our own. An end that fails is left out, and the result says so.
+// The answers that combine all upstreams: `server/discover` and the lists. All pages of all upstreams are read at once,
+// joined in the order of the upstreams and cut into pages of our own. An upstream that fails is left out, and the result
+// says so.
 
-import type { Context } from "../../core/handler.ts";
-import type { Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
-import { META } from "../../protocol/model/index.ts";
+import { LIST_CAPABILITIES, LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
+import { type Implementation, META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { type Position, readCursor, startAfter, writeCursor } from "./cursor.ts";
-import type { Directory } from "./directory.ts";
 import {
   allFailed,
   isMethodNotFound,
   isTimeout,
-  nested,
+  nestedUnavailable,
   UNAVAILABLE,
   type Unavailable,
   unavailable,
 } from "./failures.ts";
-import { type Kind, KINDS } from "./kinds.ts";
-import type { Member, RoutedUpstream } from "./member.ts";
-import { type View, WALK_MS } from "./view.ts";
-import { type Item, type Listing, walk, type Walked } from "./walk.ts";
+import type { NameIndex, RoutedUpstream } from "./names.ts";
+import {
+  indexAfter,
+  jsonLength,
+  readAllPages,
+  readCursor,
+  writeCursor,
+  type ListContents,
+  type ListItem,
+  type PagedList,
+  type PageEnd,
+} from "./pages.ts";
+import { LIST_TIMEOUT_MS, type UpstreamView, type View } from "./view.ts";
 
-/** Items of a page, and about how many letters of JSON; whichever is reached first. */
+/** A page ends at this many items or, roughly, this many characters of JSON. */
 const PAGE_ITEMS = 1_000;
-const PAGE_LETTERS = 1_000_000;
+const PAGE_LENGTH = 1_000_000;
 
-/** What came of one end's list: nothing where it has no such list. */
-export interface Read {
-  readonly end: RoutedUpstream;
-  readonly walked?: Walked;
+/** The list of one upstream; empty if it has no such list. */
+export interface UpstreamList {
+  readonly upstream: RoutedUpstream;
+  readonly contents?: ListContents;
   readonly failure?: Unavailable;
   /** Whether it may only need more time. */
   readonly isLate?: boolean;
 }
 
-/** A list that ends have who can do something. */
-export interface Offered extends Listing {
+/** A list with the capability that it needs. */
+export interface OfferedList extends PagedList {
   readonly isOffered: (capabilities: Json) => boolean;
 }
 
 export class Lists {
-  readonly #ends: readonly RoutedUpstream[];
+  readonly #upstreams: readonly RoutedUpstream[];
   readonly #byScheme: ReadonlyMap<string, number>;
   readonly #info: unknown;
 
-  constructor(ends: readonly RoutedUpstream[], info: unknown) {
-    this.#ends = ends;
-    this.#byScheme = new Map(ends.map(({ index, label }) => [label.scheme, index]));
+  constructor(upstreams: readonly RoutedUpstream[], info: unknown) {
+    this.#upstreams = upstreams;
+    this.#byScheme = new Map(upstreams.map(({ index, label }) => [label.scheme, index]));
     this.#info = info;
   }
 
-  async list(kind: Kind, request: Request, context: Context, view: View): Promise<Result> {
-    const listing = KINDS[kind];
+  async list(kind: ListKind, request: Request, context: Context, view: View): Promise<Result> {
+    const list = LISTS[kind];
     const { cursor } = request.params;
-    const after = cursor === undefined ? undefined : readCursor(listing.method, cursor, this.#byScheme);
-    const directory = view.directories[kind];
-    const from = this.#from(after, directory);
-    const isOffered = (capabilities: Json): boolean => isObject(capabilities[listing.family]);
-    const { changes } = directory;
-    const reads = await readAll(view.members.slice(from), { ...listing, isOffered }, request, context);
-    if (from === 0) throwIfAllFailed(listing.method, reads);
-    for (const { end, walked, failure } of reads) {
-      if (failure === undefined || walked !== undefined) directory.note(end.index, walked?.keys ?? []);
-      else directory.noteProblem(end.index, failure.message);
+    const after = cursor === undefined ? undefined : readCursor(list.method, cursor, this.#byScheme);
+    const index = view.indexes[kind];
+    const first = this.#firstUpstream(after, index);
+    const isOffered = (capabilities: Json): boolean => isObject(capabilities[list.capability]);
+    const { changes } = index;
+    const lists = await readLists(view.upstreams.slice(first), { ...list, isOffered }, request, context);
+    if (first === 0) throwIfAllFailed(list.method, lists);
+    for (const { upstream, contents, failure } of lists) {
+      if (failure === undefined || contents !== undefined) index.setList(upstream.index, contents?.keys ?? []);
+      else index.setProblem(upstream.index, failure.message);
     }
-    if (from === 0) directory.noteAll(changes);
-    return this.#result(listing, reads, directory, after);
+    if (first === 0) index.setListed(changes);
+    return this.#createPage(list, lists, index, after);
   }
 
-  /** The first end that has to be asked: names depend on all, but those before the page may be known. */
-  #from(after: Position | undefined, directory: Directory): number {
-    const first = after === undefined ? 0 : (this.#byScheme.get(after.end) ?? 0);
-    return this.#ends.slice(0, first).every(({ index }) => directory.isKnown(index)) ? first : 0;
+  /** The first upstream to read: names depend on all upstreams, but those before the page may be known. */
+  #firstUpstream(after: PageEnd | undefined, index: NameIndex): number {
+    const first = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
+    return this.#upstreams.slice(0, first).every((upstream) => index.isKnown(upstream.index)) ? first : 0;
   }
 
-  #result(listing: Listing, reads: readonly Read[], directory: Directory, after: Position | undefined): Result {
-    const { names } = directory;
+  #createPage(list: PagedList, lists: readonly UpstreamList[], index: NameIndex, after: PageEnd | undefined): Result {
+    const { names } = index;
     const page = new Page();
-    const start = after === undefined ? 0 : (this.#byScheme.get(after.end) ?? 0);
+    const start = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
     let nextCursor: string | undefined;
-    for (const { end, walked } of reads) {
-      if (walked === undefined || end.index < start) continue;
-      const { items, keys } = walked;
-      const first = after !== undefined && end.index === start ? startAfter(keys, after) : 0;
-      for (let index = first; index < items.length && nextCursor === undefined; index += 1) {
-        const [item, key] = [items[index], keys[index]];
+    for (const { upstream, contents } of lists) {
+      if (contents === undefined || upstream.index < start) continue;
+      const { items, keys } = contents;
+      const first = after !== undefined && upstream.index === start ? indexAfter(keys, after) : 0;
+      for (let at = first; at < items.length && nextCursor === undefined; at += 1) {
+        const [item, key] = [items[at], keys[at]];
         if (item === undefined || key === undefined) continue;
-        const shown = names.shown(end.index, key);
-        if (page.add(shown === key ? item : { ...item, [listing.key]: shown })) {
-          page.last = { end: end.label.scheme, key, count: index + 1 };
-        } else if (page.last !== undefined) nextCursor = writeCursor(listing.method, page.last);
+        const shown = names.shown(upstream.index, key);
+        if (page.add(shown === key ? item : { ...item, [list.key]: shown })) {
+          page.end = { upstream: upstream.label.scheme, key, count: at + 1 };
+        } else if (page.end !== undefined) nextCursor = writeCursor(list.method, page.end);
       }
     }
-    const { rest, hints, meta } = together(reads, this.#info);
+    const { rest, hints, meta } = combine(lists, this.#info);
     return {
       ...rest,
-      [listing.field]: page.items,
+      [list.field]: page.items,
       ...(nextCursor === undefined ? undefined : { nextCursor }),
       ...hints,
       resultType: "complete",
@@ -105,24 +113,24 @@ export class Lists {
   }
 }
 
-/** What all reads of a list have in common, put together. */
-export function together(
-  reads: readonly Read[],
+/** The fields besides the items, from all upstreams. */
+export function combine(
+  lists: readonly UpstreamList[],
   info: unknown,
 ): { readonly rest: Result; readonly hints: object; readonly meta: NonNullable<Result["_meta"]> } {
-  const failures = reads.flatMap(({ end, walked, failure }) => [
+  const failures = lists.flatMap(({ upstream, contents, failure }) => [
     ...(failure ? [failure] : []),
-    ...nested(end.name, walked?.rest),
+    ...nestedUnavailable(upstream.name, contents?.rest),
   ]);
-  const walked = reads.flatMap((read) => read.walked ?? []);
-  const isWhole = failures.length === 0 && walked.length > 0;
-  const rest = walked.reduceRight<Result>((all, one) => ({ ...all, ...one.rest }), {});
-  const meta = walked.reduceRight<NonNullable<Result["_meta"]>>((all, one) => ({ ...all, ...one.rest._meta }), {});
+  const all = lists.flatMap((list) => list.contents ?? []);
+  const isWhole = failures.length === 0 && all.length > 0;
+  const rest = all.reduceRight<Result>((before, one) => ({ ...before, ...one.rest }), {});
+  const meta = all.reduceRight<NonNullable<Result["_meta"]>>((before, one) => ({ ...before, ...one.rest._meta }), {});
   return {
     rest,
     hints: {
-      ttlMs: isWhole ? Math.min(...walked.map(({ ttlMs }) => ttlMs)) : 0,
-      cacheScope: isWhole && walked.every(({ isPublic }) => isPublic) ? "public" : "private",
+      ttlMs: isWhole ? Math.min(...all.map(({ ttlMs }) => ttlMs)) : 0,
+      cacheScope: isWhole && all.every(({ isPublic }) => isPublic) ? "public" : "private",
     },
     meta: {
       ...meta,
@@ -132,60 +140,148 @@ export function together(
   };
 }
 
-/** All ends at once. */
-export async function readAll(
-  members: readonly Member[],
-  listing: Offered,
+/** Reads the lists of all upstreams at once. */
+export async function readLists(
+  upstreams: readonly UpstreamView[],
+  list: OfferedList,
   { params }: Request,
   context: Context,
-): Promise<readonly Read[]> {
-  const reads = await Promise.all(members.map((member) => read(member, listing, params, context)));
+): Promise<readonly UpstreamList[]> {
+  const lists = await Promise.all(upstreams.map((upstream) => readList(upstream, list, params, context)));
   context.signal.throwIfAborted();
-  return reads;
+  return lists;
 }
 
-/** Where every end has failed, an empty list would be a lie; one that only takes its time is told of later. */
-function throwIfAllFailed(method: string, reads: readonly Read[]): void {
-  const failures = reads.flatMap(({ failure, walked }) => (walked === undefined ? (failure ?? []) : []));
-  const isLate = reads.some((one) => one.isLate);
-  if (reads.length > 0 && failures.length === reads.length && !isLate) throw allFailed(method, failures);
+/** If every upstream has failed, an empty list would be wrong; a late one is notified as a change later. */
+function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
+  const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
+  const isLate = lists.some((one) => one.isLate);
+  if (lists.length > 0 && failures.length === lists.length && !isLate) throw allFailed(method, failures);
 }
 
-async function read(member: Member, listing: Offered, params: Request["params"], context: Context): Promise<Read> {
-  const { end } = member;
+async function readList(
+  view: UpstreamView,
+  list: OfferedList,
+  params: Request["params"],
+  context: Context,
+): Promise<UpstreamList> {
+  const { upstream } = view;
   try {
-    if (!(await member.offers(context, listing.isOffered))) return { end };
-    const walked = await member.patiently(WALK_MS, context, (own) => walk(end.handler, listing, params, own));
-    const { problem } = walked;
+    if (!(await view.offers(context, list.isOffered))) return { upstream };
+    const contents = await view.withTimeout(LIST_TIMEOUT_MS, context, (own) =>
+      readAllPages(upstream.handler, list, params, own),
+    );
+    const { problem } = contents;
     return problem === undefined
-      ? { end, walked }
-      : { end, walked, failure: unavailable(end.name, new Error(problem)) };
+      ? { upstream, contents }
+      : { upstream, contents, failure: unavailable(upstream.name, new Error(problem)) };
   } catch (error) {
-    return isMethodNotFound(error) ? { end } : { end, failure: unavailable(end.name, error), isLate: isTimeout(error) };
+    if (isMethodNotFound(error)) return { upstream };
+    return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
   }
 }
 
 class Page {
-  readonly items: Item[] = [];
-  last: Position | undefined;
-  #letters = 0;
+  readonly items: ListItem[] = [];
+  end: PageEnd | undefined;
+  #length = 0;
 
-  /** Whether there was room for it. */
-  add(item: Item): boolean {
+  /** Whether there was room for the item. */
+  add(item: ListItem): boolean {
     if (this.items.length >= PAGE_ITEMS) return false;
-    const letters = lettersOf(item);
-    if (this.items.length > 0 && this.#letters + letters > PAGE_LETTERS) return false;
-    this.#letters += letters;
+    const length = jsonLength(item);
+    if (this.items.length > 0 && this.#length + length > PAGE_LENGTH) return false;
+    this.#length += length;
     this.items.push(item);
     return true;
   }
 }
 
-/** About how long it is on a wire; what cannot be written there is for the front to find. */
-function lettersOf(item: Item): number {
+/** What the router says of itself. */
+export interface RouterInfo {
+  readonly info: Implementation;
+  readonly instructions?: string | undefined;
+}
+
+interface DiscoverOutcome {
+  readonly upstream: RoutedUpstream;
+  readonly result?: Result;
+  readonly failure?: Unavailable;
+  readonly isLate?: boolean;
+}
+
+/**
+ * Combines the capabilities of the upstreams. An upstream that fails is left out. For one that is late, all lists are
+ * declared: a session asks only once, and must be notified of the lists when they come.
+ */
+export async function discover(
+  upstreams: readonly UpstreamView[],
+  context: Context,
+  ours: RouterInfo,
+): Promise<Result> {
+  const outcomes = await Promise.all(upstreams.map((upstream) => discoverUpstream(upstream, context)));
+  context.signal.throwIfAborted();
+  const results = outcomes.map(({ result }) => result).filter((result) => result !== undefined);
+  const failures = outcomes.flatMap(
+    ({ upstream, result, failure }) => failure ?? nestedUnavailable(upstream.name, result),
+  );
+  const isLate = outcomes.some((one) => one.isLate);
+  if (upstreams.length > 0 && results.length === 0 && !isLate) throw allFailed("server/discover", failures);
+  const offered = results.map(({ capabilities }) => (isObject(capabilities) ? capabilities : {}));
+  const instructions = joinInstructions(outcomes, ours);
+  const ttls = results.map(({ ttlMs }) => (typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0));
+  const isWhole = failures.length === 0 && results.length > 0;
+  return {
+    capabilities: joinCapabilities(offered, failures.length > 0, isLate),
+    ...(instructions === "" ? undefined : { instructions }),
+    ttlMs: isWhole ? Math.min(...ttls) : 0,
+    cacheScope: isWhole && results.every(({ cacheScope }) => cacheScope === "public") ? "public" : "private",
+    resultType: "complete",
+    _meta: {
+      [META.serverInfo]: ours.info,
+      ...(failures.length === 0 ? undefined : { [UNAVAILABLE]: failures }),
+    },
+  };
+}
+
+async function discoverUpstream(view: UpstreamView, context: Context): Promise<DiscoverOutcome> {
+  const { upstream } = view;
   try {
-    return JSON.stringify(item).length;
-  } catch {
-    return 0;
+    return { upstream, result: await view.discover(context) };
+  } catch (error) {
+    return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
   }
+}
+
+function joinCapabilities(offered: readonly Json[], hasFailures: boolean, isLate: boolean): Json {
+  const has = (name: string): boolean => offered.some((one) => isObject(one[name]));
+  const lists = LIST_CAPABILITIES.filter((capability) => isLate || has(capability));
+  const extensions = offered.map((one) => one["extensions"]).filter(isObject);
+  return {
+    ...(has("logging") ? { logging: {} } : undefined),
+    ...(has("completions") ? { completions: {} } : undefined),
+    // The lists change when a failed upstream comes back.
+    ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
+    ...(extensions.length === 0 ? undefined : { extensions: joinExtensions(extensions) }),
+  };
+}
+
+function joinList(capability: ListCapability, offered: readonly Json[], hasFailures: boolean): Json {
+  const all = offered.map((one) => one[capability]).filter(isObject);
+  const canSubscribe = all.some(({ subscribe }) => subscribe === true);
+  const canChange = hasFailures || all.some(({ listChanged }) => listChanged === true);
+  return { ...(canSubscribe ? { subscribe: true } : undefined), ...(canChange ? { listChanged: true } : undefined) };
+}
+
+/** Earlier upstreams have priority. */
+function joinExtensions(all: readonly Json[]): Json {
+  return all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {});
+}
+
+function joinInstructions(outcomes: readonly DiscoverOutcome[], { instructions }: RouterInfo): string {
+  const parts = outcomes.flatMap(({ upstream, result }) => {
+    const text = result?.["instructions"];
+    return typeof text === "string" && text !== "" ? [`# ${upstream.name}\n\n${text}`] : [];
+  });
+  return [...(instructions === undefined || instructions === "" ? [] : [instructions]), ...parts].join("\n\n");
 }

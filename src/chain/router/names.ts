@@ -1,103 +1,292 @@
-// Names of many ends in one list. A name that one end alone has stays as it is; one that several have, or all of them
-// by choice, is made longer by the end's label. A made name counts for more than one that an end chose: where the two
-// are the same, the chosen one is made longer too, so that no end can take the place of another's. Pure: the same
-// lists give the same names, and every name that is shown leads back to one end and one name of it.
+// The names of many upstreams in one list. A name of one upstream stays as it is; a name that several have, or every name
+// if so chosen, gets the label of its upstream as a prefix: `notes.search`. The same lists give the same names, and every
+// name that is shown leads back to one upstream and one name of it.
 
-import { checkSum } from "./check-sum.ts";
-import type { Label } from "./labels.ts";
+import type { Handler } from "../../core/handler.ts";
 
 export type NamesOption = "when-needed" | "always";
 
-/** One name of one end; the end is its place among all. */
-export interface Target {
-  readonly end: number;
+/** The prefixes of an upstream. */
+export interface Label {
+  /** For the names of tools and prompts. */
+  readonly name: string;
+  /** For addresses and the ids of tasks. */
+  readonly scheme: string;
+}
+
+/** An upstream of the router; `index` is its position among all. */
+export interface RoutedUpstream {
+  readonly index: number;
+  readonly name: string;
+  readonly label: Label;
+  readonly handler: Handler;
+}
+
+/** An upstream by its index, and a name that it knows. */
+export interface Route {
+  readonly upstream: number;
   readonly name: string;
 }
 
-/** A salt above 0 asks for another one, because the first is taken. */
-export type Make = (end: number, name: string, salt: number) => string;
+const MAX_LABEL_LENGTH = 32;
 
-/** Longer names are refused by some models' interfaces. */
-const MOST_LETTERS = 64;
+/**
+ * Upstreams may have any name. Their labels have only characters that tool names and schemes allow, are never empty and
+ * all different, and contain no dot, so that the first dot ends them. A name that fits is its own label.
+ */
+export function createLabels(names: readonly string[]): readonly Label[] {
+  const labels = uniqueLabels(names, (name) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_"));
+  const schemes = uniqueLabels(names, (name) =>
+    name
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9+-]/g, "-")
+      .replace(/^(?![a-z])/, "e-"),
+  );
+  return names.map((_name, index) => ({ name: labels[index] ?? "", scheme: schemes[index] ?? "" }));
+}
 
-export function toolNames(labels: readonly Label[]): Make {
-  return (end, name, salt) => {
-    const front = `${labels[end]?.name ?? ""}.`;
-    const whole = front + name;
-    if (whole.length <= MOST_LETTERS && salt === 0) return whole;
-    const sum = `-${checkSum(`${salt} ${name}`)}`;
-    return front + firstOf(name, MOST_LETTERS - front.length - sum.length) + sum;
+function uniqueLabels(names: readonly string[], clean: (name: string) => string): readonly string[] {
+  const cleaned = names.map((name) => clean(name) || "upstream");
+  const fits = (label: string): boolean => label.length <= MAX_LABEL_LENGTH;
+  const unchanged = cleaned.map((label, index) => (fits(label) && label === names[index] ? label : undefined));
+  const taken = new Set(unchanged);
+  return cleaned.map((label, index) => {
+    const own = unchanged[index];
+    if (own !== undefined) return own;
+    let free = label;
+    for (let salt = 0; !fits(free) || taken.has(free); salt += 1) {
+      const sum = checksum(`${salt} ${names[index] ?? ""}`);
+      free = `${label.slice(0, MAX_LABEL_LENGTH - 1 - sum.length)}-${sum}`;
+    }
+    taken.add(free);
+    return free;
+  });
+}
+
+/** FNV-1a as seven characters. Tells strings apart that are not made to collide, but is not secure. */
+export function checksum(text: string): string {
+  let sum = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193);
+  return (sum >>> 0).toString(36).padStart(7, "0");
+}
+
+/** Makes a name with a label. A salt above 0 asks for another one, because the first is taken. */
+export type PrefixName = (upstream: number, name: string, salt: number) => string;
+
+/** Some model APIs refuse longer names. */
+const MAX_NAME_LENGTH = 64;
+
+export function prefixToolName(labels: readonly Label[]): PrefixName {
+  return (upstream, name, salt) => {
+    const prefix = `${labels[upstream]?.name ?? ""}.`;
+    const whole = prefix + name;
+    if (whole.length <= MAX_NAME_LENGTH && salt === 0) return whole;
+    const suffix = `-${checksum(`${salt} ${name}`)}`;
+    return prefix + truncate(name, MAX_NAME_LENGTH - prefix.length - suffix.length) + suffix;
   };
 }
 
-/** Without half a character at its end. */
-function firstOf(text: string, most: number): string {
-  const part = text.slice(0, most);
+/** Does not cut a surrogate pair in two. */
+function truncate(text: string, maxLength: number): string {
+  const part = text.slice(0, maxLength);
   return /[\uD800-\uDBFF]$/.test(part) && part.length < text.length ? part.slice(0, -1) : part;
 }
 
-export class Names {
-  /** By the end's own name: which ends have it. */
+/**
+ * The names that are shown for given lists. A prefixed name has priority: if an upstream lists the same name, that one
+ * gets a prefix too, so that no upstream can take the place of another.
+ */
+export class NameTable {
+  /** The upstreams that have a name. */
   readonly #owners = new Map<string, number[]>();
-  /** By the name that is shown. */
-  readonly #shown = new Map<string, Target>();
-  /** By end and own name: the made name, where there is one. */
-  readonly #made: readonly Map<string, string>[];
+  readonly #routes = new Map<string, Route>();
+  /** By upstream and its own name, the prefixed name. */
+  readonly #prefixed: readonly Map<string, string>[];
 
-  /** One list for each end. A name that is reserved is made longer, whoever has it. */
+  /** One list for each upstream. Reserved names always get a prefix. */
   constructor(
     lists: readonly (readonly string[])[],
     option: NamesOption,
-    make: Make,
+    prefix: PrefixName,
     isReserved: (name: string) => boolean = () => false,
   ) {
-    this.#made = lists.map(() => new Map<string, string>());
-    for (const [end, names] of lists.entries()) {
+    this.#prefixed = lists.map(() => new Map<string, string>());
+    for (const [upstream, names] of lists.entries()) {
       for (const name of names) {
         const owners = this.#owners.get(name);
-        if (owners === undefined) this.#owners.set(name, [end]);
-        else if (owners.at(-1) !== end) owners.push(end);
+        if (owners === undefined) this.#owners.set(name, [upstream]);
+        else if (owners.at(-1) !== upstream) owners.push(upstream);
       }
     }
-    const longer = new Set<string>();
+    const colliding = new Set<string>();
     for (const [name, { length }] of this.#owners) {
-      if (option === "always" || length > 1 || isReserved(name)) longer.add(name);
+      if (option === "always" || length > 1 || isReserved(name)) colliding.add(name);
     }
-    // What is added on the way is come to as well.
-    for (const name of longer) {
-      for (const end of this.owners(name)) {
-        const made = this.#make(end, name, make);
-        if (this.#owners.has(made)) longer.add(made);
+    // The loop also visits names that are added on the way.
+    for (const name of colliding) {
+      for (const upstream of this.owners(name)) {
+        const prefixed = this.#add(upstream, name, prefix);
+        if (this.#owners.has(prefixed)) colliding.add(prefixed);
       }
     }
-    for (const [name, [end = 0]] of this.#owners) if (!longer.has(name)) this.#shown.set(name, { end, name });
+    for (const [name, [upstream = 0]] of this.#owners) {
+      if (!colliding.has(name)) this.#routes.set(name, { upstream, name });
+    }
   }
 
-  /** What the name leads to, where it is one of those that are shown. */
-  target(shown: string): Target | undefined {
-    return this.#shown.get(shown);
+  /** Where a shown name leads. */
+  route(shown: string): Route | undefined {
+    return this.#routes.get(shown);
   }
 
-  /** What a name of an end is shown as. One that was in no list is as it is. */
-  shown(end: number, name: string): string {
-    return this.#made[end]?.get(name) ?? name;
+  /** The name that is shown for a name of an upstream; the same if it is in no list. */
+  shown(upstream: number, name: string): string {
+    return this.#prefixed[upstream]?.get(name) ?? name;
   }
 
-  /** The ends that have this name, in their order. */
+  /** The upstreams that have this name, in order. */
   owners(name: string): readonly number[] {
     return this.#owners.get(name) ?? [];
   }
 
-  /** Whether any name of this end is shown otherwise. */
-  isChanged(end: number): boolean {
-    return (this.#made[end]?.size ?? 0) > 0;
+  /** Whether any name of this upstream has a prefix. */
+  hasPrefixes(upstream: number): boolean {
+    return (this.#prefixed[upstream]?.size ?? 0) > 0;
   }
 
-  #make(end: number, name: string, make: Make): string {
-    let made = make(end, name, 0);
-    for (let salt = 1; this.#shown.has(made); salt += 1) made = make(end, name, salt);
-    this.#shown.set(made, { end, name });
-    this.#made[end]?.set(name, made);
-    return made;
+  #add(upstream: number, name: string, prefix: PrefixName): string {
+    let prefixed = prefix(upstream, name, 0);
+    for (let salt = 1; this.#routes.has(prefixed); salt += 1) prefixed = prefix(upstream, name, salt);
+    this.#routes.set(prefixed, { upstream, name });
+    this.#prefixed[upstream]?.set(name, prefixed);
+    return prefixed;
   }
+}
+
+export interface NameIndexOptions {
+  readonly upstreams: readonly RoutedUpstream[];
+  readonly option: NamesOption;
+  readonly prefix: PrefixName;
+  labelOf(upstream: RoutedUpstream): string;
+  /** Whether a name that begins with a label always means that upstream. */
+  readonly isStrict: boolean;
+}
+
+/** For this long after all upstreams were listed, an unknown name does not cause another listing. */
+const FRESH_MS = 1_000;
+
+/**
+ * What is known of one kind of names in all upstreams. It gets the lists from others. The last list of an upstream that is
+ * unavailable still counts, so that the names of others do not change meanwhile.
+ */
+export class NameIndex {
+  readonly #options: NameIndexOptions;
+  readonly #byLabel: ReadonlyMap<string, number>;
+  readonly #lists: (readonly string[] | undefined)[];
+  readonly #problems = new Map<number, string>();
+  #table: NameTable | undefined;
+  #listedAt = -Infinity;
+  #changes = 0;
+  #seenChanges = 0;
+
+  constructor(options: NameIndexOptions) {
+    this.#options = options;
+    this.#byLabel = new Map(options.upstreams.map((upstream) => [options.labelOf(upstream), upstream.index]));
+    this.#lists = options.upstreams.map(() => undefined);
+  }
+
+  get names(): NameTable {
+    return (this.#table ??= this.#createTable());
+  }
+
+  /** Whether every name has a label. */
+  get isAlways(): boolean {
+    return this.#options.option === "always";
+  }
+
+  /** Whether some upstream was never listed. */
+  get isCold(): boolean {
+    return this.#listedAt === -Infinity && this.#lists.includes(undefined);
+  }
+
+  /** The number of change notifications. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Whether a change was notified since the last listing. */
+  get isStale(): boolean {
+    return this.#changes !== this.#seenChanges;
+  }
+
+  get isFresh(): boolean {
+    return !this.isStale && performance.now() - this.#listedAt < FRESH_MS;
+  }
+
+  isKnown(upstream: number): boolean {
+    return this.#lists[upstream] !== undefined;
+  }
+
+  /** The last list of an upstream. */
+  listOf(upstream: number): readonly string[] {
+    return this.#lists[upstream] ?? [];
+  }
+
+  /** Why some upstreams could not be listed. */
+  get problems(): readonly string[] {
+    return [...this.#problems.values()];
+  }
+
+  setList(upstream: number, list: readonly string[]): void {
+    this.#problems.delete(upstream);
+    if (isSameList(this.#lists[upstream], list)) return;
+    this.#lists[upstream] = list;
+    this.#table = undefined;
+  }
+
+  setProblem(upstream: number, problem: string): void {
+    this.#problems.set(upstream, problem);
+  }
+
+  /** All upstreams were listed; `changes` is the number of changes when that began. */
+  setListed(changes: number): void {
+    this.#seenChanges = changes;
+    this.#listedAt = performance.now();
+  }
+
+  changed(): void {
+    this.#changes += 1;
+  }
+
+  /**
+   * Where a name of a caller leads. Only shown names lead anywhere, so that middleware that hides a name need not know
+   * other forms of it.
+   */
+  find(text: string): Route | undefined {
+    return this.names.route(text) ?? (this.isAlways ? this.parseLabel(text) : undefined);
+  }
+
+  /** The name that is shown, for a name with a label that it does not have. */
+  shownFor(text: string): string | undefined {
+    const route = this.parseLabel(text);
+    if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;
+    return this.names.shown(route.upstream, route.name);
+  }
+
+  /** Splits a name into label and rest, whether or not the upstream has it. */
+  parseLabel(text: string): Route | undefined {
+    const dot = text.indexOf(".");
+    const upstream = dot === -1 ? undefined : this.#byLabel.get(text.slice(0, dot));
+    return upstream === undefined ? undefined : { upstream, name: text.slice(dot + 1) };
+  }
+
+  #createTable(): NameTable {
+    const { option, prefix, isStrict } = this.#options;
+    const lists = this.#lists.map((list) => list ?? []);
+    return new NameTable(lists, option, prefix, (name) => isStrict && this.parseLabel(name) !== undefined);
+  }
+}
+
+function isSameList(one: readonly string[] | undefined, other: readonly string[]): boolean {
+  return one?.length === other.length && one.every((name, index) => name === other[index]);
 }

@@ -1,19 +1,19 @@
-// Tasks through merged ends: their ids name their ends, so that each is asked for where it is, and by nobody else.
+// Tasks through the router: their ids name their upstreams, so that each request goes to the right one.
 
 import { describe, expect, it } from "vitest";
 import { connect } from "../../client/index.ts";
 import type { Params } from "../../core/handler.ts";
 import { invalidParams } from "../../protocol/errors.ts";
-import { hasTasks, type Listing, TASKS, TASKS_LISTED } from "../../protocol/tasks.ts";
+import { hasTasks, type WithTaskListing, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/index.ts";
 import { desk } from "../../../test/support/desk.ts";
 import { madeServer, tools } from "../../../test/support/made-end.ts";
 import { gate, get, KNOWS, when } from "../../../test/support/task-desk.ts";
-import { merge } from "./merge.ts";
+import { createRouter } from "./router.ts";
 
-const listed: Params & Listing = { [TASKS_LISTED]: true };
+const listed: Params & WithTaskListing = { [LISTS_TASKS]: true };
 
-/** An end with one task, `1`, whose result links to a resource. */
+/** An upstream with one task, `1`, whose result links to a resource. */
 function taskServer(who: string, more: object = {}): ReturnType<typeof madeServer> {
   const task = { taskId: "1", status: "working", who };
   const result = { content: [{ type: "resource_link", uri: "file:///x", name: "x" }] };
@@ -29,18 +29,18 @@ function taskServer(who: string, more: object = {}): ReturnType<typeof madeServe
       "tasks/update": (params) => known(params) && { resultType: "complete" },
       "tasks/cancel": (params) => known(params) && { resultType: "complete" },
       "tasks/result": (params) => known(params) && result,
-      "tasks/list": (params) => ({ tasks: (params as Listing)[TASKS_LISTED] === true ? [task] : [] }),
+      "tasks/list": (params) => ({ tasks: (params as WithTaskListing)[LISTS_TASKS] === true ? [task] : [] }),
       "resources/list": { resources: [{ uri: "file:///x", name: "x" }] },
       ...more,
     },
-    { extensions: { [TASKS]: {} } },
+    { extensions: { [TASKS_EXTENSION]: {} } },
   );
 }
 
-describe("tasks of many ends", () => {
-  it("have ids that name their ends, and are asked for there", async () => {
+describe("tasks of many upstreams", () => {
+  it("have ids that name their upstreams, which get the requests", async () => {
     const [a, b] = [taskServer("a"), taskServer("b")];
-    const caller = desk(merge({ a, b }));
+    const caller = desk(createRouter({ a, b }));
     await caller.call("resources/list");
     expect(await caller.call("tools/call", { name: "b.job" })).toEqual({
       resultType: "task",
@@ -69,8 +69,8 @@ describe("tasks of many ends", () => {
     expect(a.asked.some(({ method }) => method.startsWith("tasks/"))).toBe(false);
   });
 
-  it("are refused where they name no end, or the end knows none, by the caller's id", async () => {
-    const caller = desk(merge({ a: taskServer("a") }));
+  it("are refused by the caller's id if it names no upstream or no task", async () => {
+    const caller = desk(createRouter({ a: taskServer("a") }));
     for (const taskId of ["1", "b.1", ""]) {
       const error = await caller.refused("tasks/get", { taskId });
       expect(error.data).toEqual({ kind: "invalid_params", taskId });
@@ -81,25 +81,27 @@ describe("tasks of many ends", () => {
     });
   });
 
-  it("are listed together, for fronts that have such a list", async () => {
+  it("are listed together", async () => {
     const broken = taskServer("c", {
       "tasks/list": () => {
         throw new Error("out of order");
       },
     });
-    const merged = merge({ a: taskServer("a"), b: taskServer("b"), none: madeServer({}), broken });
-    const result = await desk(merged).call("tasks/list", listed);
+    const router = createRouter({ a: taskServer("a"), b: taskServer("b"), none: madeServer({}), broken });
+    const result = await desk(router).call("tasks/list", listed);
     expect(result["tasks"]).toEqual([
       { taskId: "a.1", status: "working", who: "a" },
       { taskId: "b.1", status: "working", who: "b" },
     ]);
     expect(result._meta?.["catenary/unavailable"]).toEqual([
-      { end: "broken", message: "The end broken failed: out of order" },
+      { upstream: "broken", message: "The upstream broken failed: out of order" },
     ]);
-    expect((await desk(merge({ none: madeServer({}) })).refused("tasks/list", listed)).kind).toBe("method_not_found");
+    expect((await desk(createRouter({ none: madeServer({}) })).refused("tasks/list", listed)).kind).toBe(
+      "method_not_found",
+    );
   });
 
-  it("are told of under the same ids, to who listens to them", async () => {
+  it("notify subscribers with the same ids", async () => {
     const a = taskServer("a", {
       "subscriptions/listen": async ({ notifications }: Params, context: { notify(event: object): void }) => {
         context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications } });
@@ -108,7 +110,7 @@ describe("tasks of many ends", () => {
       },
     });
     const b = taskServer("b");
-    const caller = desk(merge({ a, b }));
+    const caller = desk(createRouter({ a, b }));
     const filter = { taskIds: ["a.1"] };
     expect(await caller.call("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
     expect(caller.told).toEqual([
@@ -116,18 +118,18 @@ describe("tasks of many ends", () => {
       { method: "notifications/tasks", params: { taskId: "a.1", status: "completed", result: {} } },
     ]);
     expect(b.asked).toEqual([]);
-    const error = await caller.refused("subscriptions/listen", { notifications: { taskIds: ["nobody.1"] } });
-    expect(error.data).toEqual({ kind: "invalid_params", taskId: "nobody.1" });
+    const error = await caller.refused("subscriptions/listen", { notifications: { taskIds: ["unknown.1"] } });
+    expect(error.data).toEqual({ kind: "invalid_params", taskId: "unknown.1" });
   });
 });
 
 describe("tasks of real servers", () => {
-  it("run, are asked, and end through one merged server", async () => {
+  it("run and finish through the router", async () => {
     const { run, open } = gate();
     const make = (name: string): ReturnType<typeof createServer> =>
       createServer({ name, version: "1" }).tool("job", { task: "optional" }, run);
-    const merged = merge({ a: make("a"), b: make("b") });
-    const caller = desk(merged, { caller: { capabilities: KNOWS } });
+    const router = createRouter({ a: make("a"), b: make("b") });
+    const caller = desk(router, { caller: { capabilities: KNOWS } });
     const { capabilities } = await caller.call("server/discover");
     expect(hasTasks(capabilities)).toBe(true);
     const { taskId } = await caller.call("tools/call", { name: "b.job" });
@@ -138,11 +140,11 @@ describe("tasks of real servers", () => {
     expect(done).toMatchObject({ taskId, result: { content: [{ type: "text", text: "done" }] } });
   });
 
-  it("are driven by a client as if there were one server", async () => {
+  it("work with a client as with one server", async () => {
     const job = createServer({ name: "a", version: "1" }).tool("job", { task: "required" }, async () => "done");
     const other = createServer({ name: "b", version: "1" }).tool("other", {}, () => "x");
-    const client = await connect(merge({ a: job, b: other }));
-    const handle = await client.startTool("job");
+    const client = await connect(createRouter({ a: job, b: other }));
+    const handle = await client.callToolAsTask("job");
     expect(handle.id).toMatch(/^a\../);
     expect(await handle.result()).toMatchObject({ content: [{ type: "text", text: "done" }] });
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["job", "other"]);

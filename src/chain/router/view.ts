@@ -1,159 +1,319 @@
-// What callers of one kind see of all ends: one member for each, and the names that these have listed for them. Names
-// are read from the ends when a word comes that leads nowhere yet: one question for all who wait at once, and no longer
-// than it takes to find the one that is wanted, whatever other ends do.
+// What callers of one kind see of all upstreams: their capabilities, and the names they list. Upstreams are listed when a
+// name is not known yet: one request for all callers that wait, and only until the name is found.
 
-import type { Context } from "../../core/handler.ts";
+import { abortable, attempt, ignoreRejection } from "../../core/async.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { abortable } from "../../core/async.ts";
+import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
-import { Addresses } from "./addresses.ts";
-import { Directory, type DirectoryOptions } from "./directory.ts";
-import { type Family, type Kind, KINDS } from "./kinds.ts";
-import { Member, type RoutedUpstream, quiet } from "./member.ts";
-import { type NamesOption, type Target, toolNames } from "./names.ts";
-import { isMethodNotFound, tellable } from "./failures.ts";
-import { Shown } from "./shown.ts";
-import { TaskIds } from "./task-ids.ts";
-import { walk } from "./walk.ts";
+import { withTimeout } from "../../dialogue/calls/backoff.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { callerKey, styleOf } from "../upstream/sharing.ts";
+import { Addresses, ResultRewriter, TaskIds } from "./addresses.ts";
+import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
+import {
+  NameIndex,
+  prefixToolName,
+  type NameIndexOptions,
+  type NamesOption,
+  type PrefixName,
+  type Route,
+  type RoutedUpstream,
+} from "./names.ts";
+import { readAllPages } from "./pages.ts";
 
-/** How long the list of an end may take, with all its pages. */
-export const WALK_MS = 30_000;
-/** How long others are waited for, who might have the same name as the one that was found. */
-const GRACE_MS = 1_000;
+/** How long the list of an upstream may take, with all its pages. */
+export const LIST_TIMEOUT_MS = 30_000;
+/** How long to wait for other upstreams that might have the same name as the one that was found. */
+const COLLISION_WAIT_MS = 1_000;
 
-/** Ends that are being asked for their names. */
-interface Reading {
-  /** Those that have not answered. */
-  readonly left: Set<Promise<void>>;
+/** Upstreams that are being listed. */
+interface Listing {
+  /** Those that have not answered yet. */
+  readonly pending: Set<Promise<void>>;
 }
 
-/** An end, and what comes from it as callers see it. */
-interface Sight {
-  readonly end: RoutedUpstream;
-  readonly shown: Shown;
+interface RoutedTarget {
+  readonly upstream: RoutedUpstream;
+  readonly rewriter: ResultRewriter;
 }
+
+/** Whether a listing has found what is needed; `"unless others have it"` waits a little for collisions. */
+export type IsFound = () => boolean | "unless others have it";
 
 export class View {
-  readonly members: readonly Member[];
+  readonly upstreams: readonly UpstreamView[];
   readonly taskIds: TaskIds;
-  readonly directories: Readonly<Record<Kind, Directory>>;
+  readonly indexes: Readonly<Record<ListKind, NameIndex>>;
   readonly addresses: Addresses;
-  readonly #sights: readonly Sight[];
-  readonly #readings = new Map<Kind, Reading>();
+  readonly #targets: readonly RoutedTarget[];
+  readonly #listings = new Map<ListKind, Listing>();
 
-  constructor(ends: readonly RoutedUpstream[], option: NamesOption) {
-    this.members = ends.map((end) => new Member(end));
-    const make = toolNames(ends.map(({ label }) => label));
-    const names: DirectoryOptions = { ends, option, make, labelOf: byName, isStrict: false };
-    const addresses: DirectoryOptions = { ...names, make: addressOf(ends), labelOf: byScheme, isStrict: true };
-    const [resources, templates] = [new Directory(addresses), new Directory(addresses)];
-    this.directories = { tools: new Directory(names), prompts: new Directory(names), resources, templates };
-    this.addresses = new Addresses(ends, option, resources, templates);
-    this.taskIds = new TaskIds(ends);
-    this.#sights = ends.map((end) => ({ end, shown: new Shown(end.index, this.addresses, this.taskIds) }));
+  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
+    this.upstreams = upstreams.map((upstream) => new UpstreamView(upstream));
+    const prefix = prefixToolName(upstreams.map(({ label }) => label));
+    const names: NameIndexOptions = { upstreams, option, prefix, labelOf: ({ label }) => label.name, isStrict: false };
+    const uris: NameIndexOptions = {
+      ...names,
+      prefix: prefixUri(upstreams),
+      labelOf: ({ label }) => label.scheme,
+      isStrict: true,
+    };
+    const [resources, templates] = [new NameIndex(uris), new NameIndex(uris)];
+    this.indexes = { tools: new NameIndex(names), prompts: new NameIndex(names), resources, templates };
+    this.addresses = new Addresses(upstreams, option, resources, templates);
+    this.taskIds = new TaskIds(upstreams);
+    this.#targets = upstreams.map((upstream) => ({
+      upstream,
+      rewriter: new ResultRewriter(upstream.index, this.addresses, this.taskIds),
+    }));
   }
 
-  /** The end that something leads to. */
-  at({ end }: Pick<Target, "end">): Sight {
-    const sight = this.#sights[end];
-    if (sight === undefined) throw new RangeError("There is no such end");
-    return sight;
+  /** The upstream of a route. */
+  at({ upstream }: Pick<Route, "upstream">): RoutedTarget {
+    const target = this.#targets[upstream];
+    if (target === undefined) throw new RangeError("There is no such upstream");
+    return target;
   }
 
-  /** What a caller's word leads to, after all ends were asked if need be. */
-  async find(kind: Kind, text: string, context: Context): Promise<Target | undefined> {
-    const directory = this.directories[kind];
-    const found = directory.find(text);
+  /** Where a caller's name leads, after listing the upstreams if necessary. */
+  async find(kind: ListKind, text: string, context: Context): Promise<Route | undefined> {
+    const index = this.indexes[kind];
+    const found = index.find(text);
     if (found !== undefined) {
-      if (directory.isStale) this.#read(kind, context);
+      if (index.isStale) this.#startListing(kind, context);
       return found;
     }
-    await this.read(kind, context, () => directory.find(text) !== undefined && "unless others have it");
-    return directory.find(text);
+    await this.list(kind, context, () => index.find(text) !== undefined && "unless others have it");
+    return index.find(text);
   }
 
-  /** Asks all ends for their names, unless that was done just now, and waits until what is wanted is found. */
-  async read(kind: Kind, context: Context, isFound: () => boolean | "unless others have it"): Promise<void> {
-    if (this.directories[kind].isFresh && !this.#readings.has(kind)) return;
-    const { left } = this.#read(kind, context);
-    let isPatient = true;
+  /** Lists all upstreams, unless that was done just now, and waits until `isFound`. */
+  async list(kind: ListKind, context: Context, isFound: IsFound): Promise<void> {
+    if (this.indexes[kind].isFresh && !this.#listings.has(kind)) return;
+    const { pending } = this.#startListing(kind, context);
+    let waitsForCollisions = true;
     let timer: NodeJS.Timeout | undefined;
-    const grace = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, GRACE_MS);
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, COLLISION_WAIT_MS);
     }).then(() => {
-      isPatient = false;
+      waitsForCollisions = false;
     });
     try {
-      while (left.size > 0) {
+      while (pending.size > 0) {
         const found = isFound();
-        if (found === true || (found !== false && !isPatient)) return;
-        await abortable(context.signal, Promise.race(isPatient ? [...left, grace] : left));
+        if (found === true || (found !== false && !waitsForCollisions)) return;
+        await abortable(context.signal, Promise.race(waitsForCollisions ? [...pending, waited] : pending));
       }
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** An end has said that its lists are others now. */
-  changed(family: Family): void {
-    for (const kind of KINDS_OF[family]) this.directories[kind].changed();
+  /** An upstream has notified that its lists have changed. */
+  changed(capability: ListCapability): void {
+    for (const kind of KINDS_OF[capability]) this.indexes[kind].changed();
   }
 
-  #read(kind: Kind, context: Context): Reading {
-    const known = this.#readings.get(kind);
+  #startListing(kind: ListKind, context: Context): Listing {
+    const known = this.#listings.get(kind);
     if (known !== undefined) return known;
-    const directory = this.directories[kind];
-    const { changes } = directory;
-    const reading: Reading = { left: new Set() };
-    const leave = (asked: Promise<void>): void => {
-      reading.left.delete(asked);
-      if (reading.left.size > 0) return;
-      this.#readings.delete(kind);
-      directory.noteAll(changes);
+    const index = this.indexes[kind];
+    const { changes } = index;
+    const listing: Listing = { pending: new Set() };
+    const finish = (listed: Promise<void>): void => {
+      listing.pending.delete(listed);
+      if (listing.pending.size > 0) return;
+      this.#listings.delete(kind);
+      index.setListed(changes);
     };
-    this.#readings.set(kind, reading);
-    for (const member of this.members) {
-      const asked: Promise<void> = this.#ask(kind, member, context).then(() => leave(asked));
-      reading.left.add(asked);
+    this.#listings.set(kind, listing);
+    for (const upstream of this.upstreams) {
+      const listed: Promise<void> = this.#listUpstream(kind, upstream, context).then(() => finish(listed));
+      listing.pending.add(listed);
     }
-    if (reading.left.size === 0) this.#readings.delete(kind);
-    return reading;
+    if (listing.pending.size === 0) this.#listings.delete(kind);
+    return listing;
   }
 
-  async #ask(kind: Kind, member: Member, context: Context): Promise<void> {
-    const { end } = member;
-    const directory = this.directories[kind];
-    const own = quiet(context);
+  async #listUpstream(kind: ListKind, view: UpstreamView, context: Context): Promise<void> {
+    const { upstream } = view;
+    const index = this.indexes[kind];
+    const background = backgroundContext(context);
+    const list = LISTS[kind];
     try {
-      const listed = (await member.offers(own, (capabilities) => isObject(capabilities[KINDS[kind].family])))
-        ? await member.patiently(WALK_MS, own, (given) => walk(end.handler, KINDS[kind], {}, given))
+      const listed = (await view.offers(background, (capabilities) => isObject(capabilities[list.capability])))
+        ? await view.withTimeout(LIST_TIMEOUT_MS, background, (own) => readAllPages(upstream.handler, list, {}, own))
         : undefined;
-      directory.note(end.index, listed?.keys ?? []);
+      index.setList(upstream.index, listed?.keys ?? []);
     } catch (error) {
-      if (isMethodNotFound(error)) directory.note(end.index, []);
-      // That a caller has left is no news of the end.
+      if (isMethodNotFound(error)) index.setList(upstream.index, []);
+      // A cancellation says nothing about the upstream.
       else if (!(error instanceof ConnectionError) || error.kind !== "cancelled") {
-        directory.noteProblem(end.index, tellable(error as Error));
+        index.setProblem(upstream.index, publicMessage(error as Error));
       }
     }
   }
 }
 
-const KINDS_OF: Readonly<Record<Family, readonly Kind[]>> = {
+const KINDS_OF: Readonly<Record<ListCapability, readonly ListKind[]>> = {
   tools: ["tools"],
   prompts: ["prompts"],
   resources: ["resources", "templates"],
 };
 
-function byName({ label }: RoutedUpstream): string {
-  return label.name;
+/** Labels contain no dot and are all different, so two prefixed URIs are never the same. */
+function prefixUri(upstreams: readonly RoutedUpstream[]): PrefixName {
+  return (upstream, uri) => `${upstreams[upstream]?.label.scheme ?? ""}.${uri}`;
 }
 
-function byScheme({ label }: RoutedUpstream): string {
-  return label.scheme;
+/** How long an upstream may take for `server/discover`, which is the first request of a caller. */
+const DISCOVER_TIMEOUT_MS = 8_000;
+/** The timeout for all requests of an upstream that has timed out before. */
+const SLOW_TIMEOUT_MS = 1_000;
+
+/** After this long without an answer, `server/discover` is sent again. */
+const REDISCOVER_MS = 60_000;
+
+interface PendingDiscover {
+  readonly answer: Promise<Result>;
+  readonly stop: AbortController;
+  readonly since: number;
 }
 
-/** Labels hold no dot and are all different, so no two of these are the same. */
-function addressOf(ends: readonly RoutedUpstream[]): (end: number, uri: string) => string {
-  return (end, uri) => `${ends[end]?.label.scheme ?? ""}.${uri}`;
+/**
+ * One upstream as callers of one kind see it: its capabilities, and its timeouts. An upstream that has timed out gets a
+ * short timeout until it answers, so that it does not delay the others. Only requests of the router itself go through
+ * here; requests of callers go to the handler.
+ */
+export class UpstreamView {
+  readonly upstream: RoutedUpstream;
+  /** Its last answer. */
+  capabilities: Json | undefined;
+  #isSlow = false;
+  #pending: PendingDiscover | undefined;
+
+  constructor(upstream: RoutedUpstream) {
+    this.upstream = upstream;
+  }
+
+  /** Sends `server/discover`; one request for all callers that wait. */
+  async discover(context: Context): Promise<Result> {
+    const answer = this.#discover(context);
+    return this.withTimeout(DISCOVER_TIMEOUT_MS, context, () => answer);
+  }
+
+  /** Whether it has a capability. One that it declared before is still assumed; one that it lacked is asked for again. */
+  async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
+    if (!isOffered(this.capabilities ?? {})) await this.discover(context);
+    return isOffered(this.capabilities ?? {});
+  }
+
+  has(capability: string): boolean {
+    return isObject(this.capabilities?.[capability]);
+  }
+
+  /** Whether it has the capability, or this is not known. */
+  mayHave(capability: string): boolean {
+    return this.capabilities === undefined || this.has(capability);
+  }
+
+  /** Runs work with a timeout; errors get the name of the upstream. */
+  async withTimeout<T>(ms: number, context: Context, work: (context: Context) => Promise<T>): Promise<T> {
+    const { signal } = context;
+    try {
+      const done = await withTimeout(this.#isSlow ? Math.min(ms, SLOW_TIMEOUT_MS) : ms, signal, (own) =>
+        attempt(() => work({ ...context, signal: own })),
+      );
+      this.#isSlow = false;
+      return done;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (isTimeout(error)) {
+        this.#isSlow = true;
+        // Its answer ends the short timeout.
+        void this.#discover(context);
+      }
+      throw withUpstreamName(this.upstream.name, error);
+    }
+  }
+
+  #discover(context: Context): Promise<Result> {
+    const known = this.#pending;
+    if (known !== undefined && performance.now() - known.since < REDISCOVER_MS) return known.answer;
+    known?.stop.abort(new Error("The upstream did not answer"));
+    const stop = new AbortController();
+    const answer = ignoreRejection(
+      this.#sendDiscover(backgroundContext(context, stop.signal)).finally(() => {
+        if (this.#pending?.stop === stop) this.#pending = undefined;
+      }),
+    );
+    this.#pending = { answer, stop, since: performance.now() };
+    return answer;
+  }
+
+  async #sendDiscover(context: Context): Promise<Result> {
+    const request: Request = { method: "server/discover", params: {} };
+    try {
+      const result = await attempt(() => this.upstream.handler(request, context));
+      const { capabilities } = result;
+      this.capabilities = isObject(capabilities) ? capabilities : {};
+      this.#isSlow = false;
+      return result;
+    } catch (error) {
+      if (!isTimeout(error)) this.#isSlow = false;
+      throw error;
+    }
+  }
+}
+
+/** The context of our own requests for a caller like this one, which may outlive the call that needs them. */
+function backgroundContext({ revision, caller }: Context, signal: AbortSignal = new AbortController().signal): Context {
+  return {
+    revision,
+    caller,
+    signal,
+    notify: () => undefined,
+    ask: async ({ method }) => {
+      throw McpError.of("missing_capability", `No client can answer ${method}`, { requiredCapabilities: {} });
+    },
+  };
+}
+
+const MAX_VIEWS = 1_000;
+
+/** The views of all callers. Callers that upstreams answer alike share one, whether or not a request declares tasks. */
+export class Views {
+  readonly #upstreams: readonly RoutedUpstream[];
+  readonly #option: NamesOption;
+  readonly #views = new BoundedMap<string, View>(MAX_VIEWS);
+
+  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
+    this.#upstreams = upstreams;
+    this.#option = option;
+  }
+
+  of(context: Context): View {
+    const key = cachedCallerKey(context);
+    let view = this.#views.get(key);
+    if (view === undefined) {
+      view = new View(this.#upstreams, this.#option);
+      this.#views.set(key, view);
+    }
+    return view;
+  }
+}
+
+/** By object: a session often has one caller object for all its calls; stateless calls never do. */
+const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
+
+function cachedCallerKey(context: Context): string {
+  const { caller, revision } = context;
+  const known = keys.get(caller);
+  if (known?.revision === revision) return known.key;
+  const key = callerKey(context);
+  if (styleOf(context) === "session") keys.set(caller, { revision, key });
+  return key;
 }

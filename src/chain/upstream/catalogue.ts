@@ -1,63 +1,60 @@
-// What an end offers, remembered: its answer to `server/discover` and its four lists. An end that does not run is
-// shown by it without being started. A catalogue is read from the end itself after each start and after each change
-// that it tells of; how it is kept between two lives of this process is for catalogue-file.
+// What an upstream offers, kept in memory and on disk: its answer to `server/discover` and its four lists. They are shown
+// while the upstream does not run. They are read from the upstream after each start and after each change.
 
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import { createHash, randomUUID } from "node:crypto";
+import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { unref } from "../../core/async.ts";
+import { cacheFolder, makeDirectory } from "../../core/files.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
+import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
+import type { UpstreamConnection } from "./supervisor.ts";
 
-/** The lists, each with the capability that stands for it. */
-export const LISTS = [
-  { method: "tools/list", field: "tools", family: "tools" },
-  { method: "prompts/list", field: "prompts", family: "prompts" },
-  { method: "resources/list", field: "resources", family: "resources" },
-  { method: "resources/templates/list", field: "resourceTemplates", family: "resources" },
-] as const;
-
-export type ListMethod = (typeof LISTS)[number]["method"];
+type ListMethod = List["method"];
 
 export interface Catalogue {
   readonly discovered: Result;
-  /** Whole lists by method; one that the end refuses is not there. */
+  /** Whole lists by method, without lists that the upstream refuses. */
   readonly lists: Readonly<Partial<Record<ListMethod, readonly unknown[]>>>;
 }
 
-/** An end whose lists are longer is not remembered: it is started instead. */
-const MOST_PAGES = 20;
-const MOST_ITEMS = 5_000;
+/** An upstream with longer lists is not remembered, but started. */
+const MAX_PAGES = 20;
+const MAX_ITEMS = 5_000;
 
-/** Undefined where the end is not one that can be remembered. */
+/** Undefined if the catalogue is too long or not valid. */
 export async function readCatalogue(
   handler: Handler,
   discovered: Result,
-  home: Context,
+  background: Context,
 ): Promise<Catalogue | undefined> {
   const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
   const lists: Partial<Record<ListMethod, readonly unknown[]>> = {};
-  for (const { method, field, family } of LISTS) {
-    if (capabilities[family] === undefined) continue;
-    const items = await walk(handler, method, field, home);
+  for (const { method, field, capability } of Object.values(LISTS)) {
+    if (capabilities[capability] === undefined) continue;
+    const items = await readList(handler, method, field, background);
     if (items === undefined) return undefined;
     if (items !== "refused") lists[method] = items;
   }
   return { discovered, lists };
 }
 
-async function walk(
+async function readList(
   handler: Handler,
   method: ListMethod,
   field: string,
-  home: Context,
+  background: Context,
 ): Promise<readonly unknown[] | "refused" | undefined> {
   const items: unknown[] = [];
   let cursor: unknown;
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     let page: Result;
     try {
-      page = await handler({ method, params: cursor === undefined ? {} : { cursor } }, home);
+      page = await handler({ method, params: cursor === undefined ? {} : { cursor } }, background);
     } catch {
-      // Some ends declare resources and know of no templates.
+      // Some upstreams declare resources and have no templates.
       return pages === 0 ? "refused" : undefined;
     }
     const found = page[field];
@@ -65,35 +62,194 @@ async function walk(
     items.push(...(found as unknown[]));
     cursor = page["nextCursor"];
     if (cursor === undefined || cursor === null) return items;
-    if (typeof cursor !== "string" || items.length > MOST_ITEMS) return undefined;
+    if (typeof cursor !== "string" || items.length > MAX_ITEMS) return undefined;
   }
   return undefined;
 }
 
-/** The answer that the end would give; undefined where only it can know. */
+/** The answer that the upstream would give; undefined if only the upstream can answer. */
 export function answerFrom(catalogue: Catalogue, { method, params }: Request): Result | undefined {
   if (method === "server/discover") return catalogue.discovered;
-  const list = LISTS.find((one) => one.method === method);
+  const list = Object.values(LISTS).find((one) => one.method === method);
   const items = list === undefined ? undefined : catalogue.lists[list.method];
   if (list === undefined || items === undefined || params["cursor"] !== undefined) return undefined;
   return { resultType: "complete", [list.field]: items, ttlMs: 0, cacheScope: "private" };
 }
 
-/** The notifications that tell what is different now. */
-export function changesBetween(before: Catalogue, now: Catalogue): readonly string[] {
-  const changed = LISTS.filter(
+/** The capabilities whose lists differ. */
+export function changesBetween(before: Catalogue, now: Catalogue): readonly ListCapability[] {
+  const changed = Object.values(LISTS).filter(
     ({ method }) => JSON.stringify(before.lists[method]) !== JSON.stringify(now.lists[method]),
   );
-  return [...new Set(changed.map(({ family }) => `notifications/${family}/list_changed`))];
+  return [...new Set(changed.map(({ capability }) => capability))];
 }
 
-/** What a listen of these wishes is granted by an end that offers this; the same that the end itself would say. */
+/** What the upstream would grant to a subscription with this filter. */
 export function grantedBy({ discovered }: Catalogue, wanted: Json): Json {
   const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
-  const granted = ["tools", "prompts", "resources"].flatMap((family) => {
-    const flag = `${family}ListChanged`;
-    const canChange = isObject(capabilities[family]) && capabilities[family]["listChanged"] === true;
+  const granted = LIST_CAPABILITIES.flatMap((capability) => {
+    const flag = changedFlag(capability);
+    const declared = capabilities[capability];
+    const canChange = isObject(declared) && declared["listChanged"] === true;
     return canChange && wanted[flag] === true ? [[flag, true] as const] : [];
   });
   return Object.fromEntries(granted);
+}
+
+/** Changes come in groups: the upstream is read this long after the first one. */
+const SETTLE_MS = 100;
+/** The shortest time between two reads, for an upstream that reports changes all the time. */
+const MIN_READ_INTERVAL_MS = 1_000;
+
+export interface CatalogueKeeperOptions {
+  readonly file: CatalogueFile;
+  /** Whether the session belongs to one connection; then its changes of the lists are not written for others. */
+  readonly isExclusive: boolean;
+  /** The context in which the upstream is read. */
+  background(signal: AbortSignal): Context;
+  /** Whether the connection is still the current one. */
+  isCurrent(opened: UpstreamConnection): boolean;
+  /** Callers were shown lists that have changed. */
+  onChanges(changes: readonly ListCapability[]): void;
+}
+
+/** Keeps the catalogue of one session up to date. */
+export class CatalogueKeeper {
+  readonly #options: CatalogueKeeperOptions;
+  #catalogue: Catalogue | undefined;
+  #fromFile: Promise<Catalogue | undefined> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #readAt = -Infinity;
+  /** Whether callers may have been shown the catalogue of an earlier run. */
+  #isFirstRead = false;
+
+  constructor(options: CatalogueKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined if nothing is known, or the catalogue is too long to be kept. */
+  known(): Promise<Catalogue | undefined> {
+    if (this.#catalogue !== undefined) return Promise.resolve(this.#catalogue);
+    this.#fromFile ??= this.#options.file.read().then((read) => (this.#catalogue ??= read));
+    return this.#fromFile;
+  }
+
+  /** The upstream has started. */
+  start(opened: UpstreamConnection): void {
+    this.#isFirstRead = true;
+    this.#readAt = -Infinity;
+    this.#readSoon(opened);
+    const flags = LIST_CAPABILITIES.map((capability) => [changedFlag(capability), true] as const);
+    const context: Context = {
+      ...this.#options.background(new AbortController().signal),
+      notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(opened) : undefined),
+    };
+    const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
+    // Ends with the connection; an upstream without subscriptions is simply not watched.
+    opened.connection.handler(request, context).catch(() => undefined);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #readSoon(opened: UpstreamConnection): void {
+    const waitMs = Math.max(SETTLE_MS, this.#readAt + MIN_READ_INTERVAL_MS - performance.now());
+    this.#timer ??= unref(
+      setTimeout(() => {
+        this.#timer = undefined;
+        this.#read(opened).catch(() => undefined);
+      }, waitMs),
+    );
+  }
+
+  async #read(opened: UpstreamConnection): Promise<void> {
+    if (!this.#options.isCurrent(opened)) return;
+    this.#readAt = performance.now();
+    const { handler, discovered } = opened.connection;
+    const now = await readCatalogue(handler, discovered, this.#options.background(new AbortController().signal));
+    if (!this.#options.isCurrent(opened)) return;
+    const before = await this.known();
+    this.#catalogue = now;
+    this.#fromFile = now === undefined ? Promise.resolve(undefined) : undefined;
+    if (now === undefined) return;
+    // The upstream itself notifies of later changes.
+    if (before !== undefined && this.#isFirstRead) this.#options.onChanges(changesBetween(before, now));
+    const isFirst = this.#isFirstRead;
+    this.#isFirstRead = false;
+    if (isFirst || !this.#options.isExclusive) await this.#options.file.write(now);
+  }
+}
+
+/** Raised when the format of the files changes. */
+const FORMAT_VERSION = 1;
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+/** When there are more files, the oldest are deleted. Callers choose their capabilities, and each kind has a file. */
+const MAX_FILES = 1_000;
+
+/**
+ * A catalogue on disk: one file for each upstream and kind of caller, in the cache folder. A file that cannot be read or
+ * written is ignored. Its name is a digest, so that it reveals nothing of a command's arguments or environment.
+ */
+export class CatalogueFile {
+  readonly #path: string;
+  readonly #folder: string;
+
+  /** `identity`: everything that distinguishes this upstream from others. */
+  constructor(identity: unknown) {
+    const name = createHash("sha256")
+      .update(JSON.stringify([FORMAT_VERSION, identity]))
+      .digest("hex")
+      .slice(0, 32);
+    this.#folder = join(cacheFolder(), "catalogues");
+    this.#path = join(this.#folder, `${name}.json`);
+  }
+
+  async read(): Promise<Catalogue | undefined> {
+    try {
+      if ((await stat(this.#path)).size > MAX_FILE_BYTES) return undefined;
+      const content: unknown = JSON.parse(await readFile(this.#path, "utf8"));
+      return isCatalogue(content) ? content : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async write(catalogue: Catalogue): Promise<void> {
+    const text = JSON.stringify(catalogue);
+    if (Buffer.byteLength(text) > MAX_FILE_BYTES) return;
+    const draft = `${this.#path}.${randomUUID()}`;
+    try {
+      await makeDirectory(this.#folder);
+      await writeFile(draft, text, { mode: 0o600 });
+      // Another process may write the same file; renaming keeps it whole.
+      await rename(draft, this.#path);
+      await deleteOldest(this.#folder);
+    } catch {
+      await rm(draft, { force: true }).catch(() => undefined);
+    }
+  }
+}
+
+async function deleteOldest(folder: string): Promise<void> {
+  const paths = (await readdir(folder)).map((name) => join(folder, name));
+  if (paths.length <= MAX_FILES) return;
+  const times = await Promise.all(paths.map(async (path) => (await stat(path).catch(() => undefined))?.mtimeMs ?? 0));
+  const byAge = paths.map((path, index) => ({ path, at: times[index] ?? 0 })).toSorted((a, b) => a.at - b.at);
+  // A few more than necessary, so that it is not done again at once.
+  const oldest = byAge.slice(0, paths.length - Math.floor(MAX_FILES * 0.9));
+  await Promise.all(oldest.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
+}
+
+/** Checks what another process may have written: it is shown to callers, and must not prevent a start. */
+function isCatalogue(content: unknown): content is Catalogue {
+  if (!isObject(content) || !isObject(content["discovered"]) || !isObject(content["lists"])) return false;
+  const { discovered, lists } = content;
+  const { resultType, capabilities = {} } = discovered;
+  if (resultType !== "complete" || !isObject(capabilities)) return false;
+  return Object.values(LISTS).every(({ method }) => lists[method] === undefined || isListOfObjects(lists[method]));
+}
+
+function isListOfObjects(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => isObject(item));
 }

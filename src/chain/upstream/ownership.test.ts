@@ -1,13 +1,12 @@
-// What was handed out to one person is of no use to another; what nobody knows here is left to the end.
+// Tasks and states of one principal are refused to others; unknown ones are left to the upstream.
 
 import { expect, it } from "vitest";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { Ownership } from "./ownership.ts";
+import { Ownership } from "./create-pool.ts";
 
 const TASK: Result = { resultType: "task", taskId: "t1" };
-const ROUND: Result = { resultType: "input_required", inputRequests: {}, requestState: "s1" };
+const INPUT_REQUIRED: Result = { resultType: "input_required", inputRequests: {}, requestState: "s1" };
 const REFUSED = { kind: "invalid_params" };
 
 function by(principal?: string): Context {
@@ -17,12 +16,12 @@ function by(principal?: string): Context {
     caller,
     signal: new AbortController().signal,
     notify: () => undefined,
-    ask: () => Promise.reject(new Error("nobody is asked")),
+    ask: () => Promise.reject(new Error("unexpected")),
   };
 }
 
-/** An end that answers with this, and what has come to it. */
-function ends(answer: Result): { readonly seen: Request[]; readonly next: Handler } {
+/** An upstream that answers with this, and the requests that reached it. */
+function upstreamWith(answer: Result): { readonly seen: Request[]; readonly next: Handler } {
   const seen: Request[] = [];
   return {
     seen,
@@ -33,9 +32,9 @@ function ends(answer: Result): { readonly seen: Request[]; readonly next: Handle
   };
 }
 
-it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its maker have a task by %s", async (method) => {
+it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its owner use a task with %s", async (method) => {
   const owners = new Ownership();
-  const { seen, next } = ends(TASK);
+  const { seen, next } = upstreamWith(TASK);
   await owners.handle({ method: "tools/call", params: { name: "job" } }, by("ada"), next);
   const request = { method, params: { taskId: "t1" } };
   await expect(owners.handle(request, by("bob"), next)).rejects.toMatchObject(REFUSED);
@@ -46,9 +45,9 @@ it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its maker have
   expect(seen).toHaveLength(3);
 });
 
-it("does not ask the end to tell one person of another's tasks", async () => {
+it("removes the tasks of others from a subscription", async () => {
   const owners = new Ownership();
-  const { seen, next } = ends(TASK);
+  const { seen, next } = upstreamWith(TASK);
   await owners.handle({ method: "tools/call", params: { name: "job" } }, by("ada"), next);
   const request = { method: "subscriptions/listen", params: { notifications: { taskIds: ["t1", "t2"], other: true } } };
   await owners.handle(request, by("bob"), next);
@@ -57,9 +56,9 @@ it("does not ask the end to tell one person of another's tasks", async () => {
   expect(seen.at(-1)).toBe(request);
 });
 
-it("lets only the one who was asked go on with a call", async () => {
+it("lets only the caller that was asked continue a call", async () => {
   const owners = new Ownership();
-  const { seen, next } = ends(ROUND);
+  const { seen, next } = upstreamWith(INPUT_REQUIRED);
   await owners.handle({ method: "tools/call", params: { name: "ask" } }, by(), next);
   const retry = { method: "tools/call", params: { name: "ask", requestState: "s1", inputResponses: {} } };
   await expect(owners.handle(retry, by("bob"), next)).rejects.toMatchObject(REFUSED);

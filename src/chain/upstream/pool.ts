@@ -1,64 +1,65 @@
-// All sessions with one end: one for each group of callers that share, found by their place. Sessions of one
-// connection end with it; those of nobody in particular rest when they are not used, and the longest unused makes room
-// when there are too many.
+// All sessions with one upstream: one for each group of callers that share, and one for each request with
+// `share: "per-request"`. Sessions of one connection end with it; the others end when they are idle. The pool also
+// limits how many there are.
 
-import type { Caller, Context } from "../../core/handler.ts";
-import type { Request, Result } from "../../core/handler.ts";
-import { unref } from "../../core/async.ts";
-import { ASKABLE } from "../../protocol/asks.ts";
+import { abortable, unref, within } from "../../core/async.ts";
+import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { canBeAsked, styleOf, type Style } from "./caller-key.ts";
+import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import { SESSION_BUSY } from "./client-requests.ts";
+import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import type { UpstreamSession } from "./session.ts";
-import type { UpstreamState, UpstreamStatus } from "./status.ts";
-import type { Share } from "./upstream.ts";
-import { SessionRoom, type Roomer } from "./session-room.ts";
-import { placeOf, type Place } from "./sharing.ts";
-import { SingleSessions } from "./single-sessions.ts";
-import { ELSEWHERE } from "./turns.ts";
+import { canBeAsked, sessionKeyFor, styleOf, type SessionKey, type Style } from "./sharing.ts";
 
 export interface SessionKind {
-  /** The style of its callers; undefined: both. */
+  /** The style of its callers; undefined for both. */
   readonly style: Style | undefined;
-  /** Whether it is for callers of all kinds, whatever they can be asked. */
-  readonly isForAll: boolean;
-  /** Whether it is of one connection alone. */
-  readonly isOwn: boolean;
-  /** Whether it stands in for another that is taken, and is not worth keeping for long. */
-  readonly isExtra: boolean;
-  /** Throws where it must not be begun now. */
-  readonly mayBegin: () => void;
+  /** Whether callers with any capabilities use it. */
+  readonly isShared: boolean;
+  /** Whether it belongs to one connection. */
+  readonly isExclusive: boolean;
+  /** Whether it stands in for a busy session, and is not kept for long. */
+  readonly isTemporary: boolean;
+  /** Throws if too many sessions are open to start another. */
+  readonly checkCapacity: () => void;
   readonly onLeave?: ((session: UpstreamSession) => void) | undefined;
 }
 
-/** A session for callers like this one. */
-export type MakeSession = (caller: Caller, kind: SessionKind) => UpstreamSession;
+/** Creates a session for callers like this one. */
+export type CreateSession = (caller: Caller, kind: SessionKind) => UpstreamSession;
 
-interface Kept extends Roomer {
-  /** Where it belongs if the end has sessions. */
-  readonly ownKey: string;
-  /** Where it belongs if the end does not say whom it asks. */
-  readonly loneKey: string;
-  /** Whether it belongs to one connection of a caller, and ends with it. */
-  readonly isOwn: boolean;
+interface PooledSession {
+  readonly session: UpstreamSession;
+  /** The principal it was created for, if any. */
+  readonly principal: string | undefined;
+}
+
+interface PoolEntry extends PooledSession {
+  /** Its key if the upstream has sessions. */
+  readonly statefulKey: string;
+  /** Its key if the upstream does not attribute its requests to calls. */
+  readonly exclusiveKey: string;
+  readonly isExclusive: boolean;
 }
 
 export interface UpstreamPoolOptions {
   name(): string;
   readonly target: string;
   readonly share: Share | undefined;
-  /** Whether its wire says to which call a question of the end belongs, as far as that is known beforehand. */
-  readonly saysWhose: boolean;
-  /** Sessions at once; 100. */
-  readonly mostSessions?: number;
-  readonly make: MakeSession;
+  /** Whether the upstream says to which call its requests belong, as far as is known before the first session. */
+  readonly attributesRequests: boolean;
+  /** Sessions at the same time; 100. */
+  readonly maxSessions?: number;
+  readonly createSession: CreateSession;
 }
 
-/** A connection that ends may have a request under way that comes a moment later. */
-const FAREWELL_MS = 1_000;
+/** A request that was sent before its connection closed may still arrive. */
+const LEAVE_MS = 1_000;
 
-/** What a session that all share says that it can be asked: what a caller cannot, is refused in its name. */
-const EVERYTHING: Caller["capabilities"] = {
+/** The capabilities of a session that all callers share; what a caller cannot do is refused in its name. */
+const ALL_CAPABILITIES: Caller["capabilities"] = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {}, context: {} },
   roots: {},
@@ -66,93 +67,92 @@ const EVERYTHING: Caller["capabilities"] = {
 
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
-  readonly #sessions = new Map<string, Kept>();
-  /** Whether the end has no sessions, as far as is known: then one of ours does for all that a person calls. */
-  isSessionless = true;
-  /** Whether it says whom it asks, as far as is known: whoever has a session and can be asked shares none otherwise. */
-  saysWhose: boolean;
-  /** Sessions of single requests. */
-  readonly #single: SingleSessions;
-  /** Those that are over and may have processes yet. */
+  readonly #sessions = new Map<string, PoolEntry>();
+  /** Whether the upstream has no sessions, as far as is known; then one of ours serves all calls of a principal. */
+  isStateless = true;
+  /** As far as is known; if not, callers that have a session and can be asked share none. */
+  attributesRequests: boolean;
+  readonly #perRequest: PerRequestSessions;
+  /** Sessions that are over and may still have processes. */
   readonly #leaving = new Set<Promise<void>>();
-  readonly #room: SessionRoom;
+  readonly #limits: SessionLimits;
   #closed = false;
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
-    this.saysWhose = options.saysWhose;
-    this.#room = new SessionRoom(options.mostSessions, () => options.name());
-    this.#single = new SingleSessions(this.#room.most, options);
+    this.attributesRequests = options.attributesRequests;
+    this.#limits = new SessionLimits(options.maxSessions, () => options.name());
+    this.#perRequest = new PerRequestSessions(this.#limits.maxSessions, options);
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
     for (;;) {
-      const place = placeOf(this.#options.share, context, this);
-      if (place === undefined) return this.#single.handle(request, context);
-      const session = this.#makerOf(request, place) ?? this.#sessionAt(place, context, mayWait(request, context));
+      const key = sessionKeyFor(this.#options.share, context, this);
+      if (key === undefined) return this.#perRequest.handle(request, context);
+      const session = this.#sessionOfTask(request, key) ?? this.#sessionFor(key, context, mayWait(request, context));
       try {
         return await session.handle(request, context);
       } catch (error) {
-        if (error !== ELSEWHERE) throw error;
+        if (error !== SESSION_BUSY) throw error;
       } finally {
         this.#learnFrom(session, context);
       }
     }
   }
 
-  /** What an end is turns out when it is spoken to: sessions that were begun for whoever came are for others then. */
+  /** The traits of the upstream are known once a session is open; sessions that were created before get other keys. */
   #learnFrom(session: UpstreamSession, context: Context): void {
     if (session.style !== "session") return;
-    if (this.isSessionless && styleOf(context) === "stateless") {
-      this.isSessionless = false;
-      this.#move((_key, { ownKey }) => ownKey);
+    if (this.isStateless && styleOf(context) === "stateless") {
+      this.isStateless = false;
+      this.#rekey((_key, { statefulKey }) => statefulKey);
     }
-    if (this.saysWhose && session.saysWhose === false) {
-      this.saysWhose = false;
-      this.#move((key, { ownKey, loneKey }) => (loneKey === ownKey ? key : loneKey));
+    if (this.attributesRequests && session.attributesRequests === false) {
+      this.attributesRequests = false;
+      this.#rekey((key, { statefulKey, exclusiveKey }) => (exclusiveKey === statefulKey ? key : exclusiveKey));
     }
   }
 
-  #move(whither: (key: string, kept: Kept) => string): void {
+  #rekey(keyFor: (key: string, entry: PoolEntry) => string): void {
     const all = [...this.#sessions];
     this.#sessions.clear();
-    for (const [before, kept] of all) {
-      const key = whither(before, kept);
-      this.#sessions.set(key, { ...kept, isOwn: kept.isOwn || (key === kept.loneKey && key !== kept.ownKey) });
+    for (const [before, entry] of all) {
+      const key = keyFor(before, entry);
+      const isExclusive = entry.isExclusive || (key === entry.exclusiveKey && key !== entry.statefulKey);
+      this.#sessions.set(key, { ...entry, isExclusive });
     }
   }
 
-  /** The session in which the task was made that is asked for: there may be several at a place. */
-  #makerOf({ method, params }: Request, { key: place }: Place): UpstreamSession | undefined {
+  /** The session that created the task of the request; several sessions may have the same key apart from a number. */
+  #sessionOfTask({ method, params }: Request, { key }: SessionKey): UpstreamSession | undefined {
     const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
     const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
     const [taskId] = method.startsWith("tasks/") ? [params["taskId"]] : listed;
     if (taskId === undefined) return undefined;
-    const isThere = (key: string): boolean => key === place || key.endsWith(`\n${place}`);
-    return [...this.#sessions].find(([key, { session }]) => isThere(key) && session.made(taskId))?.[1].session;
+    const isSame = (other: string): boolean => other === key || other.endsWith(`\n${key}`);
+    return [...this.#sessions].find(([other, { session }]) => isSame(other) && session.created(taskId))?.[1].session;
   }
 
-  /** The session of a place, or, for a call that would have to wait for a person, another like it. */
-  #sessionAt(place: Place, context: Context, isElsewhere: boolean): UpstreamSession {
+  /** The session with this key; for a call that would have to wait for a person, another one like it. */
+  #sessionFor(key: SessionKey, context: Context, avoidsParked: boolean): UpstreamSession {
     for (let number = 1; ; number += 1) {
       const prefix = number === 1 ? "" : `${number}\n`;
-      const key = `${prefix}${place.key}`;
-      const known = this.#sessions.get(key)?.session;
-      const session = known ?? this.#add(place, prefix, context);
-      if (!isElsewhere || !session.isParked) return session;
+      const known = this.#sessions.get(`${prefix}${key.key}`)?.session;
+      const session = known ?? this.#add(key, prefix, context);
+      if (!avoidsParked || !session.isParked) return session;
     }
   }
 
   status(): UpstreamStatus {
     const supervisors = this.#all().map(({ supervisor }) => supervisor);
-    const lives = supervisors.flatMap(({ life }) => (life === undefined ? [] : [life]));
-    const revision = lives.at(-1)?.opened.revision.name;
+    const connections = supervisors.flatMap(({ current }) => current ?? []);
+    const revision = connections.at(-1)?.connection.revision.name;
     const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
     return {
-      state: this.#closed ? "closed" : foremost(supervisors.map(({ state }) => state)),
+      state: this.#closed ? "closed" : overallState(supervisors.map(({ state }) => state)),
       target: this.#options.target,
-      sessions: lives.length,
-      pids: lives.flatMap(({ program }) => program?.pid ?? []),
+      sessions: connections.length,
+      pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
       ...(revision === undefined ? undefined : { revision }),
       ...(problem === undefined ? undefined : { problem }),
@@ -162,42 +162,44 @@ export class UpstreamPool {
   async close(budgetMs?: number): Promise<void> {
     this.#closed = true;
     const all = [...this.#sessions.values()].map(({ session }) => session.close(budgetMs));
-    await Promise.all([...all, ...this.#leaving, this.#single.close(budgetMs)]);
+    await Promise.all([...all, ...this.#leaving, this.#perRequest.close(budgetMs)]);
   }
 
-  #add(place: Place, prefix: string, context: Context): UpstreamSession {
-    this.#refuseIfClosed();
-    const others = [...this.#sessions].map(([key, kept]) => ({ ...kept, key }));
-    const gone = this.#room.makeForPlace(others);
-    if (gone !== undefined) this.#drop(gone.key, gone.session);
+  #add(key: SessionKey, prefix: string, context: Context): UpstreamSession {
+    if (this.#closed) throw closed(this.#options.name());
+    const others = [...this.#sessions].map(([other, entry]) => ({ ...entry, key: other }));
+    const evicted = this.#limits.evictFor(others);
+    if (evicted !== undefined) this.#drop(evicted.key, evicted.session);
     const isShared = this.#options.share === "shared";
-    const caller: Caller = isShared ? { capabilities: EVERYTHING } : context.caller;
-    const person = context.caller.principal;
-    const session = this.#options.make(caller, {
+    const caller: Caller = isShared ? { capabilities: ALL_CAPABILITIES } : context.caller;
+    const { principal } = context.caller;
+    const session = this.#options.createSession(caller, {
       style: isShared ? undefined : styleOf(context),
-      isForAll: isShared,
-      isOwn: place.isOwn,
-      isExtra: prefix !== "",
-      mayBegin: () => this.#room.makeForLife(person, [...this.#sessions.values()]),
-      onLeave: (left) => this.#left(left),
+      isShared,
+      isExclusive: key.isExclusive,
+      isTemporary: prefix !== "",
+      checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
+      onLeave: (left) => this.#onLeave(left),
     });
-    this.#sessions.set(`${prefix}${place.key}`, {
+    this.#sessions.set(`${prefix}${key.key}`, {
       session,
-      ownKey: `${prefix}${place.ownKey}`,
-      loneKey: `${prefix}${place.loneKey}`,
-      isOwn: place.isOwn,
-      person,
+      statefulKey: `${prefix}${key.statefulKey}`,
+      exclusiveKey: `${prefix}${key.exclusiveKey}`,
+      isExclusive: key.isExclusive,
+      principal,
     });
     return session;
   }
 
-  #left(session: UpstreamSession): void {
-    if (session.listens.hasSessions) return;
-    const part = (): void => {
-      const [key, kept] = [...this.#sessions].find(([, { session: one }]) => one === session) ?? [];
-      if (key !== undefined && kept?.isOwn === true && !session.listens.hasSessions) this.#drop(key, session);
+  #onLeave(session: UpstreamSession): void {
+    if (session.subscriptions.hasSessions) return;
+    const dropIfUnused = (): void => {
+      const [key, entry] = [...this.#sessions].find(([, { session: one }]) => one === session) ?? [];
+      if (key !== undefined && entry?.isExclusive === true && !session.subscriptions.hasSessions) {
+        this.#drop(key, session);
+      }
     };
-    unref(setTimeout(part, FAREWELL_MS));
+    unref(setTimeout(dropIfUnused, LEAVE_MS));
   }
 
   #drop(key: string, session: UpstreamSession): void {
@@ -213,21 +215,157 @@ export class UpstreamPool {
   }
 
   #all(): UpstreamSession[] {
-    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#single.sessions];
-  }
-
-  #refuseIfClosed(): void {
-    if (this.#closed) throw McpError.of("shutting_down", `The end ${this.#options.name()} is closed`);
+    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#perRequest.sessions];
   }
 }
 
-/** Whether a call may have to wait for others, because their callers may be asked. */
+function closed(name: string): McpError {
+  return McpError.of("shutting_down", `The upstream ${name} is closed`);
+}
+
+/** Whether a call may have to wait for other calls, because their callers may be asked. */
 function mayWait({ method }: Request, context: Context): boolean {
-  return ASKABLE.has(method) && styleOf(context) === "stateless" && canBeAsked(context.caller);
+  return INPUT_METHODS.has(method) && styleOf(context) === "stateless" && canBeAsked(context.caller);
 }
 
-/** Of several sessions, what is worth telling of the end as a whole. */
-function foremost(states: readonly UpstreamState[]): UpstreamState {
-  const order: readonly UpstreamState[] = ["running", "starting", "waiting", "stopped", "asleep", "closed"];
-  return order.find((state) => states.includes(state)) ?? "asleep";
+/** The state of the upstream from those of its sessions. */
+function overallState(states: readonly UpstreamState[]): UpstreamState {
+  const order: readonly UpstreamState[] = ["running", "starting", "restarting", "failed", "idle", "closed"];
+  return order.find((state) => states.includes(state)) ?? "idle";
+}
+
+const MAX_ACTIVE = 100;
+/** The part of the active sessions that one principal may have. */
+const MAX_SHARE_OF_ONE = 0.75;
+/** Active and idle sessions together: as many sessions as our own server allows. */
+const MAX_IN_ALL = 10_000;
+
+/**
+ * How many sessions with an upstream may be active, since each may be a process. No principal may have all of them, nor
+ * may all callers without one together. An unused session is stopped to make room; if all are used, the caller is
+ * refused. Idle sessions cost little and have a limit of their own.
+ */
+class SessionLimits {
+  readonly maxSessions: number;
+  readonly #name: () => string;
+
+  constructor(maxSessions: number = MAX_ACTIVE, name: () => string) {
+    this.maxSessions = maxSessions;
+    this.#name = name;
+  }
+
+  /** Called before a session is started for this principal. Throws if all are in use. */
+  makeRoom(principal: string | undefined, sessions: readonly PooledSession[]): void {
+    const active = sessions.filter(({ session }) => session.isActive);
+    const own = active.filter((one) => one.principal === principal);
+    const isFull = active.length >= this.maxSessions;
+    const hasTooMany = own.length >= Math.max(1, Math.ceil(this.maxSessions * MAX_SHARE_OF_ONE));
+    if (!isFull && !hasTooMany) return;
+    const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
+    if (unused === undefined) {
+      const which = isFull ? `all ${this.maxSessions} sessions` : "all sessions that one caller may have";
+      throw this.#refusal(`${which} with the upstream ${this.#name()} are in use`);
+    }
+    unused.session.supervisor.stop();
+  }
+
+  /** Called before a session is added: undefined, or the session that must be dropped for it. */
+  evictFor<T extends PooledSession>(sessions: readonly T[]): T | undefined {
+    if (sessions.length < MAX_IN_ALL) return undefined;
+    const unused = sessions.find(({ session }) => !session.isInUse && !session.isWaitedFor);
+    if (unused === undefined) throw this.#refusal(`the upstream ${this.#name()} has ${MAX_IN_ALL} callers`);
+    return unused;
+  }
+
+  #refusal(why: string): McpError {
+    return McpError.of("rate_limited", `Too many callers: ${why}; try again later`);
+  }
+}
+
+/** How long a request waits for a free session. */
+const FREE_SESSION_TIMEOUT_MS = 60_000;
+
+/**
+ * Sessions for `share: "per-request"`, which end with their request. The answer does not wait until the process has
+ * ended.
+ */
+class PerRequestSessions {
+  /** Includes those that are closing. */
+  readonly sessions: Set<UpstreamSession> = new Set();
+  readonly #maxSessions: number;
+  readonly #options: Pick<UpstreamPoolOptions, "createSession" | "name">;
+  readonly #waiting = new Set<() => void>();
+  #closed = false;
+
+  constructor(maxSessions: number, options: Pick<UpstreamPoolOptions, "createSession" | "name">) {
+    this.#maxSessions = maxSessions;
+    this.#options = options;
+  }
+
+  async handle(request: Request, context: Context): Promise<Result> {
+    await this.#waitForFreeSession(context.signal);
+    const session = this.#options.createSession(context.caller, {
+      style: styleOf(context),
+      isShared: false,
+      isExclusive: true,
+      isTemporary: true,
+      checkCapacity: () => undefined,
+    });
+    this.sessions.add(session);
+    try {
+      const result = await session.handle(request, context);
+      return request.method === "server/discover" ? withoutTasks(result) : result;
+    } finally {
+      void session
+        .close()
+        .catch(() => undefined)
+        .then(() => {
+          this.sessions.delete(session);
+          this.#wakeAll();
+        });
+    }
+  }
+
+  async close(budgetMs?: number): Promise<void> {
+    this.#closed = true;
+    this.#wakeAll();
+    await Promise.all([...this.sessions].map((session) => session.close(budgetMs)));
+  }
+
+  /** All waiting requests wake when a session ends, and check again. */
+  async #waitForFreeSession(signal: AbortSignal): Promise<void> {
+    const until = performance.now() + FREE_SESSION_TIMEOUT_MS;
+    for (;;) {
+      if (this.#closed) throw closed(this.#options.name());
+      if (this.sessions.size < this.#maxSessions) return;
+      const leftMs = until - performance.now();
+      if (leftMs <= 0) {
+        const why = `the upstream ${this.#options.name()} was busy for ${FREE_SESSION_TIMEOUT_MS / 1_000} s`;
+        throw McpError.of("rate_limited", `No session was free for the request: ${why}; try again later`);
+      }
+      let wake = (): void => undefined;
+      const freed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      this.#waiting.add(wake);
+      try {
+        await abortable(signal, within(leftMs, freed));
+      } finally {
+        this.#waiting.delete(wake);
+      }
+    }
+  }
+
+  #wakeAll(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
+}
+
+/** A task belongs to the session that created it, which ends with the request. */
+function withoutTasks(discovered: Result): Result {
+  const { capabilities } = discovered;
+  const extensions = isObject(capabilities) ? capabilities["extensions"] : undefined;
+  if (!isObject(capabilities) || !isObject(extensions) || !(TASKS_EXTENSION in extensions)) return discovered;
+  const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;
+  return { ...discovered, capabilities: { ...capabilities, extensions: others } };
 }

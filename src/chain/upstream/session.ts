@@ -1,107 +1,105 @@
-// What one kind of caller sees of an end: a session with it, whether it runs or not. While it does not, what can be
-// told from the catalogue is; everything else starts it. Here it is also seen to that what the end asks in mid-call
-// comes to the call that it belongs to, where the callers are of the style that cannot be asked otherwise.
+// A session with an upstream for one group of callers, running or not. While it does not run, lists are answered from the
+// catalogue, and everything else starts it. It also makes sure that requests of the upstream reach the call they belong
+// to if the callers are stateless.
 
-import type { Caller, Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
-import { NOBODY } from "../../dialogue/calls/call-attribution.ts";
-import { ASKABLE } from "../../protocol/asks.ts";
+import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
+import { INTERNAL_ORIGIN } from "../../dialogue/calls/call-attribution.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
+import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { canBeAsked, fingerprint, styleOf, type Style } from "./caller-key.ts";
-import { answerFrom, LISTS } from "./catalogue.ts";
-import type { CatalogueFile } from "./catalogue-file.ts";
-import { CatalogueKeeper } from "./catalogue-keeper.ts";
-import { HeldAsks } from "./held-asks.ts";
-import type { RestartOptions, Restarts } from "./restarts.ts";
-import { StandingListens } from "./standing-listens.ts";
-import { Supervisor, type Life } from "./supervisor.ts";
-import { ELSEWHERE, Turns } from "./turns.ts";
+import { answerFrom, CatalogueKeeper, type CatalogueFile } from "./catalogue.ts";
+import { AskableCallQueue, SESSION_BUSY, StrayRequests } from "./client-requests.ts";
+import type { RestartOptions } from "./options.ts";
+import type { RestartPolicy } from "./restart-policy.ts";
+import { canBeAsked, fingerprint, styleOf, type Style } from "./sharing.ts";
+import { UpstreamSubscriptions } from "./subscriptions.ts";
+import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
 export interface UpstreamSessionOptions {
   readonly name: string;
-  /** Whom the end sees at the other side of its session. */
+  /** The client that the upstream sees. */
   readonly caller: Caller;
-  /** Whether it is for callers of all kinds, whatever they can be asked. */
-  readonly isForAll: boolean;
-  /** Begins a session in whose name what belongs to no call is asked and told. */
-  open(home: Context): Promise<Life>;
+  /** Whether callers with any capabilities use it. */
+  readonly isShared: boolean;
+  /** Whether it belongs to one connection; then its changes of the lists are not kept for others. */
+  readonly isExclusive: boolean;
+  /** Opens a connection; `background` gets requests and notifications that belong to no call. */
+  open(background: Context): Promise<UpstreamConnection>;
   readonly restart?: RestartOptions | undefined;
-  /** Failures to start, of all sessions with the end. */
-  readonly stillbirths?: Restarts | undefined;
-  /** Whether it is of one connection alone: what that changes in the end's lists is not for others. */
-  readonly isOwn: boolean;
-  /** Milliseconds of rest after which it is ended; left out, it lives as long as a caller's own session does. */
+  /** Counts the failed starts of all sessions with the upstream. */
+  readonly startFailures?: RestartPolicy | undefined;
+  /** Idle time after which it is stopped; if left out, it runs as long as a caller's session does. */
   readonly idleMs?: number | undefined;
-  /** Where its catalogue is kept; undefined: it is not remembered. */
+  /** Where its catalogue is kept; undefined if it is not kept. */
   readonly file?: CatalogueFile | undefined;
-  /** Throws where it must not be begun now, because too many others are. */
-  readonly mayBegin: () => void;
+  /** Throws if too many sessions are open to start another. */
+  readonly checkCapacity: () => void;
   onState?(): void;
-  /** Nobody listens any more. */
+  /** A subscription has ended. */
   onLeave?(session: UpstreamSession): void;
 }
 
 const IDLE_MS = 30 * 60_000;
-/** A task that does not say how long it is kept keeps its end awake for so long. */
+/** How long a task keeps the upstream running if it does not say itself how long it is kept. */
 const TASK_MS = 60 * 60_000;
-const MOST_TASKS = 1_000;
+const MAX_TASKS = 1_000;
 
 export class UpstreamSession {
   readonly supervisor: Supervisor;
-  readonly listens: StandingListens;
+  readonly subscriptions: UpstreamSubscriptions;
   readonly #options: UpstreamSessionOptions;
-  readonly #turns = new Turns();
-  readonly #held = new HeldAsks();
-  /** By person, what stands for all calls of exchange-style callers: they are told apart by their turns. */
+  readonly #queue = new AskableCallQueue();
+  readonly #strayRequests = new StrayRequests();
+  /** By principal, the origin of all its stateless calls; the queue tells them apart. */
   readonly #origins = new Map<string, object>();
-  /** Tasks that were made here, the oldest first: whoever asks for one must come here. */
-  readonly #made = new Set<unknown>();
-  readonly #keeper: CatalogueKeeper | undefined;
-  #awakeUntil = 0;
-  #handling = 0;
-  /** The same without listens. */
+  /** Ids of tasks that were created here, oldest first. */
+  readonly #taskIds = new Set<unknown>();
+  readonly #catalogue: CatalogueKeeper | undefined;
+  #neededUntil = 0;
+  #requests = 0;
+  /** Requests without subscriptions. */
   #calls = 0;
 
   constructor(options: UpstreamSessionOptions) {
     this.#options = options;
-    const { name, restart, stillbirths, idleMs } = options;
+    const { name, restart, startFailures, idleMs } = options;
     this.supervisor = new Supervisor({
       name,
       restart,
-      stillbirths,
+      startFailures,
       idleMs: idleMs ?? IDLE_MS,
-      open: (signal) => options.open(this.#home(signal)),
-      mayBegin: () => options.mayBegin(),
+      open: (signal) => options.open(this.#background(signal)),
+      checkCapacity: () => options.checkCapacity(),
       isNeeded: () => this.#isNeeded(),
-      onBegin: (life) => this.#keeper?.begin(life),
+      onStart: (opened) => this.#catalogue?.start(opened),
       onState: () => options.onState?.(),
     });
     const { file } = options;
-    this.#keeper =
+    this.#catalogue =
       file &&
       new CatalogueKeeper({
         file,
-        isOwn: options.isOwn,
-        home: (signal) => this.#home(signal),
-        isCurrent: (life) => this.supervisor.life === life,
-        tell: (changes) => this.listens.tell(changes),
+        isExclusive: options.isExclusive,
+        background: (signal) => this.#background(signal),
+        isCurrent: (opened) => this.supervisor.current === opened,
+        onChanges: (changes) => this.subscriptions.notify(changes),
       });
-    this.listens = new StandingListens(
+    this.subscriptions = new UpstreamSubscriptions(
       this.supervisor,
-      async () => this.#keeper?.known(),
-      (life, context) => this.#way(life, "subscriptions/listen", context),
+      async () => this.#catalogue?.known(),
+      (opened, context) => this.#handlerFor(opened, "subscriptions/listen", context),
       () => options.onLeave?.(this),
     );
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
     const calls = request.method === "subscriptions/listen" ? 0 : 1;
-    this.#handling += 1;
+    this.#requests += 1;
     this.#calls += calls;
     try {
       return await this.#handle(request, context);
     } finally {
-      this.#handling -= 1;
+      this.#requests -= 1;
       this.#calls -= calls;
     }
   }
@@ -109,97 +107,98 @@ export class UpstreamSession {
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context);
-    if (this.supervisor.life === undefined && SHOWN.has(method)) {
-      const catalogue = await this.#keeper?.known();
+    if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
+      const catalogue = await this.#catalogue?.known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
-      // A list is asked for of many ends at once: the others must not wait for one that has failed.
-      this.supervisor.recovery.refuse(0);
+      // The router lists many upstreams at once; they must not wait for one that has failed.
+      this.supervisor.recovery.throwIfPausing(0);
     }
-    const result = await this.supervisor.call(request, context, (life) => this.#way(life, method, context));
-    if (result.resultType === "task") this.#keep(result);
+    const result = await this.supervisor.call(request, context, (opened) => this.#handlerFor(opened, method, context));
+    if (result.resultType === "task") this.#rememberTask(result);
     return result;
   }
 
-  /** Who has a session can be asked outside any call, such as for roots right after the handshake. */
+  /** A caller with a session can answer requests outside of calls, such as for roots after the handshake. */
   #listen(request: Request, context: Context): Promise<Result> {
-    const listen = (): Promise<Result> => this.listens.listen(request, context);
+    const listen = (): Promise<Result> => this.subscriptions.listen(request, context);
     const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
-    return isAskable && !this.#options.isForAll && this.#isOf(context)
-      ? this.#held.during(context, listen, true)
+    return isAskable && !this.#options.isShared && this.#belongsTo(context)
+      ? this.#strayRequests.during(context, listen, true)
       : listen();
   }
 
   async close(budgetMs?: number): Promise<void> {
-    this.#keeper?.close();
+    this.#catalogue?.close();
     await this.supervisor.close(budgetMs);
   }
 
-  /** Whether it has been begun in the style that has sessions; undefined: not known. */
+  /** The negotiated style; undefined if not known. */
   get style(): Style | undefined {
-    return this.supervisor.life?.opened.revision.style;
+    return this.supervisor.current?.connection.revision.style;
   }
 
-  /** Whether its wire says whom the end asks; undefined: not known. */
-  get saysWhose(): boolean | undefined {
-    return this.supervisor.life?.opened.saysWhose;
+  /** Whether the upstream says to which call its requests belong; undefined if not known. */
+  get attributesRequests(): boolean | undefined {
+    return this.supervisor.current?.connection.attributesRequests;
   }
 
-  /** Whether this task was made here. */
-  made(taskId: unknown): boolean {
-    return this.#made.has(taskId);
+  /** Whether the task was created here. */
+  created(taskId: unknown): boolean {
+    return this.#taskIds.has(taskId);
   }
 
-  /** Whether calls that may be asked must go elsewhere for now. */
+  /** Whether a call waits for its caller, so that calls that may be asked need another session. */
   get isParked(): boolean {
-    return this.#turns.isParked;
+    return this.#queue.isParked;
   }
 
-  /** Whether it has begun, or is about to. */
-  get isLiving(): boolean {
-    return this.supervisor.isLiving;
+  get isActive(): boolean {
+    return this.supervisor.isActive;
   }
 
-  /** Whether somebody would lose something if it were put to rest. */
+  /** Whether stopping it would lose something. */
   get isInUse(): boolean {
-    return this.#calls > 0 || this.listens.isWaking || performance.now() < this.#awakeUntil;
+    return this.#calls > 0 || this.subscriptions.needUpstream || performance.now() < this.#neededUntil;
   }
 
-  /** Whether somebody listens, or waits for an answer. */
-  get isHeard(): boolean {
-    return this.#handling > 0;
+  /** Whether a caller waits for an answer or a notification. */
+  get isWaitedFor(): boolean {
+    return this.#requests > 0;
   }
 
-  /** How a request gets to the end: straight, or in its turn. */
-  #way({ opened }: Life, method: string, context: Context): Handler {
-    const { handler } = opened;
-    if (opened.revision.style === "stateless") return handler;
+  /** How a request gets to the upstream: directly, or through the queue. */
+  #handlerFor({ connection }: UpstreamConnection, method: string, context: Context): Handler {
+    const { handler } = connection;
+    if (connection.revision.style === "stateless") return handler;
     if (styleOf(context) === "session") {
-      if (!opened.saysWhose && canBeAsked(context.caller) && !this.#isOf(context)) throw ELSEWHERE;
+      if (!connection.attributesRequests && canBeAsked(context.caller) && !this.#belongsTo(context)) throw SESSION_BUSY;
       return handler;
     }
-    // A session is begun for what one caller can be asked; only where there are none, does it not matter.
-    if (this.#isForOthers(context)) throw ELSEWHERE;
-    const ours = this.#oneOfMany(context);
-    if (!ASKABLE.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
-    if (opened.saysWhose) return (request) => this.#held.during(ours, () => handler(request, ours));
-    const asking: Context = { ...ours, ask: (...question) => this.#turns.asking(() => ours.ask(...question)) };
-    const inTurn = (request: Request): Promise<Result> => this.#held.during(asking, () => handler(request, asking));
-    return (request) => this.#turns.take(context.signal, `The end ${this.#options.name}`, () => inTurn(request));
+    // The handshake declared the capabilities of one caller, which matters only if the upstream has sessions.
+    if (this.#hasOtherCapabilities(context)) throw SESSION_BUSY;
+    const ours = this.#withCommonOrigin(context);
+    if (!INPUT_METHODS.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
+    if (connection.attributesRequests)
+      return (request) => this.#strayRequests.during(ours, () => handler(request, ours));
+    const asking: Context = { ...ours, ask: (...question) => this.#queue.asking(() => ours.ask(...question)) };
+    const run = (request: Request): Promise<Result> =>
+      this.#strayRequests.during(asking, () => handler(request, asking));
+    return (request) => this.#queue.run(context.signal, `The upstream ${this.#options.name}`, () => run(request));
   }
 
-  /** Whether it is of this very caller: what an end asks that does not say whom could come to another. */
-  #isOf({ caller: { origin } }: Context): boolean {
-    const { isForAll, caller } = this.#options;
-    return isForAll || origin === undefined || origin === NOBODY || origin === caller.origin;
+  /** Whether the session is this caller's; if not, an unattributed request could reach another caller. */
+  #belongsTo({ caller: { origin } }: Context): boolean {
+    const { isShared, caller } = this.#options;
+    return isShared || origin === undefined || origin === INTERNAL_ORIGIN || origin === caller.origin;
   }
 
-  #isForOthers({ caller: { capabilities } }: Context): boolean {
-    return !this.#options.isForAll && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
+  #hasOtherCapabilities({ caller: { capabilities } }: Context): boolean {
+    return !this.#options.isShared && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
   }
 
-  /** Requests of this style may each come by a connection of their own: of one person they are of one caller. */
-  #oneOfMany(context: Context): Context {
+  /** Stateless requests may each come on a connection of their own; those of one principal count as one caller. */
+  #withCommonOrigin(context: Context): Context {
     const { principal = "" } = context.caller;
     const origin = this.#origins.get(principal) ?? {};
     this.#origins.set(principal, origin);
@@ -207,28 +206,32 @@ export class UpstreamSession {
   }
 
   #isNeeded(): boolean {
-    if (this.listens.isWaking || performance.now() < this.#awakeUntil) return true;
-    // A caller that has a session may count on what the end keeps in it.
-    return this.#options.idleMs === undefined && this.listens.hasSessions;
+    if (this.subscriptions.needUpstream || performance.now() < this.#neededUntil) return true;
+    // A caller with a session may rely on what the upstream keeps in it.
+    return this.#options.idleMs === undefined && this.subscriptions.hasSessions;
   }
 
-  #keep({ taskId, ttlMs }: Result): void {
-    if (this.#made.size >= MOST_TASKS) for (const oldest of this.#made) if (this.#made.delete(oldest)) break;
-    this.#made.add(taskId);
+  #rememberTask({ taskId, ttlMs }: Result): void {
+    if (this.#taskIds.size >= MAX_TASKS) for (const oldest of this.#taskIds) if (this.#taskIds.delete(oldest)) break;
+    this.#taskIds.add(taskId);
     const ms = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, TASK_MS) : TASK_MS;
-    this.#awakeUntil = Math.max(this.#awakeUntil, performance.now() + ms);
+    this.#neededUntil = Math.max(this.#neededUntil, performance.now() + ms);
   }
 
-  #home(signal: AbortSignal): Context {
+  /** The context of our own requests, and for requests of the upstream that belong to no call. */
+  #background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,
-      caller: { ...this.#options.caller, origin: NOBODY },
+      caller: { ...this.#options.caller, origin: INTERNAL_ORIGIN },
       signal,
       notify: () => undefined,
-      ask: (question, options) => this.#held.ask(question, options),
+      ask: (question, options) => this.#strayRequests.ask(question, options),
     };
   }
 }
 
-/** What a catalogue may answer. */
-const SHOWN: ReadonlySet<string> = new Set(["server/discover", ...LISTS.map(({ method }) => method)]);
+/** Methods that a catalogue can answer. */
+const IN_CATALOGUE: ReadonlySet<string> = new Set([
+  "server/discover",
+  ...Object.values(LISTS).map(({ method }) => method),
+]);

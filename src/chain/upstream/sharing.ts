@@ -1,61 +1,133 @@
-// Which callers share a session with an end. By default those who are the same to it: the same person, as far as the
-// wire proves it, in the same style, who can be asked the same. A caller that has a session of its own and can be asked
-// gets one at an end that does not say whom it asks, since a question must never come to another. A policy draws the
-// line elsewhere.
+// Which callers share a session with an upstream. By default those that look the same to it: the same principal, the same
+// style and the same capabilities. If the upstream does not say to which call its requests belong, a caller that has a
+// session and can be asked gets a session of its own, so that a request never reaches another caller. `share` overrides
+// this.
 
-import type { Context } from "../../core/handler.ts";
-import { callerKey, canBeAsked, personKey, styleOf } from "./caller-key.ts";
-import type { Share } from "./upstream.ts";
+import type { Caller, Context } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { digest } from "../../core/seal.ts";
+import { knownRevision } from "../../protocol/revisions/index.ts";
+import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import type { Share } from "./options.ts";
 
-/** By connection, a number: what a key is made of must be text. */
-const numbers = new WeakMap<object, number>();
-let last = 0;
+export type Style = "session" | "stateless";
+
+export function styleOf({ revision }: Pick<Context, "revision">): Style {
+  return knownRevision(revision).style;
+}
+
+/** By object, because a session has one capabilities object for all its calls, and by JSON for all others. */
+const byObject = new WeakMap<Caller["capabilities"], string>();
+const byJson = new Map<string, string>();
+const MAX_CACHED = 1_000;
+/** Longer capabilities are replaced by a digest, because the fingerprint is a key of much that is kept. */
+const MAX_FINGERPRINT_LENGTH = 1_000;
+
+/**
+ * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out tasks: the same caller
+ * declares them with some calls only, and both kinds of calls must find its tasks.
+ */
+export function fingerprint(capabilities: Caller["capabilities"]): string {
+  const known = byObject.get(capabilities);
+  if (known !== undefined) return known;
+  const json = JSON.stringify(capabilities);
+  let found = byJson.get(json);
+  if (found === undefined) {
+    const sorted = toSortedJson(withoutTasks(capabilities));
+    found = sorted.length > MAX_FINGERPRINT_LENGTH ? digest(sorted) : sorted;
+    if (byJson.size >= MAX_CACHED) byJson.clear();
+    if (json.length <= MAX_FINGERPRINT_LENGTH) byJson.set(json, found);
+  }
+  byObject.set(capabilities, found);
+  return found;
+}
+
+function toSortedJson(capabilities: Caller["capabilities"]): string {
+  return JSON.stringify(capabilities, (_key, value: unknown) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value,
+  );
+}
+
+function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
+  const { extensions, ...rest } = capabilities;
+  if (!isObject(extensions)) return rest;
+  const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;
+  return Object.keys(others).length === 0 ? rest : { ...rest, extensions: others };
+}
+
+/** The same for all callers that may share a session with an upstream, and for no others. */
+export function callerKey(context: Context): string {
+  return keyFor(context, fingerprint(context.caller.capabilities));
+}
+
+/** The same for one principal, whatever capabilities its calls declare: for upstreams without sessions. */
+export function principalKey(context: Context): string {
+  return keyFor(context, "");
+}
+
+/** The first parts contain no line breaks, so that two callers cannot have the same key. */
+function keyFor(context: Context, capabilities: string): string {
+  const { principal } = context.caller;
+  return `${styleOf(context)}\n${capabilities}\n${principal === undefined ? "" : `is ${principal}`}`;
+}
+
+/** Whether an upstream may send it requests during a call. */
+export function canBeAsked({ capabilities }: Caller): boolean {
+  return ["elicitation", "sampling", "roots"].some((name) => capabilities[name] !== undefined);
+}
+
+/** A number for each connection, because keys are strings. */
+const connectionNumbers = new WeakMap<object, number>();
+let lastNumber = 0;
 
 function numberOf(origin: object): number {
-  let number = numbers.get(origin);
+  let number = connectionNumbers.get(origin);
   if (number === undefined) {
-    number = last += 1;
-    numbers.set(origin, number);
+    number = lastNumber += 1;
+    connectionNumbers.set(origin, number);
   }
   return number;
 }
 
-export interface Place {
-  /** The same for all who share. */
+/** Identifies the session that a caller uses. */
+export interface SessionKey {
+  /** The same for all callers that share the session. */
   readonly key: string;
-  /** The same if it turns out that the end has sessions. */
-  readonly ownKey: string;
-  /** The same if it turns out that the end does not say whom it asks. */
-  readonly loneKey: string;
-  /** Whether it belongs to one connection of a caller, and ends with it. */
-  readonly isOwn: boolean;
+  /** The key if the upstream turns out to have sessions. */
+  readonly statefulKey: string;
+  /** The key if the upstream turns out not to attribute its requests to calls. */
+  readonly exclusiveKey: string;
+  /** Whether the session belongs to one connection of a caller, and ends with it. */
+  readonly isExclusive: boolean;
 }
 
-export interface UpstreamKind {
-  /** Whether it says whom it asks. */
-  readonly saysWhose: boolean;
-  /** Whether it has turned out to have no sessions, or may do so yet. */
-  readonly isSessionless: boolean;
+export interface UpstreamTraits {
+  /** Whether it says to which call its requests belong. */
+  readonly attributesRequests: boolean;
+  /** Whether it has no sessions, as far as is known. */
+  readonly isStateless: boolean;
 }
 
-/** Undefined: nobody shares. */
-export function placeOf(
+/** Undefined if the caller gets a new session for each request. */
+export function sessionKeyFor(
   share: Share | undefined,
   context: Context,
-  { saysWhose, isSessionless }: UpstreamKind,
-): Place | undefined {
+  { attributesRequests, isStateless }: UpstreamTraits,
+): SessionKey | undefined {
   if (share === "per-request") return undefined;
-  if (share === "shared") return { key: "", ownKey: "", loneKey: "", isOwn: false };
-  const ownKey = callerKey(context);
+  if (share === "shared") return { key: "", statefulKey: "", exclusiveKey: "", isExclusive: false };
+  const statefulKey = callerKey(context);
   const { origin, principal } = context.caller;
-  // A caller without sessions has no connection either that would mean anything.
+  // The connection of a caller without a session means nothing.
   const hasSession = origin !== undefined && styleOf(context) === "session";
-  const isLone = hasSession && canBeAsked(context.caller);
-  const isOwn =
+  const isAskable = hasSession && canBeAsked(context.caller);
+  const isExclusive =
     hasSession &&
-    (share === "per-session" || (share === "per-caller" && principal === undefined) || (isLone && !saysWhose));
-  const loneKey = isOwn || isLone ? `${numberOf(origin)} ${ownKey}` : ownKey;
-  if (isOwn) return { key: loneKey, ownKey: loneKey, loneKey, isOwn };
-  const key = isSessionless && styleOf(context) === "stateless" ? personKey(context) : ownKey;
-  return { key, ownKey, loneKey, isOwn };
+    (share === "per-session" ||
+      (share === "per-caller" && principal === undefined) ||
+      (isAskable && !attributesRequests));
+  const exclusiveKey = isExclusive || isAskable ? `${numberOf(origin)} ${statefulKey}` : statefulKey;
+  if (isExclusive) return { key: exclusiveKey, statefulKey: exclusiveKey, exclusiveKey, isExclusive };
+  const key = isStateless && styleOf(context) === "stateless" ? principalKey(context) : statefulKey;
+  return { key, statefulKey, exclusiveKey, isExclusive };
 }

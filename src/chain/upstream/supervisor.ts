@@ -1,182 +1,180 @@
-// One session with an end, over all the lives of what is behind it. It is begun when somebody needs it, by whoever
-// comes first and for all who come meanwhile; it is ended when nobody has needed it for a while; and when it ends by
-// itself it is begun anew, after a pause, and not for ever. A call that may have run is never sent again. What listens
-// need of all this is in standing-listens; which callers share a session is decided by the pool.
+// Keeps one upstream session alive across restarts of the process behind it. It starts with the first request that needs
+// it, stops when it is idle, and restarts after a failure with a pause, within limits. A call that may have run is never
+// sent again. The pool decides which callers share a session.
 
-import { onAbort, ignoreRejection, within, abortable } from "../../core/async.ts";
-import type { Context } from "../../core/handler.ts";
-import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
 import type { Program } from "../../client/command.ts";
-import type { Opened } from "../../dialogue/connect.ts";
+import { abortable, forwardAbort, ignoreRejection, onAbort, unref, within } from "../../core/async.ts";
+import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
 import { pause } from "../../dialogue/calls/backoff.ts";
-import type { UpstreamState } from "./status.ts";
-import { following } from "./following.ts";
-import { isOtherStyle, named, UNSENT, unsent } from "./end-failures.ts";
-import { IdleWatch } from "./idle-watch.ts";
-import { Recovery, type RecoveryOptions } from "./recovery.ts";
-import { StartSlots } from "./start-slots.ts";
+import type { ServerConnection } from "../../dialogue/connect.ts";
+import { codeOf, McpError } from "../../protocol/errors.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import type { UpstreamState } from "./options.ts";
+import { Recovery, type RecoveryOptions } from "./restart-policy.ts";
 
-/** What was opened: the session, and the program behind it where there is one. */
-export interface Life {
-  readonly opened: Opened;
+/** An open connection, with the program behind it if there is one. */
+export interface UpstreamConnection {
+  readonly connection: ServerConnection;
   readonly program?: Program;
 }
 
 export interface SupervisorOptions extends RecoveryOptions {
-  /** Begins a session; what it begins ends with the signal. */
-  open(signal: AbortSignal): Promise<Life>;
-  /** Milliseconds without a call after which the session is ended; 0: never. */
+  /** Opens a connection, which ends with the signal. */
+  open(signal: AbortSignal): Promise<UpstreamConnection>;
+  /** Milliseconds without a call after which it stops; 0 means never. */
   readonly idleMs: number;
-  /** Throws where it must not be begun now. */
-  mayBegin?(): void;
-  /** Whether somebody needs it, though no call is under way. */
+  /** Throws if it must not be started now. */
+  checkCapacity?(): void;
+  /** Whether it must keep running although no call does. */
   isNeeded(): boolean;
-  /** A session has begun; whether it is not the first. */
-  onBegin?(life: Life, isAgain: boolean): void;
+  onStart?(opened: UpstreamConnection): void;
   onState?(): void;
 }
 
-/** A pause that is longer than this is not waited for: who asks is told of it. */
-const PATIENCE_MS = 10_000;
-const starts = new StartSlots();
-/** The least time between two looks at which style an address speaks. */
-const RENEWAL_MS = 1_000;
+/** A call does not wait for a longer pause, but fails with the time that is left. */
+const MAX_WAIT_MS = 10_000;
+/** The shortest time between two checks of the style that an address speaks. */
+const MIN_RECONNECT_INTERVAL_MS = 1_000;
+const UNSENT = { mayHaveRun: false } as const;
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #recovery: Recovery;
-  readonly #over = new AbortController();
-  readonly #idle: IdleWatch;
-  /** Whoever waits for a life that others begin. */
+  readonly #closed = new AbortController();
+  readonly #idle: IdleTimer;
+  /** Waiters for a connection that another caller opens. */
   readonly #waiting = new Set<() => void>();
-  /** Lives that are over and may have processes yet. */
-  readonly #leaving = new Set<Life>();
-  #life: Life | undefined;
-  #starting: Promise<Life> | undefined;
-  #lives = 0;
+  /** Connections that are over and may still have processes. */
+  readonly #leaving = new Set<UpstreamConnection>();
+  #current: UpstreamConnection | undefined;
+  #starting: Promise<UpstreamConnection> | undefined;
   #calls = 0;
-  #renewedAt = -Infinity;
+  #reconnectedAt = -Infinity;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#recovery = new Recovery(options);
     const isInUse = (): boolean => this.#calls > 0 || options.isNeeded();
-    this.#idle = new IdleWatch(options.idleMs, isInUse, () => this.sleep());
+    this.#idle = new IdleTimer(options.idleMs, isInUse, () => this.stop());
   }
 
   get state(): UpstreamState {
-    if (this.#over.signal.aborted) return "closed";
-    if (this.#life !== undefined) return "running";
-    if (this.#recovery.isStopped) return "stopped";
-    if (this.#recovery.waitMs > 0) return "waiting";
-    return this.#starting === undefined ? "asleep" : "starting";
+    if (this.#closed.signal.aborted) return "closed";
+    if (this.#current !== undefined) return "running";
+    if (this.#recovery.isExhausted) return "failed";
+    if (this.#recovery.waitMs > 0) return "restarting";
+    return this.#starting === undefined ? "idle" : "starting";
   }
 
-  get life(): Life | undefined {
-    return this.#life;
+  get current(): UpstreamConnection | undefined {
+    return this.#current;
   }
 
-  /** Whether there is a session, or one is being begun. */
-  get isLiving(): boolean {
-    return this.#life !== undefined || this.#starting !== undefined;
+  /** Whether it runs or starts. */
+  get isActive(): boolean {
+    return this.#current !== undefined || this.#starting !== undefined;
   }
 
   get recovery(): Recovery {
     return this.#recovery;
   }
 
-  /** A request to the end that runs, or is started for it. */
-  async call(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
+  /** Sends a request, after starting the upstream if necessary. */
+  async call(request: Request, context: Context, handlerFor: (opened: UpstreamConnection) => Handler): Promise<Result> {
     this.#calls += 1;
     try {
-      const result = await this.#attempt(request, context, by);
-      this.#reached();
+      const result = await this.#attempt(request, context, handlerFor);
+      this.#noteAnswer();
       return result;
     } catch (error) {
-      this.#missed(error);
-      throw named(error, this.#options.name, request.method);
+      this.#noteUnreachable(error);
+      throw withUpstreamName(error, this.#options.name, request.method);
     } finally {
       this.#calls -= 1;
-      if (this.#life !== undefined) this.#idle.used();
+      if (this.#current !== undefined) this.#idle.used();
     }
   }
 
-  async #attempt(request: Request, context: Context, by: (life: Life) => Handler): Promise<Result> {
-    const life = this.#life ?? (await this.#begun(context.signal));
+  async #attempt(
+    request: Request,
+    context: Context,
+    handlerFor: (opened: UpstreamConnection) => Handler,
+  ): Promise<Result> {
+    const opened = this.#current ?? (await this.#connectForCall(context.signal));
     try {
-      return await by(life)(request, context);
+      return await handlerFor(opened)(request, context);
     } catch (error) {
-      const isOver = context.signal.aborted || this.#over.signal.aborted;
-      // It ended before the request was sent: surely nothing ran, and the next life may take it.
+      const isOver = context.signal.aborted || this.#closed.signal.aborted;
+      // It ended before the request was sent, so nothing has run and a restarted one may take it.
       const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
-      const mayTryAgain = this.#options.restart === undefined ? this.#isOtherNow(error) : isUnsent;
-      if (isOver || !mayTryAgain) throw error;
-      if (isUnsent && this.#options.restart !== undefined) this.#ended(life, error);
-      else if (this.#life === life) this.sleep();
-      return by(await this.#begun(context.signal))(request, context);
+      const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
+      if (isOver || !mayRetry) throw error;
+      if (isUnsent && this.#options.restart !== undefined) this.#onEnd(opened, error);
+      else if (this.#current === opened) this.stop();
+      return handlerFor(await this.#connectForCall(context.signal))(request, context);
     }
   }
 
-  /** Whether the end at an address has come back and speaks in the other style; found out anew, not more than so often. */
-  #isOtherNow(error: unknown): boolean {
+  /** Whether an address may speak the other style now, which is checked at most once in an interval. */
+  #mayReconnect(error: unknown): boolean {
     const now = performance.now();
-    if (!isOtherStyle(error) || now - this.#renewedAt < RENEWAL_MS) return false;
-    this.#renewedAt = now;
+    if (!isWrongStyle(error) || now - this.#reconnectedAt < MIN_RECONNECT_INTERVAL_MS) return false;
+    this.#reconnectedAt = now;
     return true;
   }
 
-  /** The session for a call, which has surely not run where none could be begun. */
-  async #begun(signal: AbortSignal): Promise<Life> {
+  /** Connects for a call, which has surely not run if that fails. */
+  async #connectForCall(signal: AbortSignal): Promise<UpstreamConnection> {
     try {
-      return await this.running(signal);
+      return await this.connect(signal);
     } catch (error) {
       if (!(error instanceof ConnectionError) || !error.mayHaveRun || error === signal.reason) throw error;
-      throw unsent(error);
+      throw asUnsent(error);
     }
   }
 
-  /** The session, begun if it must be. */
-  async running(signal: AbortSignal): Promise<Life> {
+  /** The connection, opened if necessary. */
+  async connect(signal: AbortSignal): Promise<UpstreamConnection> {
     signal.throwIfAborted();
-    if (this.#life !== undefined) return this.#life;
-    if (this.#over.signal.aborted)
-      throw new ConnectionError("closed", `The end ${this.#options.name} is closed`, UNSENT);
-    this.#recovery.refuse(PATIENCE_MS);
+    if (this.#current !== undefined) return this.#current;
+    if (this.#closed.signal.aborted) throw this.#closedError();
+    this.#recovery.throwIfPausing(MAX_WAIT_MS);
     if (this.#starting === undefined) {
-      this.#options.mayBegin?.();
-      this.#starting = ignoreRejection(this.#start().finally(() => this.#started()));
+      this.#options.checkCapacity?.();
+      this.#starting = ignoreRejection(this.#start().finally(() => this.#onStartSettled()));
       this.#options.onState?.();
     }
     return abortable(signal, this.#starting);
   }
 
-  /** The next session that somebody else has a reason to begin. */
-  async nextLife(signal: AbortSignal): Promise<Life> {
+  /** The next connection that another caller opens. */
+  async nextConnection(signal: AbortSignal): Promise<UpstreamConnection> {
     for (;;) {
       signal.throwIfAborted();
-      if (this.#life !== undefined) return this.#life;
-      this.#over.signal.throwIfAborted();
+      if (this.#current !== undefined) return this.#current;
+      this.#closed.signal.throwIfAborted();
       let wake = (): void => undefined;
-      const begun = new Promise<void>((resolve) => {
+      const started = new Promise<void>((resolve) => {
         wake = resolve;
       });
       this.#waiting.add(wake);
       try {
-        await abortable(signal, begun);
+        await abortable(signal, started);
       } finally {
         this.#waiting.delete(wake);
       }
     }
   }
 
-  /** Waits until trying again is worth it, but no shorter than this. */
-  async pause(leastMs: number, signal: AbortSignal): Promise<void> {
+  /** Waits until the next start is allowed, but at least this long. */
+  async pause(minMs: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const stop = following(this.#over.signal);
+    const stop = forwardAbort(this.#closed.signal);
     const forget = onAbort(signal, () => stop.abort(signal.reason));
     try {
-      await pause(Math.max(leastMs, this.#recovery.pauseMs), stop.signal);
+      await pause(Math.max(minMs, this.#recovery.pauseMs), stop.signal);
     } finally {
       forget();
       stop.forget();
@@ -184,101 +182,238 @@ export class Supervisor {
   }
 
   async close(budgetMs?: number): Promise<void> {
-    this.#over.abort(new ConnectionError("closed", `The end ${this.#options.name} is closed`, UNSENT));
+    this.#closed.abort(this.#closedError());
     this.#idle.close();
     for (const wake of [...this.#waiting]) wake();
     const starting: Promise<unknown> = this.#starting ?? Promise.resolve();
-    // What has not begun is ended by whoever begins it.
+    // A connection that is still opening is closed by #start.
     await (budgetMs === undefined ? starting : within(budgetMs, starting)).catch(() => undefined);
-    if (this.#life !== undefined) this.#leaving.add(this.#life);
-    this.#life = undefined;
-    await Promise.all([...this.#leaving].map((life) => life.opened.close(budgetMs).catch(() => undefined)));
+    if (this.#current !== undefined) this.#leaving.add(this.#current);
+    this.#current = undefined;
+    await Promise.all([...this.#leaving].map(({ connection }) => connection.close(budgetMs).catch(() => undefined)));
     this.#options.onState?.();
   }
 
-  /** What is left of a life (a family of processes, a socket) goes with it. */
-  async #leave(life: Life): Promise<void> {
-    this.#leaving.add(life);
-    await life.opened.close().catch(() => undefined);
-    this.#leaving.delete(life);
+  #closedError(): ConnectionError {
+    return new ConnectionError("closed", `The upstream ${this.#options.name} is closed`, UNSENT);
   }
 
-  async #start(): Promise<Life> {
-    const { signal } = this.#over;
+  /** Ends the processes or the socket of a connection. */
+  async #leave(opened: UpstreamConnection): Promise<void> {
+    this.#leaving.add(opened);
+    await opened.connection.close().catch(() => undefined);
+    this.#leaving.delete(opened);
+  }
+
+  async #start(): Promise<UpstreamConnection> {
+    const { signal } = this.#closed;
     const { waitMs } = this.#recovery;
     if (waitMs > 0) {
       await pause(waitMs, signal);
       this.#options.onState?.();
     }
     const isProgram = this.#options.restart !== undefined;
-    const started = isProgram ? await starts.take(signal) : undefined;
-    let life: Life;
+    const releaseSlot = isProgram ? await starts.take(signal) : undefined;
+    let opened: UpstreamConnection;
     try {
       signal.throwIfAborted();
-      life = await this.#options.open(signal);
+      opened = await this.#options.open(signal);
     } catch (error) {
-      this.#fail(() => this.#recovery.notStarted(error));
-      // That we ended it is no news of the end.
+      this.#recordFailure(() => this.#recovery.startFailed(error));
+      // If we closed it ourselves, the error says nothing about the upstream.
       throw signal.aborted ? (signal.reason as Error) : error;
     } finally {
-      started?.();
+      releaseSlot?.();
     }
     if (signal.aborted) {
-      await life.opened.close().catch(() => undefined);
+      await opened.connection.close().catch(() => undefined);
       throw signal.reason as Error;
     }
-    this.#lives += 1;
-    this.#recovery.begun();
-    this.#life = life;
+    this.#recovery.started();
+    this.#current = opened;
     if (!isProgram) this.#recovery.problem = undefined;
-    life.opened.ended(signal).catch((error: unknown) => this.#ended(life, error));
+    opened.connection.ended(signal).catch((error: unknown) => this.#onEnd(opened, error));
     for (const wake of [...this.#waiting]) wake();
-    this.#options.onBegin?.(life, this.#lives > 1);
+    this.#options.onStart?.(opened);
     this.#options.onState?.();
     this.#idle.used();
-    return life;
+    return opened;
   }
 
-  #started(): void {
+  #onStartSettled(): void {
     this.#starting = undefined;
-    if (this.#life === undefined) this.#options.onState?.();
+    if (this.#current === undefined) this.#options.onState?.();
   }
 
-  /** An address has no life that ends when nobody is there any more, and begins when somebody is: its calls tell. */
-  #missed(error: unknown): void {
-    if (this.#options.restart !== undefined || this.#life === undefined || !(error instanceof ConnectionError)) return;
-    const isAway = AWAY.has(error.kind) && !error.mayHaveRun;
-    if (isAway && error.message !== this.#recovery.problem) this.#fail(() => this.#recovery.died(error));
+  /** An address has no process that ends; whether it can be reached is only seen in calls. */
+  #noteUnreachable(error: unknown): void {
+    const isAddress = this.#options.restart === undefined;
+    if (!isAddress || this.#current === undefined || !(error instanceof ConnectionError)) return;
+    const isUnreachable = UNREACHABLE.has(error.kind) && !error.mayHaveRun;
+    if (isUnreachable && error.message !== this.#recovery.problem) {
+      this.#recordFailure(() => this.#recovery.crashed(error));
+    }
   }
 
-  #reached(): void {
+  #noteAnswer(): void {
     if (this.#options.restart !== undefined || this.#recovery.problem === undefined) return;
     this.#recovery.problem = undefined;
     this.#options.onState?.();
   }
 
-  #ended(life: Life, error: unknown): void {
-    if (this.#life !== life) return;
-    this.#life = undefined;
-    void this.#leave(life);
-    this.#fail(() => this.#recovery.died(error));
+  #onEnd(opened: UpstreamConnection, error: unknown): void {
+    if (this.#current !== opened) return;
+    this.#current = undefined;
+    void this.#leave(opened);
+    this.#recordFailure(() => this.#recovery.crashed(error));
   }
 
-  #fail(note: () => void): void {
-    if (this.#over.signal.aborted) return;
-    note();
+  #recordFailure(record: () => void): void {
+    if (this.#closed.signal.aborted) return;
+    record();
     this.#options.onState?.();
   }
 
-  /** Ends the session for now; whoever needs it begins another. */
-  sleep(): void {
-    const life = this.#life;
-    if (life === undefined) return;
-    this.#life = undefined;
-    void this.#leave(life);
+  /** Closes the connection for now; the next request opens another. */
+  stop(): void {
+    const opened = this.#current;
+    if (opened === undefined) return;
+    this.#current = undefined;
+    void this.#leave(opened);
     this.#options.onState?.();
   }
 }
 
-/** What a call fails with where nobody is at an address, or nobody who lets us in. */
-const AWAY: ReadonlySet<ConnectionErrorKind> = new Set<ConnectionErrorKind>(["refused", "timeout", "unauthorized"]);
+/** The errors of a call if an address cannot be reached or does not let us in. */
+const UNREACHABLE: ReadonlySet<ConnectionErrorKind> = new Set<ConnectionErrorKind>([
+  "refused",
+  "timeout",
+  "unauthorized",
+]);
+
+/** Adds the name of the upstream, and for a tool call whether it may have run. */
+function withUpstreamName(error: unknown, name: string, method: string): unknown {
+  if (!(error instanceof ConnectionError)) return error;
+  const { kind, message, mayHaveRun } = error;
+  if (kind === "cancelled" || message.startsWith(`The upstream ${name} `)) return error;
+  const doubt = mayHaveRun && method === "tools/call" ? " and the call may have run" : "";
+  return error.with({ message: `The upstream ${name} failed${doubt}: ${message}` });
+}
+
+/** The same error for a request that was surely not sent. */
+function asUnsent(error: ConnectionError): ConnectionError {
+  return error.with(UNSENT);
+}
+
+/** Statuses of an address that no longer accepts what it accepted before. */
+const NO_LONGER_ACCEPTED: ReadonlySet<number | undefined> = new Set([400, 404, 405]);
+
+const UNSUPPORTED_REVISION = codeOf("unsupported_revision", NEWEST);
+
+/** Whether the upstream says that it does not speak the style of the request; then nothing has run. */
+function isWrongStyle(error: unknown): boolean {
+  if (error instanceof ConnectionError) {
+    const isRefused = error.kind === "http" && NO_LONGER_ACCEPTED.has(error.status);
+    return !error.mayHaveRun && (isRefused || error.kind === "protocol");
+  }
+  if (!(error instanceof McpError)) return false;
+  // In a session the code means something else, so the original code is in `data`.
+  const { data } = error;
+  const code = isObject(data) && isObject(data["upstream"]) ? data["upstream"]["code"] : error.code;
+  return code === UNSUPPORTED_REVISION;
+}
+
+/** Calls back after a time without use. Uses only record the time; one timer checks it when it fires. */
+class IdleTimer {
+  readonly #idleMs: number;
+  readonly #isInUse: () => boolean;
+  readonly #onIdle: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #since = 0;
+
+  /** 0 milliseconds means never. */
+  constructor(idleMs: number, isInUse: () => boolean, onIdle: () => void) {
+    this.#idleMs = idleMs;
+    this.#isInUse = isInUse;
+    this.#onIdle = onIdle;
+  }
+
+  used(): void {
+    if (this.#idleMs === 0) return;
+    this.#since = performance.now();
+    this.#timer ??= this.#check(this.#idleMs);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #check(afterMs: number): NodeJS.Timeout {
+    return unref(
+      setTimeout(() => {
+        const leftMs = this.#isInUse() ? this.#idleMs : this.#since + this.#idleMs - performance.now();
+        this.#timer = leftMs > 0 ? this.#check(leftMs) : undefined;
+        if (leftMs <= 0) this.#onIdle();
+      }, afterMs),
+    );
+  }
+}
+
+const MAX_STARTS = 8;
+/** A start that takes longer no longer counts, so that a slow or silent program does not delay others. */
+const MAX_HELD_MS = 3_000;
+
+/** Limits how many programs start at once, over all upstreams, since each may run a package manager. */
+export class StartLimiter {
+  readonly #heldMs: number;
+  #free: number;
+  /** In the order of arrival. */
+  readonly #waiting = new Set<() => void>();
+
+  constructor(maxStarts: number = MAX_STARTS, heldMs: number = MAX_HELD_MS) {
+    this.#free = maxStarts;
+    this.#heldMs = heldMs;
+  }
+
+  /** Resolves with a function that gives the slot back and may be called twice; rejects with the signal's reason. */
+  async take(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#wait(signal);
+    let isReleased = false;
+    const release = (): void => {
+      clearTimeout(timer);
+      if (isReleased) return;
+      isReleased = true;
+      this.#release();
+    };
+    const timer = unref(setTimeout(release, this.#heldMs));
+    return release;
+  }
+
+  #wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const proceed = (): void => {
+        forget();
+        resolve();
+      };
+      const forget = onAbort(signal, () => {
+        this.#waiting.delete(proceed);
+        reject(signal.reason as Error);
+      });
+      this.#waiting.add(proceed);
+    });
+  }
+
+  #release(): void {
+    for (const proceed of this.#waiting) {
+      this.#waiting.delete(proceed);
+      proceed();
+      return;
+    }
+    this.#free += 1;
+  }
+}
+
+const starts = new StartLimiter();

@@ -1,59 +1,58 @@
-// `catenary check CONFIG`: what is wrong with a config, by line and column, before anything is started by it. What is
-// found is what was asked for, so it goes to stdout.
+// `catenary check [CONFIG]`: checks a config without starting anything. The problems are the result of the command, so
+// they go to stdout.
 
-import { examineConfig, type Examined } from "../../config/index.ts";
-import { CONFIG, configPath } from "../target/config-path.ts";
-import { EXIT } from "../exit-codes.ts";
-import { reporting } from "../show/failure.ts";
-import { parseFlags } from "../target/flags.ts";
-import { fitFor, oneLine } from "../terminal/harmless.ts";
-import type { Command } from "../main.ts";
-import { surplus } from "../target/names.ts";
-import { paint, say } from "../terminal/output.ts";
-import { printJson, printOwn } from "../terminal/print.ts";
-import { counted, problemLines, tally } from "../show/problems.ts";
+import { examineConfig, type ConfigReport } from "../../config/index.ts";
+import { EXIT, type Command } from "../command.ts";
+import { defineCommand } from "../show/failure.ts";
+import { plural, problemLines, tally } from "../show/problems.ts";
+import { CONFIG, requireConfig } from "../target/config-path.ts";
+import { parseFlags, unexpectedArguments } from "../target/flags.ts";
+import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
+import { oneLine, sanitizeFor } from "../terminal/sanitize.ts";
 
 const USAGE = "Usage: catenary check [CONFIG] [--json]";
 
 const HELP = `${USAGE}
 
-Looks through a config and explains each mistake with its line and column. Nothing is started,
-nobody is asked, and no module that the config uses is loaded. CONFIG is ./${CONFIG} where it is
-left out.
+Checks a config and explains each problem with its line and column. Starts nothing, asks for
+nothing, and loads none of its modules. CONFIG defaults to ./${CONFIG}.
 
-  --json   one JSON document on stdout: {"ok", "servers", "links", "problems"}, where a
-           problem is {"line", "column", "severity", "message", "hint"}
+  --json   print one JSON document: {"ok", "servers", "middleware", "problems"}; a problem is
+           {"line", "column", "severity", "message", "hint"}
 
-Exit codes: 0 where it can be used, with warnings perhaps; 1 where it has errors; 2 where there is
-no such file.
+Exit codes: 0 valid, possibly with warnings; 1 errors; 2 no such file.
 `;
 
 const FLAGS = { json: { type: "boolean" } } as const;
 
 async function check(args: readonly string[]): Promise<number> {
   const { positionals, values } = parseFlags("check", args, FLAGS);
-  const [named, ...more] = positionals;
-  if (more.length > 0) throw surplus("check", more, USAGE);
-  const path = await configPath(named, "check");
-  const examined = await examineConfig(path);
-  const { problems, servers, links } = examined;
+  const [given, ...more] = positionals;
+  if (more.length > 0) throw unexpectedArguments("check", more, USAGE);
+  const path = await requireConfig(given, "check");
+  const report = await examineConfig(path);
+  const { problems, servers, middleware } = report;
   const ok = problems.every(({ severity }) => severity !== "error");
-  if (values.json === true) printJson({ ok, servers, links, problems });
-  else tell(path, examined, ok);
+  if (values.json === true) printJson({ ok, servers, middleware, problems });
+  else printReport(path, report, ok);
   return ok ? EXIT.ok : EXIT.usage;
 }
 
-function tell(path: string, { text, problems, servers, links }: Examined, ok: boolean): void {
+function printReport(path: string, { text, problems, servers, middleware }: ConfigReport, ok: boolean): void {
   const { stdout } = process;
-  for (const line of problemLines(path, text, problems, stdout)) printOwn(`${line}\n`);
-  if (problems.length > 0) say(`${path} has ${tally(problems)}`);
+  for (const line of problemLines(path, text, problems, stdout)) printTrusted(`${line}\n`);
+  if (problems.length > 0) printStatus(`${path} has ${tally(problems)}`);
   if (!ok) return;
-  const found = [named(servers, "server"), ...(links.length === 0 ? [] : [named(links, "link")])].join(", ");
-  printOwn(`${paint("green", "ok:", stdout)} ${fitFor(stdout, `${path} has ${found}`)}\n`);
+  const parts = [
+    withNames(plural(servers.length, "server"), servers),
+    ...(middleware.length === 0 ? [] : [withNames(`${middleware.length} middleware`, middleware)]),
+  ];
+  const summary = `${path} has ${parts.join(", ")}`;
+  printTrusted(`${paint("green", "ok:", stdout)} ${sanitizeFor(stdout, summary)}\n`);
 }
 
-function named(names: readonly string[], what: string): string {
-  return `${counted(names.length, what)} (${names.map(oneLine).join(", ")})`;
+function withNames(count: string, names: readonly string[]): string {
+  return `${count} (${names.map(oneLine).join(", ")})`;
 }
 
-export const checkCommand: Command = { help: HELP, run: (args) => reporting(args, () => check(args)) };
+export const checkCommand: Command = defineCommand(HELP, check);

@@ -1,13 +1,13 @@
-// Command lines of `catenary eval` that are wrong: refused in one sentence, before anything is started. What it does with
-// those that are right is played in test/cli.
+// Wrong command lines of `catenary eval` are refused in one sentence before anything is started. test/cli runs whole
+// commands.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { evalCommand } from "./eval.ts";
 
-let said = "";
+let stderr = "";
 beforeEach(() => {
-  said = "";
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => (said += String(text)) !== "");
+  stderr = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => (stderr += String(text)) !== "");
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -22,20 +22,20 @@ describe("eval", () => {
     [["JS", "1", "2"], 1, "eval takes one CODE"],
     [["ts", "1", "2"], 1, "eval takes one CODE"],
     [["cl", "1", "2"], 1, "eval takes one CODE"],
-    [["cobol", "1"], 1, "There is no language cobol; there are js, javascript, lisp"],
+    [["cobol", "1"], 1, "There is no language cobol; the languages are js, javascript, lisp"],
     [["js", "-1"], 1, "-1 looks like an option: put -- before it"],
     [["js"], 1, "eval needs CODE, - for stdin, or --file PATH"],
     [["js", "1", "+", "1"], 1, "eval takes one CODE: put it in quotes, as in catenary eval js 'CODE'"],
-    [["js", "1", "--file", "x.js"], 1, "CODE or --file PATH: one of them, not both"],
-    [["js", "1", "--timeout", "soon"], 1, "--timeout soon is no number of seconds from 0 to "],
-    [["js", "1", "--timeout=-1"], 1, "--timeout -1 is no number of seconds"],
+    [["js", "1", "--file", "x.js"], 1, "Give CODE or --file PATH, not both"],
+    [["js", "1", "--timeout", "soon"], 1, "--timeout soon is not a number of seconds from 0 to "],
+    [["js", "1", "--timeout=-1"], 1, "--timeout -1 is not a number of seconds"],
     [["js", "1", "--timout", "1"], 1, "There is no option --timout; did you mean --timeout?"],
     [["js", "--file"], 1, "--file needs the path of a file"],
     [["js", "--file", "/no/such/file.js"], 2, "There is no file /no/such/file.js"],
-    [["js", "--file", "/"], 1, "/ cannot be read: "],
-  ])("%j ends with %i", async (args, code, words) => {
+    [["js", "--file", "/"], 1, "Cannot read /: "],
+  ])("%j ends with %i", async (args, code, message) => {
     expect(await evalCommand.run(args)).toBe(code);
-    expect(said).toContain(`catenary: ${words}`);
-    expect(said.trimEnd().split("\n\n")[0]).not.toContain("\n");
+    expect(stderr).toContain(`catenary: ${message}`);
+    expect(stderr.trimEnd().split("\n\n")[0]).not.toContain("\n");
   });
 });

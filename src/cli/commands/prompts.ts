@@ -1,61 +1,118 @@
-// `catenary prompts TARGET [NAME]`: what prompts an end has, or one of them with all its arguments.
+// `catenary prompts TARGET [NAME]` lists prompts or shows one; `catenary prompt TARGET NAME key=value ...` gets its
+// messages. A single message is printed without its role, so that it can be piped on.
 
-import type { Prompt } from "../../protocol/model/index.ts";
-import { errand } from "../target/errand.ts";
-import { EXIT } from "../exit-codes.ts";
-import { reporting } from "../show/failure.ts";
-import { promptDetail, promptList } from "../show/lists.ts";
-import type { Command } from "../main.ts";
-import { notFound, sound, surplus } from "../target/names.ts";
-import { metaOf, missingUpstreams, remarkOn } from "../serve/missing-ends.ts";
-import { listStyle } from "../terminal/output.ts";
-import { printJson, printOwn } from "../terminal/print.ts";
-import { EXIT_HELP, readLine, TARGET_HELP } from "../target/target.ts";
+import { isObject } from "../../core/objects.ts";
+import type { ListPromptsResult, Prompt, PromptMessage } from "../../protocol/model/index.ts";
+import { EXIT, UsageError, type Command } from "../command.ts";
+import { checkDestination, printContent, SAVE_FLAGS, SAVE_HELP, Saver, type ContentOutput } from "../show/content.ts";
+import { defineCommand } from "../show/failure.ts";
+import {
+  findMissingUpstreams,
+  listStyle,
+  missingUpstreamsMeta,
+  noteMissingUpstreams,
+  promptDetail,
+  promptList,
+} from "../show/lists.ts";
+import { ARGUMENTS_HELP, notFound, promptArguments, readArguments, withKey } from "../target/arguments.ts";
+import { unexpectedArguments } from "../target/flags.ts";
+import { EXIT_HELP, parseTargetLine, TARGET_HELP } from "../target/target.ts";
+import { withClient, type CommandContext } from "../target/with-client.ts";
+import { paint, printJson, printTrusted } from "../terminal/output.ts";
+import { oneLine } from "../terminal/sanitize.ts";
 
-const USAGE = `Usage: catenary prompts TARGET [NAME] [OPTIONS]
+const PROMPTS_USAGE = `Usage: catenary prompts TARGET [NAME] [OPTIONS]
        catenary prompts [NAME] [OPTIONS] -- COMMAND ARGS...
 `;
 
-const HELP = `${USAGE}
-Lists the prompts of a server: each with its name, what it is for, and its arguments as one writes
-them for \`catenary prompt\`; those in brackets may be left out. With NAME: that prompt in full.
-With --json: {"prompts": [...]}, or the prompt.
+const PROMPTS_HELP = `${PROMPTS_USAGE}
+Lists the prompts of a server with their descriptions and arguments, as \`catenary prompt\` takes
+them; arguments in brackets are optional. With NAME: shows that prompt. With --json:
+{"prompts": [...]}, or the prompt.
 
 ${TARGET_HELP}
 ${EXIT_HELP}`;
 
-async function run(args: readonly string[]): Promise<number> {
-  const wanted = readLine("prompts", args, {}, USAGE);
-  const [name, ...more] = wanted.words;
-  if (more.length > 0) throw surplus("prompts", more, USAGE);
-  return errand(wanted, async ({ client, call, busy, note, done }) => {
+async function listPrompts(args: readonly string[]): Promise<number> {
+  const line = parseTargetLine("prompts", args, {}, PROMPTS_USAGE);
+  const [name, ...more] = line.words;
+  if (more.length > 0) throw unexpectedArguments("prompts", more, PROMPTS_USAGE);
+  const isJson = line.values.json === true;
+  return withClient(line, async (context) => {
+    const { client, callOptions, busy, note, done } = context;
     busy("Listing prompts");
-    const listed = await client.listPrompts(call);
-    const { prompts } = listed;
+    const listed = await client.listPrompts(callOptions);
     done();
-    const missing = missingUpstreams(listed);
-    const found = sound<Prompt>(prompts, "name");
-    const style = listStyle();
     if (name !== undefined) {
-      const prompt = found.find((one) => one.name === name);
-      if (prompt === undefined) {
-        remarkOn(missing, note);
-        throw notFound(
-          "prompt",
-          name,
-          found.map((one) => one.name),
-        );
-      }
-      if (wanted.values.json === true) printJson(prompt);
-      else printOwn(promptDetail(prompt, style));
+      const prompt = findPrompt(listed, name, context);
+      if (isJson) printJson(prompt);
+      else printTrusted(promptDetail(prompt, listStyle()));
       return EXIT.ok;
     }
-    if (wanted.values.json === true) printJson({ prompts, ...metaOf(missing) });
-    else if (found.length > 0) printOwn(promptList(found, style));
+    const { prompts } = listed;
+    const missing = findMissingUpstreams(listed);
+    const valid = withKey<Prompt>(prompts, "name");
+    if (isJson) printJson({ prompts, ...missingUpstreamsMeta(missing) });
+    else if (valid.length > 0) printTrusted(promptList(valid, listStyle()));
     else note("The server has no prompts");
-    remarkOn(missing, note);
+    noteMissingUpstreams(missing, note);
     return EXIT.ok;
   });
 }
 
-export const promptsCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };
+/** Throws a NotFoundError; its upstream may be the one that is missing. */
+function findPrompt(listed: ListPromptsResult, name: string, { note }: CommandContext): Prompt {
+  const prompts = withKey<Prompt>(listed.prompts, "name");
+  const prompt = prompts.find((one) => one.name === name);
+  if (prompt !== undefined) return prompt;
+  noteMissingUpstreams(findMissingUpstreams(listed), note);
+  const names = prompts.map((one) => one.name);
+  throw notFound("prompt", name, names);
+}
+
+export const promptsCommand: Command = defineCommand(PROMPTS_HELP, listPrompts);
+
+const PROMPT_USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTIONS]
+       catenary prompt NAME [key=value ...] [OPTIONS] -- COMMAND ARGS...
+`;
+
+const PROMPT_HELP = `${PROMPT_USAGE}
+Gets a prompt. All its arguments are strings. Its messages go to stdout, each under its role; a
+single message is printed without it. With --json: the result.
+
+${ARGUMENTS_HELP}
+${SAVE_HELP}
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function getPrompt(args: readonly string[]): Promise<number> {
+  const line = parseTargetLine("prompt", args, { args: { type: "string", dash: true }, ...SAVE_FLAGS }, PROMPT_USAGE);
+  const { values, words } = line;
+  const [name, ...pairs] = words;
+  if (name === undefined) throw new UsageError(`prompt needs the NAME of a prompt\n\n${PROMPT_USAGE}`);
+  const saver = new Saver(await checkDestination(values));
+  const given = await readArguments(pairs, values.args);
+  return withClient(line, async (context) => {
+    const { client, callOptions, busy, note, done } = context;
+    busy("Listing prompts");
+    const prompt = findPrompt(await client.listPrompts(callOptions), name, context);
+    const promptArgs = promptArguments(prompt, given);
+    busy(`Getting ${name}`);
+    const result = await client.getPrompt(name, promptArgs, callOptions);
+    done();
+    if (values.json === true) printJson(result);
+    else await printMessages(result.messages, { saver, note });
+    return EXIT.ok;
+  });
+}
+
+async function printMessages(messages: unknown, output: ContentOutput): Promise<void> {
+  const valid = withKey<PromptMessage>(messages, "role").filter(({ content }) => isObject(content));
+  for (const [at, { role, content }] of valid.entries()) {
+    const heading = paint("bold", `${oneLine(role)}:`, process.stdout);
+    if (valid.length > 1) printTrusted(`${at === 0 ? "" : "\n"}${heading}\n`);
+    await printContent([content], output);
+  }
+}
+
+export const promptCommand: Command = defineCommand(PROMPT_HELP, getPrompt);

@@ -1,12 +1,12 @@
-// Command lines of `catenary run` that are wrong: refused in one sentence, before anything is started.
+// Wrong command lines of `catenary run` are refused in one sentence before anything is started; the names of programs.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { runCommand } from "./run.ts";
+import { programName, runCommand } from "./run.ts";
 
-let said = "";
+let stderr = "";
 beforeEach(() => {
-  said = "";
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => (said += String(text)) !== "");
+  stderr = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => (stderr += String(text)) !== "");
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -16,19 +16,33 @@ describe("run", () => {
   it.each([
     [[], 1, "run needs a command: catenary run -- COMMAND ARGS..."],
     [["--"], 1, "run needs a command"],
-    [["node", "server.js"], 1, "so that its flags are its own: catenary run -- node server.js"],
+    [["node", "server.js"], 1, "run needs -- before its command: catenary run -- node server.js"],
     [["--", "https://example.com/mcp"], 1, "https://example.com/mcp is a URL, and run starts a command"],
-    [["--share", "none", "--", "node"], 1, "--share none is not known; there are shared, per-session"],
+    [["--share", "none", "--", "node"], 1, "--share none is not valid; write one of shared, per-session"],
     [["--revision", "1", "--", "node"], 1, "--revision: "],
-    [["--env", "X", "--", "node"], 1, "--env X is no variable: write KEY=VALUE"],
-    [["--path", "/x", "--", "node"], 1, "--path goes with --http HOST:PORT"],
-    [["--http", ":70000", "--", "node"], 1, "a port is a number"],
+    [["--env", "X", "--", "node"], 1, "--env X is not a variable: write KEY=VALUE"],
+    [["--path", "/x", "--", "node"], 1, "--path needs --http HOST:PORT"],
+    [["--http", ":70000", "--", "node"], 1, "the port must be from 0"],
     [["--shared", "--", "node"], 1, "There is no option --shared; did you mean --share?"],
     [["--http", ":0", "--", "catenary-no-such-command"], 2, "there is no command of that name on the PATH"],
     [["--http", ":0", "--cwd", "/no/such", "--", "node"], 2, "its folder /no/such does not exist"],
-  ])("%j ends with %i", async (args, code, words) => {
+  ])("%j ends with %i", async (args, code, message) => {
     expect(await runCommand.run(args)).toBe(code);
-    expect(said).toContain(words);
-    expect(said.trimEnd()).not.toContain("\n");
+    expect(stderr).toContain(message);
+    expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+describe("a program", () => {
+  it.each([
+    ["notes-mcp", "npx", ["-y", "@me/notes-mcp@1.2"]],
+    ["server", "node", ["server.js"]],
+    ["server", "/usr/bin/node", ["--enable-source-maps", "./a/server.mjs", "-x"]],
+    ["my-server", "my-server", ["--stdio"]],
+    ["node", "node", []],
+    ["sh", "sh", ["-c", "exec node $1"]],
+    ["node", "node", ["--api-key", "secret", "server.js"]],
+  ])("is called %s", (name, command, args) => {
+    expect(programName({ command, args })).toBe(name);
   });
 });

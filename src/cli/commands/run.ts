@@ -1,125 +1,127 @@
-// `catenary run -- COMMAND ARGS...`: one stdio server behind an empty chain, which is what a person puts into a client's
-// config. The command is looked for at once, so that a mistake shows at once: to the person in one sentence, and to a
-// client that waits for an answer as the answer.
+// `catenary run -- COMMAND ARGS...`: one stdio server behind an empty chain, for use in a client's config. A command that
+// cannot be started is reported at once: to the user on stderr, and to a waiting client as the response.
 
+import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
-import { upstream, MESSAGE_BYTES, SHARES, type UpstreamOptions, type Share } from "../../chain/upstream/upstream.ts";
-import type { UpstreamStatus } from "../../chain/upstream/status.ts";
-import type { Command as Program } from "../../client/command.ts";
+import {
+  MESSAGE_BYTES,
+  SHARES,
+  type Share,
+  type UpstreamOptions,
+  type UpstreamStatus,
+} from "../../chain/upstream/options.ts";
+import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts";
+import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
-import { startProblem } from "../../process/start-problem.ts";
+import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { serve } from "../../serve.ts";
-import { UpstreamReport } from "../serve/end-report.ts";
-import { EXIT, UsageError } from "../exit-codes.ts";
-import { failureOf, reporting } from "../show/failure.ts";
+import { EXIT, UsageError, type Command } from "../command.ts";
+import { parseServeFlags, SERVE_EXPECTED, SERVE_FLAGS, SERVE_HELP, SIGNAL_HELP } from "../serve/serve-flags.ts";
+import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
+import { UpstreamReport } from "../serve/upstream-report.ts";
+import { defineCommand, toFailure } from "../show/failure.ts";
 import { parseFlags } from "../target/flags.ts";
-import { FRONT_FLAGS, FRONT_HELP, FRONT_NEEDS, frontOf, SIGNAL_HELP } from "../serve/front-flags.ts";
-import { fitFor, isTerminal } from "../terminal/harmless.ts";
-import { announce, GATEWAY_GRACE_MS, listen } from "../serve/listening.ts";
-import type { Command } from "../main.ts";
-import { say } from "../terminal/output.ts";
-import { programName } from "../target/program.ts";
-import { checkRevision, variablesOf } from "../target/target.ts";
+import { checkRevision, parseEnvFlags } from "../target/target.ts";
+import { printStatus } from "../terminal/output.ts";
+import { isTerminal, sanitizeFor } from "../terminal/sanitize.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS...
 
-Starts COMMAND, a server on stdio of any revision, and serves it on our own stdio to a client of any
-revision. In a client's config, \`"command": "catenary", "args": ["run", "--", "npx", ...]\` stands
-for \`"command": "npx", "args": [...]\`. What COMMAND writes to its stderr comes out on ours. Where
-it fails it is started again, and the end of our stdin is the end of both. It is started when a
-client asks for something, not before.
+Runs COMMAND, an MCP server on stdio, and serves it on stdio to clients of any protocol revision. In
+a client's config, replace \`"command": "npx", "args": [...]\` by \`"command": "catenary",
+"args": ["run", "--", "npx", ...]\`. Starts COMMAND on the first request. Restarts COMMAND if it
+crashes; exits when stdin closes. The stderr of COMMAND is passed on.
 
-  --env KEY=VALUE        added to COMMAND's environment; may be given several times
-  --cwd DIR              the folder in which COMMAND is started
-  --revision DATE        speak this revision of the protocol with COMMAND, and no other
-  --share HOW            who shares one COMMAND: ${SHARES.join(", ")};
-                         by default, callers who are the same one and can be asked the same
-  --http HOST:PORT       over HTTP instead of stdio; port 0 takes any that is free
+  --env KEY=VALUE        an environment variable for COMMAND; repeatable
+  --cwd DIR              the folder to start COMMAND in
+  --revision DATE        use this protocol revision with COMMAND only
+  --share HOW            which callers share one process of COMMAND: ${SHARES.join(", ")};
+                         by default, callers that COMMAND cannot tell apart
+  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 
 With --http:
-${FRONT_HELP}  --json                 one line of JSON on stdout when it is ready: {"url": ...}
+${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}
 
 ${SIGNAL_HELP}
-Exit codes: 0; 1 the command line is wrong; 2 there is no such command; 4 COMMAND was started for a
-client and never came to run, or the address cannot be listened on; 130 after SIGINT.
+Exit codes: 0 ok; 1 wrong command line; 2 no such command; 4 COMMAND could not be started for a
+client, or cannot listen on the address; 130 after SIGINT.
 `;
 
 const FLAGS = {
-  ...FRONT_FLAGS,
+  ...SERVE_FLAGS,
   env: { type: "string", multiple: true },
   cwd: { type: "string" },
   revision: { type: "string" },
   share: { type: "string" },
 } as const;
 
-/** A client speaks as soon as it has started us; whoever is silent so long is none. */
-const CLIENT_MS = 2_000;
-/** For the answer to be read. */
-const ANSWER_MS = 200;
+/** A client sends its first request at once; after this long there is none. */
+const CLIENT_TIMEOUT_MS = 2_000;
+/** Time for the client to read the response. */
+const RESPONSE_MS = 200;
 
-interface Wanted {
-  readonly program: Program;
+interface RunLine {
+  readonly program: ProgramCommand;
   readonly options: UpstreamOptions;
-  /** Absent for stdio. */
+  /** Undefined for stdio. */
   readonly http?: ServeHttpOptions | undefined;
   readonly json: boolean;
 }
 
-function read(args: readonly string[]): Wanted {
+function parseLine(args: readonly string[]): RunLine {
   const at = args.indexOf("--");
   const own = at < 0 ? args : args.slice(0, at);
   const [command, ...rest] = at < 0 ? [] : args.slice(at + 1);
-  const { positionals, values } = parseFlags("run", own, FLAGS, { ...FRONT_NEEDS, env: "a variable: KEY=VALUE" });
+  const { positionals, values } = parseFlags("run", own, FLAGS, { ...SERVE_EXPECTED, env: "a variable: KEY=VALUE" });
   if (positionals.length > 0) {
-    const line = `catenary run -- ${positionals.join(" ")}`;
-    throw new UsageError(`run takes its command behind --, so that its flags are its own: ${line}`);
+    throw new UsageError(`run needs -- before its command: catenary run -- ${positionals.join(" ")}`);
   }
   if (command === undefined) throw new UsageError(`run needs a command: catenary run -- COMMAND ARGS...`);
   if (/^https?:\/\//i.test(command)) {
-    throw new UsageError(`${command} is a URL, and run starts a command: write it into a config, for catenary serve`);
+    throw new UsageError(`${command} is a URL, and run starts a command: write it in a config, for catenary serve`);
   }
   const { cwd, revision, share } = values;
   checkRevision(revision);
   return {
-    program: { command, args: rest, env: variablesOf(values), ...(cwd === undefined ? undefined : { cwd }) },
+    program: { command, args: rest, env: parseEnvFlags(values), ...(cwd === undefined ? undefined : { cwd }) },
     options: {
       ...(revision === undefined ? undefined : { revision }),
-      ...(share === undefined ? undefined : { share: shareOf(share) }),
+      ...(share === undefined ? undefined : { share: parseShare(share) }),
     },
-    http: frontOf(values),
+    http: parseServeFlags(values),
     json: values.json === true,
   };
 }
 
-function shareOf(text: string): Share {
+function parseShare(text: string): Share {
   const share = SHARES.find((name) => name === text);
-  if (share === undefined) throw new UsageError(`--share ${text} is not known; there are ${SHARES.join(", ")}`);
+  if (share === undefined) throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
   return share;
 }
 
-/** A client that is there hears why, instead of an end without a word; then the process ends with the code for it. */
+/** Answers the requests of a waiting client with the error, then exits with its code. */
 async function refuse(problem: Error): Promise<undefined> {
-  const { exit, message } = failureOf(problem);
-  say(`catenary: ${fitFor(process.stderr, message)}`);
+  const { exit, message } = toFailure(problem);
+  printStatus(`catenary: ${sanitizeFor(process.stderr, message)}`);
   process.exitCode = exit;
   const refusing = serve(() => {
-    setTimeout(end, ANSWER_MS);
+    setTimeout(close, RESPONSE_MS);
     return Promise.reject(new ConnectionError("spawn", message, { mayHaveRun: false }));
   });
-  const end = (): void => void refusing.then((serving) => serving.close());
-  setTimeout(end, CLIENT_MS);
+  const close = (): void => void refusing.then((serving) => serving.close());
+  setTimeout(close, CLIENT_TIMEOUT_MS);
   await refusing;
 }
 
 async function run(args: readonly string[]): Promise<number | undefined> {
-  const wanted = read(args);
-  const { program, options, http } = wanted;
-  const problem = await startProblem(program);
+  const line = parseLine(args);
+  const { program, options, http } = line;
+  const problem = await findSpawnProblem(program);
   if (problem !== undefined) {
-    const isClient = http === undefined && !isTerminal(process.stdin);
+    const isForClient = http === undefined && !isTerminal(process.stdin);
     const error = new ConnectionError("spawn", problem.message, { cause: problem, mayHaveRun: false });
-    if (!isClient) throw error;
+    if (!isForClient) throw error;
     return refuse(error);
   }
   const name = programName(program);
@@ -127,23 +129,34 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   let hasRun = false;
   const onState = (status: UpstreamStatus): void => {
     hasRun ||= status.state === "running";
-    // At the end of a client's input the process ends by itself; a program that was wanted and has never run is a failure.
+    // The process exits by itself when stdin closes. If the program was needed and never ran, that is a failure.
     if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
     report.onState(name, status);
   };
-  const onStderr = (text: string): void => void process.stderr.write(fitFor(process.stderr, text));
-  // What it offered last time is not remembered: a program that has ceased to start must not look as if it did.
-  const onNoise = (line: string): void => report.onNoise(name, line);
+  const onStderr = (text: string): void => void process.stderr.write(sanitizeFor(process.stderr, text));
+  const onNoise = (text: string): void => report.onNoise(name, text);
+  // Not remembered: a program that no longer starts must not look as if it did.
   const handler = chain().to(upstream(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
-  // On a wire of its own nothing may be lost that the program and its client could say to each other without us.
+  // On stdio, allow messages as long as the program and its client could exchange without us.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
-  const serving = await listen(handler, http === undefined ? onStdio : { http });
+  const serving = await startServing(handler, http === undefined ? onStdio : { http });
   const { url } = serving;
   if (url === undefined || http === undefined) return undefined;
   // Without its arguments: one of them may be a secret.
   const { host = "127.0.0.1" } = http;
-  announce(serving, { url, what: name, name, host }, wanted.json ? { url } : undefined);
+  announce(serving, { url, source: name, name, host }, line.json ? { url } : undefined);
   return undefined;
 }
 
-export const runCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };
+/** Programs whose names do not say what they run. */
+const RUNNERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "python", "python3", "sh", "bash"]);
+
+/** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */
+export function programName({ command, args = [] }: ProgramCommand): string {
+  const own = basename(command);
+  const first = RUNNERS.has(own) ? args.find((word) => !FLAGS_WITHOUT_VALUE.has(word)) : undefined;
+  const name = basename(first?.startsWith("-") === false ? first : own).replace(/(?<=.)@.*$/, "");
+  return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
+}
+
+export const runCommand: Command = defineCommand(HELP, run);

@@ -1,151 +1,147 @@
-// `catenary serve [CONFIG|MODULE]`: the gateway that a config describes, or a module's server, on this process's stdio or
-// over HTTP. The command line is read here and nowhere else; what it says to the person goes to stderr, and only `--json`
-// puts a line on stdout.
+// `catenary serve [CONFIG|MODULE]`: serves the gateway of a config, or the server of a module, on stdio or over HTTP.
+// Messages go to stderr; only --json prints a line on stdout.
 
-import { MESSAGE_BYTES } from "../../chain/upstream/upstream.ts";
+import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
-import { admission } from "../serve/admission.ts";
-import { CONFIG, configHere, isConfig } from "../target/config-path.ts";
-import { UpstreamReport } from "../serve/end-report.ts";
-import { UsageError } from "../exit-codes.ts";
-import { reporting } from "../show/failure.ts";
-import { parseFlags } from "../target/flags.ts";
+import { UsageError, type Command } from "../command.ts";
+import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   checkTokenFlag,
-  FRONT_FLAGS,
-  FRONT_HELP,
-  FRONT_NEEDS,
-  frontOf,
-  saidOf,
+  configHttpOptions,
+  parseServeFlags,
+  SERVE_EXPECTED,
+  SERVE_FLAGS,
+  SERVE_HELP,
   SIGNAL_HELP,
   TOKEN_FLAGS,
   TOKEN_HELP,
-} from "../serve/front-flags.ts";
-import { announce, GATEWAY_GRACE_MS, listen } from "../serve/listening.ts";
-import type { Command } from "../main.ts";
-import { loadHandler, moduleName, ownServing } from "../serve/module.ts";
-import { say } from "../terminal/output.ts";
-import { keepStdio } from "../serve/stdio-guard.ts";
+} from "../serve/serve-flags.ts";
+import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
+import { setUpToken } from "../serve/token.ts";
+import { UpstreamReport } from "../serve/upstream-report.ts";
+import { defineCommand } from "../show/failure.ts";
+import { CONFIG, findConfig, isConfig } from "../target/config-path.ts";
+import { parseFlags } from "../target/flags.ts";
+import { printStatus } from "../terminal/output.ts";
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
 
-Serves the gateway that CONFIG describes, or what MODULE exports: a server made by createServer, a
-chain, or any other handler (request, context) => Promise<Result>. It may be the default export, or
-be called \`server\` or \`chain\`. The module must not call serve() itself.
+Serves the gateway of CONFIG, or what MODULE exports: a server made by createServer, a chain, or any
+other handler (request, context) => Promise<Result>, as the default export or as \`server\` or
+\`chain\`. The module must not call serve() itself.
 
-A config is a JSON file (comments are allowed) with the servers that clients' files have, under
-"mcpServers"; ./${CONFIG} where nothing is named. Where there is none, a live JavaScript
-session is served. Over HTTP its "listen" says the path, the names and the token; the address is
-that of --http.
+A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
+the default is ./${CONFIG}. If there is none, a live JavaScript session is served. Over HTTP, its
+"listen" sets the path, the allowed names and the token; --http sets the address.
 
-  --stdio                on stdin and stdout; this is the default
-  --http HOST:PORT       over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
-                         port 0 takes any that is free
-  --sequential           take one request at a time and answer in order
+  --stdio                serve on stdin and stdout (the default)
+  --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
+                         port 0 picks a free one
+  --sequential           handle one request at a time and answer in order
 
 With --http:
-${FRONT_HELP}  --json                 one line of JSON on stdout when it is ready: {"url": ...}, and "token"
-                         where one was made
+${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
+                         one was generated
 ${TOKEN_HELP}
 ${SIGNAL_HELP}
-Exit codes: 0, 130 after SIGINT, 1 where the command line, the config or the module is wrong,
-2 where there is no such file, 4 where the address cannot be listened on.
+Exit codes: 0 ok; 1 wrong command line, config or module; 2 no such file; 4 cannot listen on the
+address; 130 after SIGINT.
 `;
 
 const FLAGS = {
-  ...FRONT_FLAGS,
+  ...SERVE_FLAGS,
   ...TOKEN_FLAGS,
   stdio: { type: "boolean" },
   sequential: { type: "boolean" },
 } as const;
 
-interface Wanted {
-  /** The config or the module; absent where none is named. */
+interface ServeLine {
+  /** The config or the module. */
   readonly file?: string | undefined;
   readonly connection: Pick<ServeOptions, "ordering">;
-  /** Absent for stdio. */
+  /** Undefined for stdio. */
   readonly http?: ServeHttpOptions | undefined;
-  /** Callers over HTTP need no token. */
-  readonly isUnasked: boolean;
+  readonly noToken: boolean;
   readonly json: boolean;
 }
 
-/** What a file turned out to be. */
-interface Found {
+interface ServeSource {
   readonly handler: Closeable;
   readonly limits: NonNullable<ServeOptions["limits"]>;
-  /** What the file says of HTTP. */
+  /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
-  /** Leaves stdin and stdout to whoever serves on them next. */
+  /** Allows serving on stdin and stdout. */
   readonly release: () => void;
-  /** For a person, and for a client; otherwise the file says it. */
-  readonly what?: string;
+  /** For the banner; by default, the path of the file. */
+  readonly source?: string;
   readonly name?: string;
 }
 
-function read(args: readonly string[]): Wanted {
-  const { positionals, values } = parseFlags("serve", args, FLAGS, FRONT_NEEDS);
+function parseLine(args: readonly string[]): ServeLine {
+  const { positionals, values } = parseFlags("serve", args, FLAGS, SERVE_EXPECTED);
   const [file, ...more] = positionals;
   if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
-  const http = frontOf(values);
-  if (values.stdio === true && http !== undefined) throw new UsageError("--stdio or --http: one of them, not both");
+  const http = parseServeFlags(values);
+  if (values.stdio === true && http !== undefined) throw new UsageError("Give --stdio or --http, not both");
   checkTokenFlag(values, http === undefined);
   return {
     file,
     connection: values.sequential === true ? { ordering: "sequential" } : {},
     http,
-    isUnasked: values["no-token"] === true,
+    noToken: values["no-token"] === true,
     json: values.json === true,
   };
 }
 
-async function configured(path: string, isStdio: boolean): Promise<Found> {
-  // Late: a module needs none of it.
+async function openConfigured(path: string, isStdio: boolean): Promise<ServeSource> {
+  // Loaded on use: a module does not need it.
   const { openGateway } = await import("../serve/gateway.ts");
   const { config, gateway, release } = await openGateway(path, new UpstreamReport(false), isStdio);
-  const limits = { ...limitsOf(isStdio), ...config.limits };
-  return { handler: gateway, limits, http: saidOf(config), token: config.listen.token, release };
+  const limits = { ...defaultLimits(isStdio), ...config.limits };
+  return { handler: gateway, limits, http: configHttpOptions(config), token: config.listen.token, release };
 }
 
-async function exported(path: string): Promise<Found> {
-  const release = keepStdio(ownServing(path));
+async function openModule(path: string): Promise<ServeSource> {
+  const release = reserveStdio(servesItself(path));
   return { handler: await loadHandler(path), limits: {}, http: {}, release };
 }
 
-async function unconfigured(isStdio: boolean): Promise<Found> {
+async function openDefault(isStdio: boolean): Promise<ServeSource> {
   const { NO_CONFIG, openSession } = await import("../serve/gateway.ts");
-  if (isStdio) say(`catenary: there is no ${CONFIG} here, so ${NO_CONFIG.what} is served on stdio`);
-  return { handler: await openSession(), limits: limitsOf(isStdio), http: {}, release: () => undefined, ...NO_CONFIG };
+  if (isStdio) printStatus(`catenary: there is no ${CONFIG} here; serving ${NO_CONFIG.source} on stdio`);
+  const limits = defaultLimits(isStdio);
+  return { handler: await openSession(), limits, http: {}, release: () => undefined, ...NO_CONFIG };
 }
 
-/** On stdio a client can say as much as its servers can. */
-function limitsOf(isStdio: boolean): Found["limits"] {
+/** On stdio a client may send messages as long as those of the upstreams. */
+function defaultLimits(isStdio: boolean): ServeSource["limits"] {
   return isStdio ? { messageBytes: MESSAGE_BYTES } : {};
 }
 
-async function run(args: readonly string[]): Promise<undefined> {
-  const { file, connection, http: flags, isUnasked, json } = read(args);
+async function serveSource(args: readonly string[]): Promise<undefined> {
+  const { file, connection, http: flags, noToken, json } = parseLine(args);
   const isStdio = flags === undefined;
   const isModule = file !== undefined && !(await isConfig(file));
-  const path = isModule ? file : await configHere(file, "serve");
-  const opening = path === undefined ? unconfigured(isStdio) : isModule ? exported(path) : configured(path, isStdio);
-  const { handler, limits, token, release, ...found } = await opening;
-  // Not a moment earlier, or a module takes it that calls serve() itself. Over HTTP it is never left to others: the end
-  // of input would be the end of a process that does not read it.
+  const path = isModule ? file : await findConfig(file, "serve");
+  const opening =
+    path === undefined ? openDefault(isStdio) : isModule ? openModule(path) : openConfigured(path, isStdio);
+  const { handler, limits, token, release, ...opened } = await opening;
+  // Only now: a module that calls serve() itself must not get stdio. Over HTTP stdio stays reserved, since a module that
+  // serves it would end the process at the end of input.
   if (isStdio) release();
   if (flags === undefined) {
-    await listen(handler, { ...connection, limits, ...(isModule ? undefined : { graceMs: GATEWAY_GRACE_MS }) });
+    await startServing(handler, { ...connection, limits, ...(isModule ? undefined : { graceMs: GATEWAY_GRACE_MS }) });
     return;
   }
-  const { http: auth, told } = await admission(handler, { token, path, isUnasked });
-  const http = { ...found.http, ...auth, ...flags };
-  const serving = await listen(handler, { ...connection, limits, http });
+  const { http: auth, banner } = await setUpToken(handler, { token, path, noToken });
+  const http = { ...opened.http, ...auth, ...flags };
+  const serving = await startServing(handler, { ...connection, limits, http });
   const { url = "" } = serving;
   const { host = "127.0.0.1" } = http;
-  const { what = path ?? "", name = moduleName(what) } = found;
-  announce(serving, { url, what, name, host, ...told }, json ? { url } : undefined);
+  const { source = path ?? "", name = moduleName(source) } = opened;
+  announce(serving, { url, source, name, host, ...banner }, json ? { url } : undefined);
 }
 
-export const serveCommand: Command = { help: HELP, run: (args) => reporting(args, () => run(args)) };
+export const serveCommand: Command = defineCommand(HELP, serveSource);

@@ -1,35 +1,102 @@
-// The gateway that a config describes, made ready for a command to serve: mistakes told by their places, inputs asked
-// for, and what happens to its ends reported while it runs.
+// Opens the gateway of a config for the commands that serve: prints problems, asks for inputs, and reports on the
+// upstreams while it runs. Loaded on use, since a module needs none of it.
 
 import { chain } from "../../chain/chain.ts";
 import type { Gateway } from "../../chain/gateway.ts";
-import { gatewayOf, type Config } from "../../config/index.ts";
-import { liveUpstream } from "../../config/languages.ts";
-import { openConfig, telling } from "../target/config-file.ts";
-import type { UpstreamReport } from "./end-report.ts";
-import { keepStdio } from "./stdio-guard.ts";
+import {
+  ConfigError,
+  createGateway,
+  inputVariable,
+  loadConfig,
+  type AskInput,
+  type Config,
+  type Environment,
+  type Input,
+  type Problem,
+} from "../../config/index.ts";
+import { createLiveServer } from "../../config/live.ts";
+import { EXIT, UsageError } from "../command.ts";
+import { problemLines, tally } from "../show/problems.ts";
+import { exit, printStatus } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { Prompter, type Dialog } from "../terminal/prompter.ts";
+import { oneLine } from "../terminal/sanitize.ts";
+import { reserveStdio } from "./module.ts";
+import type { UpstreamReport } from "./upstream-report.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
   readonly gateway: Gateway;
-  /** Leaves stdin and stdout to whoever serves on them next. */
+  /** Allows serving on stdin and stdout. */
   readonly release: () => void;
 }
 
-/** What is served where there is no config: what a person reads of it, and what a client may call it. */
-export const NO_CONFIG = { what: "a live JavaScript session", name: "js" } as const;
+/** What is served without a config. */
+export const NO_CONFIG = { source: "a live JavaScript session", name: "js" } as const;
 
 export async function openSession(): Promise<Gateway> {
-  return chain().to({ [NO_CONFIG.name]: await liveUpstream("js", {}) });
+  return chain().to({ [NO_CONFIG.name]: await createLiveServer("js", {}) });
 }
 
-/** `isWire` where stdin is a client's: then nobody is asked. */
-export async function openGateway(path: string, report: UpstreamReport, isWire: boolean): Promise<OpenedGateway> {
-  const config = await openConfig(path, isWire);
-  const release = keepStdio(
-    `A module that ${path} uses calls serve() itself: take the call out, and it is served here`,
-  );
+/** With `isStdio`, stdin belongs to a client, so nothing is asked there. */
+export async function openGateway(path: string, report: UpstreamReport, isStdio: boolean): Promise<OpenedGateway> {
+  const config = await openConfig(path, isStdio);
+  const release = reserveStdio(`A module of ${path} calls serve() itself: remove the call, and it is served here`);
   const { onNoise, onStderr, onState } = report;
-  const gateway = await telling(path, () => gatewayOf(config, { onNoise, onStderr, onState }));
+  const gateway = await reportProblems(path, () => createGateway(config, { onNoise, onStderr, onState }));
   return { config, gateway, release };
+}
+
+async function openConfig(path: string, isStdio: boolean): Promise<Config> {
+  const env = { ...process.env };
+  // Upstreams inherit our environment, but an input is meant for one of them.
+  for (const name of Object.keys(env).filter((key) => key.startsWith(inputVariable("")))) delete process.env[name];
+  const config = await reportProblems(path, () => loadConfig(path, { env, inputs: inputsFrom(env, isStdio) }));
+  printProblems(path, config.text, config.warnings);
+  return config;
+}
+
+/** Prints the problems of a ConfigError and throws a UsageError instead. */
+async function reportProblems<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.problems.length === 0) throw error;
+    printProblems(path, error.text, error.problems);
+    throw new UsageError(`${path} has ${tally(error.problems)}; nothing was started`, { cause: error });
+  }
+}
+
+function printProblems(path: string, text: string, problems: readonly Problem[]): void {
+  problemLines(path, text, problems, process.stderr).forEach(printStatus);
+}
+
+/** Takes inputs from the environment, or asks for them at the terminal. */
+export function inputsFrom(env: Environment, isStdio: boolean): AskInput {
+  const { signal } = new AbortController();
+  let prompter: Prompter | undefined;
+  return async (input) => {
+    const given = env[inputVariable(input.id)];
+    if (given !== undefined || isStdio || !Prompter.isAvailable()) return given;
+    prompter ??= new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => exit(EXIT.interrupted));
+    return prompter.open(signal, (dialog) => askInput(dialog, input));
+  };
+}
+
+/** Asks until the answer is valid; undefined if the user closed the input. */
+export async function askInput(dialog: Dialog, input: Input): Promise<string | undefined> {
+  const { id, description, default: defaultValue, password, options = [] } = input;
+  options.forEach((option, at) => dialog.print(`  ${at + 1}) ${oneLine(option)}`));
+  const how = options.length === 0 ? "" : " (number or name)";
+  const shownDefault = password === true ? "default in the config" : oneLine(defaultValue ?? "");
+  const prompt = `${oneLine(description ?? id)}${how}${defaultValue === undefined ? "" : ` [${shownDefault}]`}: `;
+  for (;;) {
+    const line = await (password === true ? dialog.askSecret(prompt) : dialog.ask(prompt));
+    if (line === undefined) return undefined;
+    if (line === "" && defaultValue !== undefined) return defaultValue;
+    if (options.length === 0) return line;
+    const option = options.find((one) => one === line) ?? options[Number(line) - 1];
+    if (option !== undefined) return option;
+    dialog.print(`${oneLine(line)} is not in the list; type a number from 1 to ${options.length}`);
+  }
 }

@@ -1,10 +1,10 @@
-// What a module may export to be served, and what is said of one that exports nothing of the kind.
+// The exports of a module that can be served, and the errors for other modules.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
+import { NotFoundError, UsageError } from "../command.ts";
 import { loadHandler, moduleName } from "./module.ts";
 
 let folder = "";
@@ -22,8 +22,8 @@ function written(text: string, extension = "mjs"): string {
   return file;
 }
 
-/** The result's only key says which export was taken. */
-async function taken(file: string): Promise<string[]> {
+/** The only key of the result tells which export was used. */
+async function usedExport(file: string): Promise<string[]> {
   const handler = await loadHandler(file);
   return Object.keys(await handler({ method: "x", params: {} }, {} as never));
 }
@@ -44,37 +44,37 @@ describe("a module", () => {
       "mjs",
     ],
     [
-      "a server beside a default that is none",
+      "a server beside another default",
       "export default { port: 3000 }; export const server = async () => ({ a: 1 });",
       "mjs",
     ],
     ["what CommonJS exports", "module.exports = async () => ({ a: 1 });", "cjs"],
     ["what CommonJS exports by name", "const all = { server: async () => ({ a: 1 }) }; module.exports = all;", "cjs"],
   ])("is served by %s", async (_name, text, extension) => {
-    expect(await taken(written(text, extension))).toEqual(["a"]);
+    expect(await usedExport(written(text, extension))).toEqual(["a"]);
   });
 
-  it("that exports nothing to serve is refused with what to do", async () => {
+  it("without a server is refused", async () => {
     const file = written("export const port = 3000;");
     await expect(loadHandler(file)).rejects.toThrow(UsageError);
     await expect(loadHandler(file)).rejects.toThrow("exports no server: export one made by createServer");
   });
 
-  it("whose chain has no ends is refused with what is missing", async () => {
+  it("whose chain has no upstreams is refused", async () => {
     const file = written("export default { use() {}, to() {} };");
-    await expect(loadHandler(file)).rejects.toThrow("its chain leads nowhere: export chain(...).to(...)");
+    await expect(loadHandler(file)).rejects.toThrow("its chain has no upstreams: export chain(...).to(...)");
   });
 
-  it("that fails is refused with the place of its fault", async () => {
+  it("that throws is refused with the position of the error", async () => {
     await expect(loadHandler(written("throw new Error('no key');"))).rejects.toThrow(/no key[^]*module-\d+\.mjs:1/);
   });
 
-  it("that is not there, or no file, is refused", async () => {
+  it("that does not exist, or is a folder, is refused", async () => {
     await expect(loadHandler(join(folder, "none.js"))).rejects.toThrow(NotFoundError);
-    await expect(loadHandler(folder)).rejects.toThrow("is no file");
+    await expect(loadHandler(folder)).rejects.toThrow("is not a file");
   });
 
-  it("has the name of its file, or of its folder where that says more", () => {
+  it("has the name of its file, or of its folder if the file has a generic name", () => {
     expect(["./notes.js", "a/board/server.js", "a/board/index.ts", "/main.js"].map(moduleName)).toEqual([
       "notes",
       "board",

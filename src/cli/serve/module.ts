@@ -1,63 +1,73 @@
-// The module that a command line names: loaded, and looked through for what can be served. A fault of the module
-// is told with its place in it, because its author is who reads it.
+// Loads the module that a command line names and finds the server that it exports. Errors of the module are shown with
+// their position, since its author reads them. Also keeps modules from serving on our stdio.
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
-import { errorMessage } from "../../core/text.ts";
-import { exportedFunction, places } from "../../modules/exported.ts";
-import { loadModule } from "../../modules/load-module.ts";
 import { isObject } from "../../core/objects.ts";
-import type { Closeable } from "../../serve.ts";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
+import { errorMessage } from "../../core/text.ts";
+import { exportedFunction, loadModule, exportObjects } from "../../modules/load-module.ts";
+import { STDIO_TAKEN, takeStdio, type Closeable } from "../../serve.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { exitWithError } from "../terminal/output.ts";
 
-/** File names that say nothing about what is in them. */
-const NAMELESS = new Set(["app", "index", "main", "mod", "server"]);
+/** File names that do not describe their content. */
+const GENERIC_NAMES = new Set(["app", "index", "main", "mod", "server"]);
 
-/** What a module is told that wants the stdio which is ours to serve. */
-export function ownServing(path: string): string {
-  const ways = `start it by \`node ${path}\`, or take the call out, export the server, and this command serves it`;
-  return `${path} calls serve() itself: ${ways}`;
+/** The error for a module that calls serve(). */
+export function servesItself(path: string): string {
+  return `${path} calls serve() itself: start it by \`node ${path}\`, or remove the call, export the server, and this command serves it`;
 }
 
-/** A server or any other handler: all of them are functions. */
+/** Loads a server, or any other handler. */
 export async function loadHandler(path: string): Promise<Closeable> {
   const file = resolve(path);
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) throw new NotFoundError(`There is no module ${path}`);
-  if (!found.isFile()) throw new UsageError(`${path} is no file; name the module itself, such as ./server.js`);
+  if (!found.isFile()) throw new UsageError(`${path} is not a file; name the module itself, such as ./server.js`);
   let module: Record<string, unknown>;
   try {
     module = await loadModule(file);
   } catch (error) {
-    const said = ownServing(path);
-    throw new UsageError(errorMessage(error) === said ? said : `Cannot load ${path}: ${reason(error)}`);
+    const refusal = servesItself(path);
+    throw new UsageError(errorMessage(error) === refusal ? refusal : `Cannot load ${path}: ${describeError(error)}`);
   }
   const handler = exportedFunction(module) as Closeable | undefined;
   if (handler === undefined) {
-    const advice = places(module).some(hasChain)
-      ? "its chain leads nowhere: export chain(...).to(...), with the ends that it stands in front of"
-      : "export one made by createServer as the default, or as `server`, and leave serve() to this command";
+    const advice = exportObjects(module).some(hasChain)
+      ? "its chain has no upstreams: export chain(...).to(...)"
+      : "export one made by createServer as the default, or as `server`, and do not call serve()";
     throw new UsageError(`${path} exports no server: ${advice}`);
   }
   return handler;
 }
 
-/** One without ends is an object that waits for them. */
+/** A chain without upstreams is an object with `to`. */
 function hasChain(exports: Readonly<Record<string, unknown>>): boolean {
   return Object.values(exports).some((one) => isObject(one) && typeof one["to"] === "function");
 }
 
-function reason(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ((error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION") {
-    return `${error.message}\nThis Node cannot read it as it is: compile it first, or run it with \`node --import tsx\``;
+    return `${error.message}\nThis version of Node cannot load it: compile it first, or run with \`node --import tsx\``;
   }
   return error.stack ?? error.message;
 }
 
-/** What a client may call it: the name of its file, or of its folder where the file's says nothing. */
+/** A name for clients: that of the file, or of its folder if the file has a generic one. */
 export function moduleName(path: string): string {
   const file = resolve(path);
   const name = basename(file, extname(file));
-  return NAMELESS.has(name) ? basename(dirname(file)) || name : name;
+  return GENERIC_NAMES.has(name) ? basename(dirname(file)) || name : name;
+}
+
+/** Refuses to let modules call serve() on our stdio. Returns a function that ends this. */
+export function reserveStdio(refusal: string): () => void {
+  const release = takeStdio(refusal);
+  // A module that does not await its serve() gets no error.
+  process.once("unhandledRejection", (error) => {
+    if (![refusal, STDIO_TAKEN].includes(errorMessage(error))) throw error;
+    exitWithError(new UsageError(refusal));
+  });
+  return release;
 }

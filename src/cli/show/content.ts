@@ -1,121 +1,284 @@
-// The content of a result, shown to a person or passed on to a program: text goes to stdout as it is, a link as its
-// address, and what is no text into a file where the person has asked for one. What cannot be shown is described in a
-// line on stderr. Structured content beside a text says the same to programs, and is left to --json.
+// Prints the content of a result. Text goes to stdout unchanged and a resource link as its URI; images, audio and other
+// bytes go to a file if the user asked for one. Content that cannot be printed is described in a note on stderr.
+// Structured content beside text repeats it for programs, so it is left to --json.
 
+import { open, stat } from "node:fs/promises";
+import { join, parse } from "node:path";
+import { makeDirectory } from "../../core/files.ts";
 import { isObject } from "../../core/objects.ts";
+import { errorMessage } from "../../core/text.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
-import { isTerminal } from "../terminal/harmless.ts";
-import { bytesText } from "./lists.ts";
-import { printText, printValue } from "../terminal/print.ts";
-import type { Saver } from "./saving.ts";
+import { UsageError } from "../command.ts";
+import { printText, printValue } from "../terminal/output.ts";
+import { isTerminal } from "../terminal/sanitize.ts";
+import { formatBytes } from "./lists.ts";
 
-export interface Showing {
+export interface ContentOutput {
   readonly saver: Saver;
-  /** A line for the person. */
   readonly note: (text: string) => void;
 }
 
-export async function showResult(result: CallToolResult, showing: Showing): Promise<void> {
+export async function printResult(result: CallToolResult, output: ContentOutput): Promise<void> {
   const { structuredContent } = result;
-  const blocks = blocksOf(result.content);
-  await showContent(blocks, showing);
-  // The text is written for readers: with the JSON behind it, neither of the two could be piped on.
-  if (structuredContent !== undefined && !blocks.some(isText)) printValue(structuredContent);
+  const blocks = contentBlocks(result.content);
+  await printContent(blocks, output);
+  // Both together could not be piped on.
+  if (structuredContent !== undefined && !blocks.some(hasText)) printValue(structuredContent);
 }
 
-/** Whether there is something to read in it. */
-function isText(block: ContentBlock): boolean {
+function hasText(block: ContentBlock): boolean {
   return block.type === "text" && typeof block.text === "string" && block.text.trim() !== "";
 }
 
-/** What is a list of blocks; an end may write anything where it should be. */
-function blocksOf(content: unknown): readonly ContentBlock[] {
+/** The server may send anything as content. */
+function contentBlocks(content: unknown): readonly ContentBlock[] {
   return Array.isArray(content) ? content.filter((block: unknown): block is ContentBlock => isObject(block)) : [];
 }
 
-export async function showContent(blocks: readonly ContentBlock[], showing: Showing): Promise<void> {
-  for (const block of blocks) await showBlock(block, showing);
+export async function printContent(blocks: readonly ContentBlock[], output: ContentOutput): Promise<void> {
+  for (const block of blocks) await printBlock(block, output);
 }
 
-async function showBlock(block: ContentBlock, showing: Showing): Promise<void> {
+async function printBlock(block: ContentBlock, output: ContentOutput): Promise<void> {
   switch (block.type) {
     case "text":
       if (typeof block.text === "string" && block.text !== "") printText(block.text);
       return;
     case "image":
     case "audio": {
-      const mimeType = textIn(block, "mimeType");
-      await showBinary(block.data, { hint: block.type, label: mimeType ?? block.type, mimeType }, showing);
+      const mimeType = stringIn(block, "mimeType");
+      await saveBinary(block.data, { hint: block.type, label: mimeType ?? block.type, mimeType }, output);
       return;
     }
     case "resource":
-      if (isObject(block.resource)) await showContents(block.resource, showing);
-      else notShown(block, showing);
+      if (isObject(block.resource)) await printResource(block.resource, output);
+      else noteUnprintable(block, output);
       return;
     case "resource_link": {
-      const uri = textIn(block, "uri");
-      if (uri === undefined) return notShown(block, showing);
-      const size = typeof block.size === "number" ? bytesText(block.size) : undefined;
-      const facts = [textIn(block, "name"), textIn(block, "mimeType"), size].filter(Boolean).join(", ");
-      // Whoever reads addresses from a pipe wants nothing else on the line.
+      const uri = stringIn(block, "uri");
+      if (uri === undefined) return noteUnprintable(block, output);
+      const size = typeof block.size === "number" ? formatBytes(block.size) : undefined;
+      const facts = [stringIn(block, "name"), stringIn(block, "mimeType"), size].filter(Boolean).join(", ");
+      // A pipe gets the URI alone.
       printText(facts === "" || !isTerminal(process.stdout) ? uri : `${uri} (${facts})`);
       return;
     }
     default:
-      notShown(block, showing);
+      noteUnprintable(block, output);
   }
 }
 
-function notShown({ type }: { readonly type?: unknown }, { note }: Showing): void {
-  note(`Content of the type ${String(type)} is not shown; --json has it`);
+function noteUnprintable({ type }: { readonly type?: unknown }, { note }: ContentOutput): void {
+  note(`Content of type ${String(type)} is not shown; use --json to see it`);
 }
 
-/** A stranger may write anything where a text should be. */
-function textIn(block: object, key: string): string | undefined {
+/** Undefined for anything but a non-empty string: the server may send any value. */
+function stringIn(block: object, key: string): string | undefined {
   const value = (block as Record<string, unknown>)[key];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** What was read, or stands embedded in a result. */
-export async function showContents(contents: ResourceContents, showing: Showing): Promise<void> {
-  const uri = textIn(contents, "uri") ?? "a resource without an address";
-  const mimeType = textIn(contents, "mimeType");
+/** Prints a resource that was read, or is embedded in a result. */
+export async function printResource(contents: ResourceContents, output: ContentOutput): Promise<void> {
+  const uri = stringIn(contents, "uri") ?? "a resource without a URI";
+  const mimeType = stringIn(contents, "mimeType");
   if ("text" in contents && typeof contents.text === "string") {
-    showing.note(`${uri}${mimeType === undefined ? "" : ` (${mimeType})`}:`);
+    output.note(`${uri}${mimeType === undefined ? "" : ` (${mimeType})`}:`);
     printText(contents.text);
   } else {
     const label = mimeType === undefined ? uri : `${uri}, ${mimeType}`;
-    await showBinary("blob" in contents ? contents.blob : undefined, { hint: uri, label, mimeType }, showing);
+    await saveBinary("blob" in contents ? contents.blob : undefined, { hint: uri, label, mimeType }, output);
   }
 }
 
-/** What one part of a resource holds; undefined where it is neither a text nor base64. */
-export function bytesOf(part: ResourceContents): Buffer | undefined {
+/** The bytes of one part of a resource; undefined if it has neither text nor base64. */
+export function decodePart(part: ResourceContents): Buffer | undefined {
   if ("text" in part && typeof part.text === "string") return Buffer.from(part.text);
-  return decoded("blob" in part ? part.blob : undefined);
+  return decodeBase64("blob" in part ? part.blob : undefined);
 }
 
-interface Binary {
-  /** What its file may be called after. */
+interface BinaryInfo {
+  /** Used for the name of the file. */
   readonly hint: string;
-  /** What the person is told that it is. */
+  /** Used in notes. */
   readonly label: string;
   readonly mimeType: string | undefined;
 }
 
-async function showBinary(data: unknown, { hint, label, mimeType }: Binary, { saver, note }: Showing): Promise<void> {
-  const bytes = decoded(data);
+async function saveBinary(
+  data: unknown,
+  { hint, label, mimeType }: BinaryInfo,
+  { saver, note }: ContentOutput,
+): Promise<void> {
+  const bytes = decodeBase64(data);
   if (bytes === undefined) {
-    note(`${label}: its data is not base64, and is left out`);
+    note(`${label}: skipped, its data is not base64`);
     return;
   }
-  const facts = `${label}, ${bytesText(bytes.length)}`;
-  if (saver.isWanted) note(`${facts}: written to ${await saver.save(bytes, hint, mimeType)}`);
-  else note(`${facts}: not shown; --save DIR or --output FILE writes it to a file`);
+  const facts = `${label}, ${formatBytes(bytes.length)}`;
+  if (saver.isEnabled) note(`${facts}: written to ${await saver.save(bytes, hint, mimeType)}`);
+  else note(`${facts}: not shown; use --save DIR or --output FILE to write it to a file`);
 }
 
-/** Undefined where it is not base64: garbage is not written to a file as if it were something. */
-function decoded(data: unknown): Buffer | undefined {
+/** Undefined if it is not base64, so that no garbage is written to a file. */
+function decodeBase64(data: unknown): Buffer | undefined {
   if (typeof data !== "string" || /[^A-Za-z0-9+/_=\s-]/.test(data)) return undefined;
   return Buffer.from(data, "base64");
+}
+
+// Saving to files. A suggested name is reduced to safe characters, and the extension depends on the media type alone. An
+// existing file is replaced only with --force.
+
+export interface Destination {
+  /** Every binary goes to a file of its own in this folder. */
+  readonly folder?: string | undefined;
+  /** The first goes to this file, further ones beside it with a number. */
+  readonly file?: string | undefined;
+  readonly force: boolean;
+}
+
+export const SAVE_FLAGS = {
+  save: { type: "string" },
+  output: { type: "string" },
+  force: { type: "boolean" },
+} as const;
+
+export const SAVE_HELP = `Files:
+  --save DIR             write images, audio and other bytes to files in this folder
+  --output FILE          write them to this file; further ones beside it, with a number
+  --force                replace existing files
+`;
+
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  "application/gzip": "gz",
+  "application/json": "json",
+  "application/pdf": "pdf",
+  "application/xml": "xml",
+  "application/zip": "zip",
+  "audio/aac": "aac",
+  "audio/flac": "flac",
+  "audio/mp4": "m4a",
+  "audio/mpeg": "mp3",
+  "audio/ogg": "ogg",
+  "audio/wav": "wav",
+  "audio/wave": "wav",
+  "audio/webm": "weba",
+  "audio/x-wav": "wav",
+  "image/avif": "avif",
+  "image/bmp": "bmp",
+  "image/gif": "gif",
+  "image/jpeg": "jpg",
+  "image/png": "png",
+  "image/svg+xml": "svg",
+  "image/tiff": "tiff",
+  "image/webp": "webp",
+  "text/css": "css",
+  "text/csv": "csv",
+  "text/html": "html",
+  "text/markdown": "md",
+  "text/plain": "txt",
+  "video/mp4": "mp4",
+  "video/webm": "webm",
+};
+
+/** Numbers to try for a free name. */
+const MAX_NUMBER = 10_000;
+const MAX_STEM_LENGTH = 60;
+/** Device names of some systems. */
+const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)$/i;
+
+/** Checks the destination before anything is sent to the server. */
+export async function checkDestination(values: {
+  readonly save?: string;
+  readonly output?: string;
+  readonly force?: true;
+  readonly json?: true;
+}): Promise<Destination> {
+  const { save: folder, output: file, force = false, json } = values;
+  if (json === true && (folder ?? file) !== undefined) {
+    throw new UsageError(`Give --json or --${file === undefined ? "save" : "output"}, not both: --json has everything`);
+  }
+  if (folder !== undefined && file !== undefined) throw new UsageError("Give --save or --output, not both");
+  if (force && folder === undefined && file === undefined) throw new UsageError("--force needs --save or --output");
+  const found = await stat(folder ?? file ?? ".").catch(() => undefined);
+  if (folder !== undefined && found?.isDirectory() === false) throw new UsageError(`--save ${folder} is not a folder`);
+  if (file !== undefined && found?.isDirectory() === true) {
+    throw new UsageError(`--output ${file} is a folder; use --save to write into a folder`);
+  }
+  if (file !== undefined && found !== undefined && !force) {
+    throw new UsageError(`${file} already exists; use --force to replace it`);
+  }
+  return { folder, file, force };
+}
+
+export class Saver {
+  readonly #destination: Destination;
+  readonly #written = new Set<string>();
+
+  constructor(destination: Destination) {
+    this.#destination = destination;
+  }
+
+  get isEnabled(): boolean {
+    return this.#destination.folder !== undefined || this.#destination.file !== undefined;
+  }
+
+  /** The number of files written. */
+  get count(): number {
+    return this.#written.size;
+  }
+
+  /** Returns the path of the file. `hint` is a word or a URI to name it after. */
+  async save(bytes: Uint8Array, hint: string, mimeType?: unknown): Promise<string> {
+    const { folder = ".", file } = this.#destination;
+    const { dir, name, ext } =
+      file === undefined ? { dir: folder, name: fileStem(hint), ext: `.${fileExtension(mimeType)}` } : parse(file);
+    await makeDirectory(dir === "" ? "." : dir, 0o777);
+    for (let number = 1; number <= MAX_NUMBER; number += 1) {
+      const path = join(dir, `${name}${number === 1 ? "" : `-${number}`}${ext}`);
+      // --force does not replace files of this run.
+      if (this.#written.has(path) || !(await writeFile(path, bytes, this.#destination.force))) continue;
+      this.#written.add(path);
+      return path;
+    }
+    throw new UsageError(`${dir} has ${MAX_NUMBER} files called ${name}; use another folder`);
+  }
+}
+
+/** False if the file exists already. */
+async function writeFile(path: string, bytes: Uint8Array, force: boolean): Promise<boolean> {
+  try {
+    // Exclusive, so that an existing file or symbolic link is not followed.
+    const file = await open(path, force ? "w" : "wx");
+    try {
+      await file.writeFile(bytes);
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return false;
+    throw new UsageError(`Cannot write ${path}: ${errorMessage(error)}`);
+  }
+}
+
+/** A safe file name from a word or the last segment of a URI. */
+export function fileStem(hint: string): string {
+  const last =
+    hint
+      .split(/[?#]/, 1)[0]
+      ?.split("/")
+      .findLast((part) => part !== "") ?? "";
+  const stem = last
+    .replace(/\.[A-Za-z0-9]{1,8}$/, "")
+    .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, MAX_STEM_LENGTH);
+  return stem === "" || RESERVED.test(stem) ? "content" : stem;
+}
+
+export function fileExtension(mimeType: unknown): string {
+  const type = typeof mimeType === "string" ? (mimeType.split(";", 1)[0] ?? "").trim().toLowerCase() : "";
+  return Object.hasOwn(EXTENSIONS, type) ? (EXTENSIONS[type] ?? "bin") : "bin";
 }

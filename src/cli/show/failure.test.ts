@@ -1,10 +1,10 @@
-// Every error of the engine has its exit code, and programs are told its kind.
+// The exit code, kind and message of every error.
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
-import { NotFoundError, UnreachableError, UsageError } from "../exit-codes.ts";
-import { failureOf, pagesOf } from "./failure.ts";
+import { NotFoundError, UnreachableError, UsageError } from "../command.ts";
+import { requiredPages, toFailure } from "./failure.ts";
 
 describe("an exit code", () => {
   it.each<[ConnectionErrorKind, number, string]>([
@@ -16,13 +16,13 @@ describe("an exit code", () => {
     ["spawn", 4, "unreachable"],
     ["unauthorized", 3, "auth"],
     ["cancelled", 130, "interrupted"],
-  ])("of a link that is %s is %i", (reason, exit, kind) => {
-    expect(failureOf(new ConnectionError(reason, "why"))).toEqual({ exit, kind, reason, message: "why" });
+  ])("of a connection error of kind %s is %i", (reason, exit, kind) => {
+    expect(toFailure(new ConnectionError(reason, "why"))).toEqual({ exit, kind, reason, message: "why" });
   });
 
-  it("of a command that is not there is 2", () => {
+  it("of a missing command is 2", () => {
     const cause = new Error("cannot start", { cause: Object.assign(new Error("spawn"), { code: "ENOENT" }) });
-    expect(failureOf(new ConnectionError("spawn", "why", { cause }))).toMatchObject({ exit: 2, kind: "not_found" });
+    expect(toFailure(new ConnectionError("spawn", "why", { cause }))).toMatchObject({ exit: 2, kind: "not_found" });
   });
 
   it.each<[ErrorKind, number, string]>([
@@ -35,48 +35,51 @@ describe("an exit code", () => {
     ["timeout", 4, "unreachable"],
     ["internal_error", 5, "failed"],
     ["invalid_params", 5, "failed"],
-  ])("of an answer that says %s is %i", (reason, exit, kind) => {
+  ])("of a server error of kind %s is %i", (reason, exit, kind) => {
     const error = McpError.of(reason, "why", { more: 1 });
     const { code } = error;
-    expect(failureOf(error)).toEqual({ exit, kind, reason, code, data: { kind: reason, more: 1 }, message: "why" });
+    expect(toFailure(error)).toEqual({ exit, kind, reason, code, data: { kind: reason, more: 1 }, message: "why" });
   });
 
-  it("says what the answer says beside its message", () => {
-    const said = (message: string, data: unknown): string => failureOf(new McpError(-32600, message, data)).message;
+  it("comes with the details of a server error", () => {
+    const said = (message: string, data: unknown): string => toFailure(new McpError(-32600, message, data)).message;
     expect(said("Invalid Request", { details: "too long" })).toBe("Invalid Request: too long");
     expect(said("It is too long", { details: "too long" })).toBe("It is too long");
     expect(said("Invalid Request", { details: [{}] })).toBe("Invalid Request");
   });
 
-  it("of an answer with a code of its own is 5", () => {
-    expect(failureOf(new McpError(7, "odd"))).toEqual({ exit: 5, kind: "failed", code: 7, message: "odd" });
+  it("of a server error with an unknown code is 5", () => {
+    expect(toFailure(new McpError(7, "odd"))).toEqual({ exit: 5, kind: "failed", code: 7, message: "odd" });
   });
 
-  it("that wants a page to be visited says which", () => {
+  it("of a required URL elicitation comes with the pages to visit", () => {
     const elicitations = [{ mode: "url", url: "https://a.example/x" }, { url: "file:///etc/passwd" }, { url: 3 }, null];
     const error = McpError.of("url_elicitation_required", "Sign first", { elicitations });
-    expect(failureOf(error).message).toBe("Sign first");
-    expect(pagesOf(error)).toEqual(["https://a.example/x"]);
-    expect(pagesOf(McpError.of("url_elicitation_required", "Sign first"))).toEqual([]);
+    expect(toFailure(error).message).toBe("Sign first");
+    expect(requiredPages(error)).toEqual(["https://a.example/x"]);
+    expect(requiredPages(McpError.of("url_elicitation_required", "Sign first"))).toEqual([]);
   });
 
-  it("of what was not found keeps the answer that said so", () => {
+  it("of a NotFoundError comes with the server error that caused it", () => {
     const cause = McpError.of("resource_not_found", "gone", { uri: "a://b" });
     const data = { kind: "resource_not_found", uri: "a://b" };
-    expect(failureOf(new NotFoundError("no a://b", { cause }))).toEqual({
+    expect(toFailure(new NotFoundError("no a://b", { cause }))).toEqual({
       ...{ exit: 2, kind: "not_found", message: "no a://b" },
       ...{ reason: "resource_not_found", code: cause.code, data },
     });
   });
 
   it.each([
-    ["one that starts slowly needs a longer `startTimeout`", "one that starts slowly needs a longer --timeout"],
-    ["It reported no progress; raise the timeout", "It reported no progress; --timeout gives it longer"],
+    [
+      "a server that starts slowly needs a longer `startTimeoutMs`",
+      "a server that starts slowly needs a longer --timeout",
+    ],
+    ["It reported no progress; raise `timeoutMs`", "It reported no progress; --timeout gives it longer"],
     ["a refused the token given to bearerToken (HTTP 401)", "a refused the token (HTTP 401)"],
     ["Message longer than 7 bytes (limits.messageBytes)", "Message longer than 7 bytes"],
     [
-      "nobody can be asked: give `redirect` (loopbackRedirect() opens a browser), or another grant",
-      "nobody can be asked",
+      "no user can be asked: give `redirect` (loopbackRedirect() opens a browser), or another grant",
+      "no user can be asked",
     ],
     [
       'there is no command of that name; give its full path as "command"',
@@ -86,14 +89,14 @@ describe("an exit code", () => {
       'its folder x does not exist; create it or change "cwd"',
       "its folder x does not exist; create it or change --cwd",
     ],
-  ])("says %j in the words of a command line", (theirs, ours) => {
-    expect(failureOf(new ConnectionError("closed", theirs)).message).toBe(ours);
-    expect(failureOf(new McpError(7, theirs)).message).toBe(theirs);
+  ])("comes with %j reworded for the command line", (original, reworded) => {
+    expect(toFailure(new ConnectionError("closed", original)).message).toBe(reworded);
+    expect(toFailure(new McpError(7, original)).message).toBe(original);
   });
 
-  it("of what a command throws is what it says", () => {
+  it("of an error of a command is in the error", () => {
     const errors = [new UsageError("a"), new NotFoundError("b"), new UnreachableError("c"), new Error("d")];
-    expect(errors.map((error) => failureOf(error))).toEqual([
+    expect(errors.map((error) => toFailure(error))).toEqual([
       { exit: 1, kind: "usage", message: "a" },
       { exit: 2, kind: "not_found", message: "b" },
       { exit: 4, kind: "unreachable", message: "c" },

@@ -1,29 +1,29 @@
-// What went wrong, for the person and for programs: an exit code, one sentence, and with --json one document on stdout.
-// Every error of the engine finds its exit code here; what a command knows better it throws as an error of its own.
+// Turns errors into an exit code, a message on stderr, and with --json a document on stdout. Errors of the engine get
+// their exit code here; commands throw the errors of command.ts.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/text.ts";
 import { isObject } from "../../core/objects.ts";
+import { errorMessage } from "../../core/text.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { EXIT, NotFoundError } from "../exit-codes.ts";
-import { fitFor } from "../terminal/harmless.ts";
-import { lostOutput, printJson } from "../terminal/print.ts";
+import { EXIT, NotFoundError, type Command } from "../command.ts";
+import { printJson, stdoutError } from "../terminal/output.ts";
+import { sanitizeFor } from "../terminal/sanitize.ts";
 
 /** One for each exit code. */
-type Kind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
+type FailureKind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
 
 export interface Failure {
   readonly exit: number;
-  readonly kind: Kind;
+  readonly kind: FailureKind;
   readonly message: string;
-  /** What the engine calls it: `timeout`, `closed`, `tool_not_found` and the like. */
+  /** The kind of the underlying error, such as `timeout`, `closed` or `tool_not_found`. */
   readonly reason?: string;
-  /** Of the error that the end answered with. */
+  /** The code of the server's error. */
   readonly code?: number;
   readonly data?: unknown;
 }
 
-const KINDS: ReadonlyMap<number, Kind> = new Map([
+const KINDS: ReadonlyMap<number, FailureKind> = new Map([
   [EXIT.usage, "usage"],
   [EXIT.notFound, "not_found"],
   [EXIT.auth, "auth"],
@@ -32,37 +32,39 @@ const KINDS: ReadonlyMap<number, Kind> = new Map([
   [EXIT.interrupted, "interrupted"],
 ]);
 
-export function failureOf(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   const message = errorMessage(error);
-  if (error instanceof McpError) return { ...failed(exitOf(error), detailed(message, error)), ...answerOf(error) };
-  if (error instanceof NotFoundError && error.cause instanceof McpError) {
-    return { ...failed(EXIT.notFound, message), ...answerOf(error.cause) };
+  if (error instanceof McpError) {
+    return { ...failure(mcpExit(error), withDetails(message, error)), ...serverError(error) };
   }
-  if (error instanceof ConnectionError)
-    return { ...failed(exitOfLink(error), inOurWords(message)), reason: error.kind };
-  return failed(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
+  if (error instanceof NotFoundError && error.cause instanceof McpError) {
+    return { ...failure(EXIT.notFound, message), ...serverError(error.cause) };
+  }
+  if (error instanceof ConnectionError) {
+    return { ...failure(connectionExit(error), withFlags(message)), reason: error.kind };
+  }
+  return failure(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
 }
 
-/** Some errors have a name for a message ("Invalid Request"), and say what is wrong beside it. */
-function detailed(message: string, { data }: McpError): string {
+/** Some errors have only a title ("Invalid Request") as message and the reason in `data.details`. */
+function withDetails(message: string, { data }: McpError): string {
   const details = isObject(data) ? data["details"] : undefined;
   return typeof details !== "string" || message.includes(details) ? message : `${message}: ${details}`;
 }
 
-/** What the end has answered. */
-function answerOf({ kind: reason, code, data }: McpError): Pick<Failure, "reason" | "code" | "data"> {
+function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "reason" | "code" | "data"> {
   return { ...(reason === undefined ? undefined : { reason }), code, ...(data === undefined ? undefined : { data }) };
 }
 
-/** The engine advises programmers; whoever sits at a command line has flags. */
-const WORDS: readonly (readonly [theirs: RegExp, ours: string])[] = [
+/** Replaces advice for programmers (options) by advice for the command line (flags). */
+const REWORDINGS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/: give `redirect` .*?, or another grant/, ""],
   [/ given to bearerToken/, ""],
   [/configure `client` with one that it knows/, "name one that it knows by --client-id"],
   [/`auth`, or a header/, "CATENARY_TOKEN, or --header"],
-  [/`startTimeout`/, "--timeout"],
-  [/raise the timeout/, "--timeout gives it longer"],
-  [/; ask for single pages with `cursor`/, ""],
+  [/`startTimeoutMs`/, "--timeout"],
+  [/raise `timeoutMs`/, "--timeout gives it longer"],
+  [/; use `cursor` to request single pages/, ""],
   [/ \(limits\.messageBytes\)/, ""],
   [/change "cwd"$/, "change --cwd"],
   [/give its full path as "command"/, "give its full path"],
@@ -76,27 +78,27 @@ const WORDS: readonly (readonly [theirs: RegExp, ours: string])[] = [
   [/shorten "args" or "env"/, "shorten them"],
 ];
 
-function inOurWords(message: string): string {
-  return WORDS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), message);
+function withFlags(message: string): string {
+  return REWORDINGS.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), message);
 }
 
-/** Where a person has to go first. */
-export function pagesOf(error: unknown): string[] {
+/** The pages that the user must visit first. */
+export function requiredPages(error: unknown): string[] {
   if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) return [];
   const { elicitations } = error.data;
   const pages: readonly unknown[] = Array.isArray(elicitations) ? elicitations : [];
-  return pages.flatMap((page) => (isObject(page) && isPage(page["url"]) ? [page["url"]] : []));
+  return pages.flatMap((page) => (isObject(page) && isHttpUrl(page["url"]) ? [page["url"]] : []));
 }
 
-function isPage(address: unknown): address is string {
-  return typeof address === "string" && /^https?:\/\//i.test(address);
+function isHttpUrl(value: unknown): value is string {
+  return typeof value === "string" && /^https?:\/\//i.test(value);
 }
 
-function failed(exit: number, message: string): Failure {
+function failure(exit: number, message: string): Failure {
   return { exit, kind: KINDS.get(exit) ?? "failed", message };
 }
 
-function exitOf(error: McpError): number {
+function mcpExit(error: McpError): number {
   switch (error.kind) {
     case "tool_not_found":
     case "resource_not_found":
@@ -105,7 +107,7 @@ function exitOf(error: McpError): number {
     case "unauthorized":
     case "access_denied":
       return EXIT.auth;
-    // Of a gateway: it answers for an end that does not.
+    // A gateway reports that its upstream cannot be reached.
     case "unreachable":
     case "timeout":
       return EXIT.unreachable;
@@ -114,31 +116,37 @@ function exitOf(error: McpError): number {
   }
 }
 
-function exitOfLink({ kind, cause }: ConnectionError): number {
+function connectionExit({ kind, cause }: ConnectionError): number {
   if (kind === "unauthorized") return EXIT.auth;
   if (kind === "cancelled") return EXIT.interrupted;
-  // The system's own answer is the cause of the explanation that is the cause.
+  // The cause explains the system's error, which is its own cause.
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
 }
 
-/** Runs a command; what it throws is said, and becomes its exit code. One that goes on running has none yet. */
-export async function reporting<Code extends number | undefined>(
+/** A command whose errors are reported and become its exit code. */
+export function defineCommand(help: string, run: (args: readonly string[]) => Promise<number | undefined>): Command {
+  return { help, run: (args) => reportFailures(args, () => run(args)) };
+}
+
+export async function reportFailures(
   args: readonly string[],
-  run: () => Promise<Code>,
-): Promise<Code | number> {
+  run: () => Promise<number | undefined>,
+): Promise<number | undefined> {
   try {
     const exit = await run();
-    const lost = lostOutput();
-    if (lost !== undefined) throw new Error(`stdout cannot be written: ${lost.message}`);
+    const lost = stdoutError();
+    if (lost !== undefined) throw new Error(`Cannot write to stdout: ${lost.message}`);
     return exit;
   } catch (error) {
-    const { exit, ...failure } = failureOf(error);
-    const end = args.indexOf("--");
-    if (args.slice(0, end < 0 ? undefined : end).includes("--json")) printJson({ error: failure });
+    const { exit, ...document } = toFailure(error);
+    const separator = args.indexOf("--");
+    if (args.slice(0, separator < 0 ? undefined : separator).includes("--json")) printJson({ error: document });
     const code = error instanceof McpError ? ` (${error.code})` : "";
-    const lines = [`catenary: ${failure.message}${code}`, ...pagesOf(error).map((page) => `Visit first: ${page}`)];
-    for (const line of lines) process.stderr.write(`${fitFor(process.stderr, line)}\n`);
+    const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
+    for (const line of [`catenary: ${document.message}${code}`, ...pages]) {
+      process.stderr.write(`${sanitizeFor(process.stderr, line)}\n`);
+    }
     return exit;
   }
 }

@@ -1,8 +1,19 @@
-// Lists as a person reads them, on a wide screen, a narrow one, and none; and of strangers who write what they like.
+// Lists on a wide screen, a narrow one, and none, and with invalid data from a server.
 
 import { describe, expect, it } from "vitest";
 import type { Prompt, Resource, Tool } from "../../protocol/model/index.ts";
-import { bytesText, promptDetail, promptList, resourceList, toolDetail, toolList, type ListStyle } from "./lists.ts";
+import {
+  findMissingUpstreams,
+  formatBytes,
+  missingUpstreamsMeta,
+  noteMissingUpstreams,
+  promptDetail,
+  promptList,
+  resourceList,
+  toolDetail,
+  toolList,
+  type ListStyle,
+} from "./lists.ts";
 
 const PLAIN: ListStyle = { width: undefined, strong: (text) => text, faint: (text) => text };
 
@@ -18,7 +29,7 @@ const TOOLS: Tool[] = [
 ];
 
 describe("tools", () => {
-  it("are listed with what they do and take", () => {
+  it("are listed with description and arguments", () => {
     expect(toolList(TOOLS, PLAIN)).toBe(
       [
         "echo  Give the text back.",
@@ -32,19 +43,19 @@ describe("tools", () => {
     );
   });
 
-  it("are cut to the screen, and stand out where they may", () => {
+  it("are cut to the width of the screen, and styled", () => {
     const style = { width: 26, strong: (text: string) => `<${text}>`, faint: (text: string) => `(${text})` };
     const long = { ...TOOLS[0], description: "x".repeat(50) } as Tool;
     expect(toolList([long], style)).toBe(`<echo>  ${"x".repeat(17)}...\n      (text=string)\n`);
   });
 
-  it("stand above what they do where there is no room beside them", () => {
+  it("have their description below on a narrow screen", () => {
     const style = { ...PLAIN, width: 24 };
     const long = { ...TOOLS[0], description: "x".repeat(50) } as Tool;
     expect(toolList([long], style)).toBe(`echo\n  ${"x".repeat(19)}...\n  text=string\n`);
   });
 
-  it("are shown in full", () => {
+  it("are shown with all details", () => {
     const tool: Tool = {
       name: "drop",
       title: "Drop it",
@@ -57,14 +68,14 @@ describe("tools", () => {
       [
         "drop (Drop it)\nDrops.\nReally.\n",
         "Arguments:\n  id  integer\n",
-        "It says of itself: may change things, may destroy, may be repeated\n",
+        "Hints from the server: may change things, may be destructive, safe to repeat\n",
         `Input schema:\n${JSON.stringify(tool.inputSchema, undefined, 2)}\n`,
         `Output schema:\n${JSON.stringify(tool.outputSchema, undefined, 2)}\n`,
       ].join("\n"),
     );
   });
 
-  it("of strangers do no harm", () => {
+  it("with invalid data are sanitized", () => {
     const tool = {
       name: "\u001b[2J",
       title: 3,
@@ -74,7 +85,7 @@ describe("tools", () => {
     } as unknown as Tool;
     expect(toolList([tool], PLAIN)).toBe("\\x1b[2J  [\\x9b1m=any]\n");
     expect(toolDetail(tool, PLAIN)).toContain('"\\u202e": 1');
-    expect(toolDetail(tool, PLAIN)).not.toContain("It says of itself");
+    expect(toolDetail(tool, PLAIN)).not.toContain("Hints from the server");
   });
 });
 
@@ -92,8 +103,8 @@ describe("resources", () => {
     expect(resourceList(resources.slice(1), [], PLAIN)).toBe("a://2  two\n");
   });
 
-  it("have sizes that one can read", () => {
-    expect([0, 999, 1_000, 1_234_567, 5e13, 1e18].map(bytesText)).toEqual([
+  it("have readable sizes", () => {
+    expect([0, 999, 1_000, 1_234_567, 5e13, 1e18].map(formatBytes)).toEqual([
       "0 bytes",
       "999 bytes",
       "1.0 kB",
@@ -107,15 +118,36 @@ describe("resources", () => {
 describe("prompts", () => {
   const prompt: Prompt = {
     name: "greet",
-    description: "Greet somebody",
-    arguments: [{ name: "name", required: true, description: "Whom" }, { name: "tone" }],
+    description: "Greet a person",
+    arguments: [{ name: "name", required: true, description: "Who" }, { name: "tone" }],
   };
 
   it("are listed and shown", () => {
-    expect(promptList([prompt], PLAIN)).toBe("greet  Greet somebody\n       name=string [tone=string]\n");
+    expect(promptList([prompt], PLAIN)).toBe("greet  Greet a person\n       name=string [tone=string]\n");
     expect(promptDetail(prompt, PLAIN)).toBe(
-      "greet\nGreet somebody\n\nArguments:\n  name  string  required; Whom\n  tone  string\n",
+      "greet\nGreet a person\n\nArguments:\n  name  string  required; Who\n  tone  string\n",
     );
     expect(promptDetail({ name: "bare" }, PLAIN)).toBe("bare\n\nArguments: none\n");
   });
+});
+
+const KEY = "catenary/unavailable";
+const NOTES = {
+  upstream: "notes",
+  message: "The server notes failed: node exited with code 1; the end of its stderr:\nno key",
+};
+
+it("missing upstreams are noted in a line, and kept for programs", () => {
+  const missing = findMissingUpstreams({ _meta: { [KEY]: [NOTES] } }, { _meta: { [KEY]: [NOTES] } }, {});
+  expect(missing).toEqual([NOTES]);
+  const notes: string[] = [];
+  noteMissingUpstreams(missing, (text) => notes.push(text));
+  expect(notes).toEqual(["Not listed: notes (The server notes failed: node exited with code 1)"]);
+  expect(missingUpstreamsMeta(missing)).toEqual({ _meta: { [KEY]: [NOTES] } });
+  expect(missingUpstreamsMeta([])).toEqual({});
+});
+
+it("other values in the metadata are ignored", () => {
+  const odd = [7, "notes", {}, [null, { upstream: 3, message: "x" }, { upstream: "x" }]];
+  expect(findMissingUpstreams(...odd.map((value) => ({ _meta: { [KEY]: value } })), { _meta: 7 as never })).toEqual([]);
 });

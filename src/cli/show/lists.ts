@@ -1,49 +1,60 @@
-// What an end has, as a person reads it: a tool, a resource or a prompt to a line or two, and one of them in full.
-// Every text here is a stranger's, and is made harmless whether or not it goes to a terminal: a list is no data.
+// Formats lists of tools, resources and prompts, and the details of one. All text comes from the server and is
+// sanitized even if the output is not a terminal: these lists are for people, --json is for programs.
 
+import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
+import { isObject } from "../../core/objects.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
-import { harmless, harmlessJson, oneLine } from "../terminal/harmless.ts";
-import { cutTo, padTo, widthOf } from "../terminal/text-width.ts";
-import { propertiesOf } from "../target/schema-shape.ts";
-import { argumentTable, promptProperties, signature } from "../target/tool-arguments.ts";
+import { argumentTable, promptProperties, signature } from "../target/arguments.ts";
+import { readProperties } from "../target/schema-shape.ts";
+import { pad, truncate, widthOf } from "../terminal/layout.ts";
+import { paint, terminalWidth } from "../terminal/output.ts";
+import { oneLine, sanitize, sanitizeJson } from "../terminal/sanitize.ts";
 
 export interface ListStyle {
-  /** How wide a line may be; any width where it is undefined. */
+  /** The width of a line; undefined: unlimited. */
   readonly width: number | undefined;
-  /** Makes a name stand out. */
   readonly strong: (text: string) => string;
-  /** Makes what is secondary step back. */
   readonly faint: (text: string) => string;
 }
 
-interface Entry {
+/** The style for stdout. */
+export function listStyle(): ListStyle {
+  const { stdout } = process;
+  return {
+    width: terminalWidth(stdout),
+    strong: (text) => paint("bold", text, stdout),
+    faint: (text) => paint("dim", text, stdout),
+  };
+}
+
+interface ListEntry {
   readonly name: string;
-  /** In one line, or empty. */
-  readonly about: string;
+  /** One line, or empty. */
+  readonly summary: string;
   readonly detail: string;
 }
 
-/** A name beside which its description still has room. */
-const NAME_WIDTH = 28;
-/** Descriptions that have less stand below the names. */
-const LEAST_WIDTH = 20;
+/** A longer name gets a line to itself. */
+const MAX_NAME_WIDTH = 28;
+/** With less room beside the names, descriptions go below them. */
+const MIN_DESCRIPTION_WIDTH = 20;
 
 export function toolList(tools: readonly Tool[], style: ListStyle): string {
   const entries = tools.map((tool) => ({
     name: oneLine(tool.name),
-    about: summary(tool),
-    detail: signature(propertiesOf(tool.inputSchema)),
+    summary: summarize(tool),
+    detail: signature(readProperties(tool.inputSchema)),
   }));
-  return listed(entries, style);
+  return formatList(entries, style);
 }
 
 export function promptList(prompts: readonly Prompt[], style: ListStyle): string {
   const entries = prompts.map((prompt) => ({
     name: oneLine(prompt.name),
-    about: summary(prompt),
+    summary: summarize(prompt),
     detail: signature(promptProperties(prompt)),
   }));
-  return listed(entries, style);
+  return formatList(entries, style);
 }
 
 export function resourceList(
@@ -51,61 +62,65 @@ export function resourceList(
   templates: readonly ResourceTemplate[],
   style: ListStyle,
 ): string {
-  const addresses = resources.map((resource) => entry(resource.uri, resource, resource.size));
-  const patterns = templates.map((template) => entry(template.uriTemplate, template));
-  const gap = addresses.length > 0 && patterns.length > 0 ? "\n" : "";
+  const uris = resources.map((resource) => resourceEntry(resource.uri, resource, resource.size));
+  const patterns = templates.map((template) => resourceEntry(template.uriTemplate, template));
+  const gap = uris.length > 0 && patterns.length > 0 ? "\n" : "";
   const heading = patterns.length > 0 ? `${gap}${style.faint("Templates:")}\n` : "";
-  return listed(addresses, style) + heading + listed(patterns, style);
+  return formatList(uris, style) + heading + formatList(patterns, style);
 }
 
-function entry(address: string, resource: Resource | ResourceTemplate, size?: unknown): Entry {
-  const facts = [text(resource.name), text(resource.mimeType), typeof size === "number" ? bytesText(size) : ""];
+function resourceEntry(uri: string, resource: Resource | ResourceTemplate, size?: unknown): ListEntry {
+  const facts = [
+    stringOf(resource.name),
+    stringOf(resource.mimeType),
+    typeof size === "number" ? formatBytes(size) : "",
+  ];
   const detail = oneLine(facts.filter((fact) => fact !== "").join(", "));
-  const name = oneLine(address);
-  const about = summary(resource);
-  return about === "" ? { name, about: detail, detail: "" } : { name, about, detail };
+  const name = oneLine(uri);
+  const summary = summarize(resource);
+  return summary === "" ? { name, summary: detail, detail: "" } : { name, summary, detail };
 }
 
-/** A stranger may write anything where a text should be. */
-function text(value: unknown): string {
+/** Empty for anything but a string: the server may send any value. */
+function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Name and description side by side, the detail below; a name that is too long has its line to itself. */
-function listed(entries: readonly Entry[], { width, strong, faint }: ListStyle): string {
+/** Name and summary side by side, the detail below. */
+function formatList(entries: readonly ListEntry[], { width, strong, faint }: ListStyle): string {
   const widest = entries
     .map(({ name }) => widthOf(name))
-    .filter((it) => it <= NAME_WIDTH)
+    .filter((it) => it <= MAX_NAME_WIDTH)
     .reduce((one, other) => Math.max(one, other), 0);
-  const room = width !== undefined && width - widest - 2 < LEAST_WIDTH ? 0 : widest;
-  const left = width === undefined ? undefined : Math.max(width - room - 2, 1);
-  const fit = (text: string): string => (left === undefined ? text : cutTo(left, text));
-  const margin = " ".repeat(room + 2);
+  const nameWidth = width !== undefined && width - widest - 2 < MIN_DESCRIPTION_WIDTH ? 0 : widest;
+  const textWidth = width === undefined ? undefined : Math.max(width - nameWidth - 2, 1);
+  const fit = (text: string): string => (textWidth === undefined ? text : truncate(textWidth, text));
+  const margin = " ".repeat(nameWidth + 2);
   return entries
-    .map(({ name, about, detail }) => {
-      const rest = [...(about === "" ? [] : [fit(about)]), ...(detail === "" ? [] : [faint(fit(detail))])];
-      const label = strong(name) + padTo(room, name).slice(name.length);
-      const [beside, ...below] = widthOf(name) > room ? ["", ...rest] : rest;
+    .map(({ name, summary, detail }) => {
+      const rest = [...(summary === "" ? [] : [fit(summary)]), ...(detail === "" ? [] : [faint(fit(detail))])];
+      const label = strong(name) + pad(nameWidth, name).slice(name.length);
+      const [beside, ...below] = widthOf(name) > nameWidth ? ["", ...rest] : rest;
       const first = beside === undefined || beside === "" ? strong(name) : `${label}  ${beside}`;
       return [first, ...below.map((line) => margin + line)].map((line) => `${line}\n`).join("");
     })
     .join("");
 }
 
-/** The first line that says something. */
-function summary({ title, description }: { readonly title?: unknown; readonly description?: unknown }): string {
-  const lines = [...text(description).split("\n"), text(title)];
+/** The first line of the description that is not blank, or the title. */
+function summarize({ title, description }: { readonly title?: unknown; readonly description?: unknown }): string {
+  const lines = [...stringOf(description).split("\n"), stringOf(title)];
   return oneLine(lines.find((line) => line.trim() !== "") ?? "");
 }
 
 export function toolDetail(tool: Tool, style: ListStyle): string {
-  const properties = propertiesOf(tool.inputSchema);
+  const properties = readProperties(tool.inputSchema);
   return [
-    head(tool, style),
+    formatHead(tool, style),
     `${style.faint("Arguments:")}${properties.length === 0 ? " none" : ""}\n${argumentTable(properties)}`,
-    hints(tool.annotations, style),
-    schema("Input schema", tool.inputSchema, style),
-    schema("Output schema", tool.outputSchema, style),
+    formatHints(tool.annotations, style),
+    formatSchema("Input schema", tool.inputSchema, style),
+    formatSchema("Output schema", tool.outputSchema, style),
   ]
     .filter((part) => part !== "")
     .join("\n");
@@ -114,37 +129,37 @@ export function toolDetail(tool: Tool, style: ListStyle): string {
 export function promptDetail(prompt: Prompt, style: ListStyle): string {
   const properties = promptProperties(prompt);
   const none = properties.length === 0 ? " none" : "";
-  return `${head(prompt, style)}\n${style.faint("Arguments:")}${none}\n${argumentTable(properties)}`;
+  return `${formatHead(prompt, style)}\n${style.faint("Arguments:")}${none}\n${argumentTable(properties)}`;
 }
 
-function head({ name, title, description }: Tool | Prompt, { strong }: ListStyle): string {
-  const titled = text(title) === "" || title === name ? "" : ` (${oneLine(text(title))})`;
-  const described = harmless(text(description).trim());
-  return `${strong(oneLine(name))}${titled}\n${described === "" ? "" : `${described}\n`}`;
+function formatHead({ name, title, description }: Tool | Prompt, { strong }: ListStyle): string {
+  const suffix = stringOf(title) === "" || title === name ? "" : ` (${oneLine(stringOf(title))})`;
+  const body = sanitize(stringOf(description).trim());
+  return `${strong(oneLine(name))}${suffix}\n${body === "" ? "" : `${body}\n`}`;
 }
 
 const HINTS: readonly (readonly [name: string, yes: string, no: string])[] = [
-  ["readOnlyHint", "changes nothing", "may change things"],
-  ["destructiveHint", "may destroy", "destroys nothing"],
-  ["idempotentHint", "may be repeated", "not to be repeated"],
-  ["openWorldHint", "reaches outside", "reaches nothing outside"],
+  ["readOnlyHint", "read-only", "may change things"],
+  ["destructiveHint", "may be destructive", "not destructive"],
+  ["idempotentHint", "safe to repeat", "not safe to repeat"],
+  ["openWorldHint", "uses external systems", "uses no external systems"],
 ];
 
-function hints(annotations: Tool["annotations"], { faint }: ListStyle): string {
-  const said = HINTS.flatMap(([name, yes, no]) => {
+function formatHints(annotations: Tool["annotations"], { faint }: ListStyle): string {
+  const hints = HINTS.flatMap(([name, yes, no]) => {
     const value = (annotations as Record<string, unknown> | undefined)?.[name];
     return typeof value === "boolean" ? [value ? yes : no] : [];
   });
-  return said.length === 0 ? "" : `${faint("It says of itself:")} ${said.join(", ")}\n`;
+  return hints.length === 0 ? "" : `${faint("Hints from the server:")} ${hints.join(", ")}\n`;
 }
 
-function schema(heading: string, value: unknown, { faint }: ListStyle): string {
-  return value === undefined ? "" : `${faint(`${heading}:`)}\n${harmlessJson(JSON.stringify(value, undefined, 2))}\n`;
+function formatSchema(heading: string, value: unknown, { faint }: ListStyle): string {
+  return value === undefined ? "" : `${faint(`${heading}:`)}\n${sanitizeJson(JSON.stringify(value, undefined, 2))}\n`;
 }
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"] as const;
 
-export function bytesText(bytes: number): string {
+export function formatBytes(bytes: number): string {
   let amount = bytes;
   let unit = 0;
   while (amount >= 1_000 && unit < UNITS.length - 1) {
@@ -152,4 +167,37 @@ export function bytesText(bytes: number): string {
     unit += 1;
   }
   return `${unit === 0 ? amount : amount.toFixed(1)} ${UNITS[unit]}`;
+}
+
+// A gateway reports in `_meta` which upstreams are missing from a list. People get a note, programs the metadata.
+
+interface ListResult {
+  readonly _meta?: { readonly [key: string]: unknown };
+}
+
+/** The upstreams missing from these lists, each once. */
+export function findMissingUpstreams(...lists: readonly ListResult[]): Unavailable[] {
+  const reported = lists.flatMap(({ _meta }) => {
+    const value: unknown = isObject(_meta) ? _meta[UNAVAILABLE] : undefined;
+    return Array.isArray(value) ? value.filter(isUnavailable) : [];
+  });
+  return [...new Map(reported.map((one) => [one.upstream, one])).values()];
+}
+
+function isUnavailable(one: unknown): one is Unavailable {
+  return isObject(one) && typeof one["upstream"] === "string" && typeof one["message"] === "string";
+}
+
+export function noteMissingUpstreams(missing: readonly Unavailable[], note: (text: string) => void): void {
+  for (const { upstream, message } of missing) note(`Not listed: ${oneLine(upstream)} (${firstLine(message)})`);
+}
+
+/** The metadata for --json. */
+export function missingUpstreamsMeta(missing: readonly Unavailable[]): ListResult {
+  return missing.length === 0 ? {} : { _meta: { [UNAVAILABLE]: missing } };
+}
+
+/** The first line of an error, without an announcement of the lines that follow ("; its stderr:"). */
+export function firstLine(text: string): string {
+  return (text.split("\n", 1)[0] ?? "").replace(/; [^;]*:$/, "");
 }

@@ -1,8 +1,7 @@
-// Mistakes as a person reads them: the mark stands below the place, however the line is written, and no key is shown.
+// Printing of config problems: the caret is below the position in any line, and secrets are covered.
 
 import { describe, expect, it } from "vitest";
-import { excerpt } from "../target/excerpt.ts";
-import { problemLines, tally } from "./problems.ts";
+import { excerpt, problemLines, tally } from "./problems.ts";
 
 const PIPE = { isTTY: false, columns: 0 } as const;
 const SOURCE = '{\n  "mcpServers": {\n    "notes": { "comand": "npx" }\n  }\n}\n';
@@ -15,7 +14,7 @@ const problem = (line: number, column: number, more: object = {}): Parameters<ty
 });
 
 describe("a problem", () => {
-  it("has its place, its sentence, its line with a mark, and what to do", () => {
+  it("is printed with position, message, excerpt and hint", () => {
     const lines = problemLines("catenary.json", SOURCE, [problem(3, 16, { hint: 'did you mean "command"?' })], PIPE);
     expect(lines).toEqual([
       'catenary.json:3:16: error: a server has no "comand"',
@@ -25,12 +24,12 @@ describe("a problem", () => {
     ]);
   });
 
-  it("at the end of a file, where there is nothing to see, has its place alone", () => {
+  it("in an empty line has no excerpt", () => {
     expect(problemLines("x", SOURCE, [problem(6, 1)], PIPE)).toHaveLength(1);
     expect(problemLines("x", SOURCE, [problem(60, 1)], PIPE)).toHaveLength(1);
   });
 
-  it("is coloured on a terminal, and can do it no harm", () => {
+  it("is sanitized on a terminal", () => {
     const name = process.env["NO_COLOR"];
     delete process.env["NO_COLOR"];
     const bad = problem(1, 1, { message: "not \u001b[2J" });
@@ -39,21 +38,21 @@ describe("a problem", () => {
     expect(first).toContain("not \\x1b[2J");
   });
 
-  it("is counted with its like", () => {
+  it("is counted by severity", () => {
     expect(tally([problem(1, 1), problem(2, 1, { severity: "warning" }), problem(3, 1)])).toBe("2 errors, 1 warning");
     expect(tally([problem(1, 1, { severity: "warning" })])).toBe("1 warning");
   });
 });
 
 describe("an excerpt", () => {
-  it("has the place where it is shown, behind tabs and wide letters", () => {
+  it("has the right column after tabs and wide characters", () => {
     expect(excerpt('\t"a": 1', 2, 80)).toEqual({ text: '  "a": 1', before: 2 });
     expect(excerpt('"名前": x', 7, 80)).toEqual({ text: '"名前": x', before: 8 });
     expect(excerpt("abc", 99, 80)).toEqual({ text: "abc", before: 3 });
     expect(excerpt("a\u001b[2Jb", 3, 80)).toEqual({ text: "a\\x1b[2Jb", before: 5 });
   });
 
-  it("of a long line shows the place", () => {
+  it("of a long line is cut around the position", () => {
     const line = `${"a ".repeat(100)}X${" b".repeat(100)}`;
     const { text, before } = excerpt(line, 201, 40);
     expect(text).toHaveLength(40);

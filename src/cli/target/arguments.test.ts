@@ -1,11 +1,11 @@
-// Every way to write an argument, and what is said of those that are none.
+// Parsing of arguments on the command line, and errors for unknown names.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readArguments } from "./arguments.ts";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { notFound, readArguments, withKey } from "./arguments.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -42,7 +42,7 @@ describe("arguments", () => {
     ]);
   });
 
-  it("may come as one object, and those that are named come on top of it", async () => {
+  it("may come as one object, which single keys override", async () => {
     expect(await readArguments(["a=2", "a=3", "c=4"], '{"a":1,"b":{"c":true}}')).toEqual([
       { key: "b", value: { json: { c: true } } },
       { key: "a", value: { text: "2" } },
@@ -52,23 +52,44 @@ describe("arguments", () => {
   });
 
   it.each([
-    ["hello", undefined, "hello is no argument: write key=value for a text, key:=json for JSON"],
-    ["=x", undefined, "=x is no argument"],
+    ["hello", undefined, "hello is not a valid argument: write key=value for a string, key:=json for JSON"],
+    ["=x", undefined, "=x is not a valid argument"],
     ["a:={", undefined, "a is not JSON"],
     ["a=@", undefined, "names no file"],
     ["a=1", "[1]", "--args must be a JSON object"],
     ["a=1", "{", "--args is not JSON"],
-  ])("%s with --args %s is refused", async (word, whole, words) => {
+  ])("%s with --args %s is refused", async (word, whole, message) => {
     const reading = readArguments([word], whole);
     await expect(reading).rejects.toThrow(UsageError);
-    await expect(reading).rejects.toThrow(words);
+    await expect(reading).rejects.toThrow(message);
   });
 
-  it("say which file is missing, and which is no text", async () => {
+  it("report which file is missing, and which is not text", async () => {
     const missing = readArguments([`a=@${folder}/none`]);
     await expect(missing).rejects.toThrow(NotFoundError);
     await expect(missing).rejects.toThrow(`There is no file ${folder}/none`);
-    await expect(readArguments([`a=@${folder}/bytes`])).rejects.toThrow("is no UTF-8 text");
-    await expect(readArguments([`a=@${folder}`])).rejects.toThrow(`${folder} cannot be read`);
+    await expect(readArguments([`a=@${folder}/bytes`])).rejects.toThrow("is not UTF-8 text");
+    await expect(readArguments([`a=@${folder}`])).rejects.toThrow(`Cannot read ${folder}`);
   });
+});
+
+it("an unknown name is reported with the names that were probably meant, or all", () => {
+  const names = ["get_weather", "forecast", "report"];
+  const message = (name: string, all: readonly string[] = names): string => notFound("tool", name, all).message;
+  expect(message("get_weater")).toBe("There is no tool get_weater; did you mean get_weather?");
+  expect(message("Fore")).toBe("There is no tool Fore; did you mean forecast?");
+  expect(message("xyz123")).toBe("There is no tool xyz123; there are get_weather, forecast, report");
+  expect(message("x", [])).toBe("There is no tool x; the server has none");
+  const many = Array.from({ length: 15 }, (_, at) => `some_tool_${at}`);
+  expect(message("other", many)).toMatch(/some_tool_11 and 3 more$/);
+  expect(message("echo", ["a.echo", "echoes", "b.echo"])).toBe(
+    "Several servers have a tool echo; write the full name: a.echo, b.echo",
+  );
+  expect(message("evi", ["evil\u001b[2J"])).toBe("There is no tool evi; did you mean evil\\x1b[2J?");
+});
+
+it("items of a list without a name are ignored", () => {
+  expect(withKey([{ name: "a" }, { name: 3 }, null, "b", {}], "name" as never)).toEqual([{ name: "a" }]);
+  expect(withKey({ length: 1 }, "name" as never)).toEqual([]);
+  expect(withKey(undefined, "name" as never)).toEqual([]);
 });

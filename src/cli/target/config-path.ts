@@ -1,39 +1,39 @@
-// Which config a command line means, and whether what it names is one at all. Only names and first letters are looked at;
-// what is in it is read elsewhere, and late, by those who need it.
+// Finds the config that a command line means, and tells configs from modules. Reads no more than the beginning of a
+// file; the config itself is loaded later, by the commands that need it.
 
 import { readFile, stat } from "node:fs/promises";
 import { extname } from "node:path";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
+import { NotFoundError, UsageError } from "../command.ts";
 
-/** What is looked for where none is named. */
+/** The default config. */
 export const CONFIG = "catenary.json";
 
-const OF_CONFIGS = new Set([".json", ".jsonc"]);
-const OF_MODULES = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
+const CONFIG_EXTENSIONS = new Set([".json", ".jsonc"]);
+const MODULE_EXTENSIONS = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
 
-/** The file that is named, or the one that stands here. Throws a NotFoundError. */
-export async function configPath(named: string | undefined, command: string): Promise<string> {
-  const path = named ?? CONFIG;
+/** The given file, or the default config in this folder. Throws a NotFoundError if there is none. */
+export async function requireConfig(given: string | undefined, command: string): Promise<string> {
+  const path = given ?? CONFIG;
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() === true) return path;
-  if (found !== undefined) throw new UsageError(`${path} is no file; name the config itself, such as ./${CONFIG}`);
-  if (named !== undefined) throw new NotFoundError(`There is no config ${path}`);
+  if (found !== undefined) throw new UsageError(`${path} is not a file; name the config itself, such as ./${CONFIG}`);
+  if (given !== undefined) throw new NotFoundError(`There is no config ${path}`);
   throw new NotFoundError(
     `There is no ${CONFIG} here: name a config, \`catenary ${command} FILE\`, or write one, such as {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}`,
   );
 }
 
-/** The same, and undefined where none is named and none stands here. */
-export async function configHere(named: string | undefined, command: string): Promise<string | undefined> {
-  const isNone = named === undefined && (await stat(CONFIG).catch(() => undefined)) === undefined;
-  return isNone ? undefined : configPath(named, command);
+/** As `requireConfig`, but undefined if none is given and this folder has none. */
+export async function findConfig(given: string | undefined, command: string): Promise<string | undefined> {
+  const isMissing = given === undefined && (await stat(CONFIG).catch(() => undefined)) === undefined;
+  return isMissing ? undefined : requireConfig(given, command);
 }
 
-/** Whether a file is a config: by its name, or else by how it begins. What is not there is none. */
+/** Tells a config from a module, by its extension or by how it begins. */
 export async function isConfig(path: string): Promise<boolean> {
   const extension = extname(path).toLowerCase();
-  if (OF_CONFIGS.has(extension)) return true;
-  if (OF_MODULES.has(extension)) return false;
+  if (CONFIG_EXTENSIONS.has(extension)) return true;
+  if (MODULE_EXTENSIONS.has(extension)) return false;
   const text = await readFile(path, "utf8").catch(() => "");
   return /^\uFEFF?(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/.test(text);
 }

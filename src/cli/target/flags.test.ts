@@ -1,7 +1,7 @@
-// A command line read against a table of flags: what comes out, and what is said of each mistake.
+// Parsing of flags, and the error for each mistake.
 
 import { describe, expect, it } from "vitest";
-import { UsageError } from "../exit-codes.ts";
+import { UsageError } from "../command.ts";
 import { parseFlags } from "./flags.ts";
 
 const FLAGS = {
@@ -13,7 +13,7 @@ const FLAGS = {
 const parsed = (...args: readonly string[]): unknown => parseFlags("serve", args, FLAGS, { path: "a path" });
 
 describe("a command line", () => {
-  it("gives what it says", () => {
+  it("is parsed", () => {
     expect(parsed("a.js", "--path", "/x", "--allow-host", "a", "--allow-host=b", "--json", "--", "--c")).toMatchObject({
       positionals: ["a.js", "--c"],
       values: { path: "/x", "allow-host": ["a", "b"], json: true },
@@ -27,15 +27,15 @@ describe("a command line", () => {
     [["--allow-hosts", "a"], "There is no option --allow-hosts; did you mean --allow-host?"],
     [["--allow"], "There is no option --allow; did you mean --allow-host?"],
     [["--jsno"], "There is no option --jsno; did you mean --json?"],
-    [["--verbose"], "There is no option --verbose; catenary serve --help lists them"],
-    [["--constructor"], "There is no option --constructor; catenary serve --help lists them"],
-    [["-x"], "There is no option -x; catenary serve --help lists them"],
+    [["--verbose"], "There is no option --verbose; catenary serve --help lists the options"],
+    [["--constructor"], "There is no option --constructor; catenary serve --help lists the options"],
+    [["-x"], "There is no option -x; catenary serve --help lists the options"],
     [["--path"], "--path needs a path"],
     [["--path", "--json"], "--path needs a path"],
     [["--path="], "--path needs a path"],
     [["--allow-host"], "--allow-host needs a value"],
     [["--json=yes"], "--json takes no value"],
-  ])("%j is refused in one sentence", (args, sentence) => {
-    expect(() => parsed(...args)).toThrow(new UsageError(sentence));
+  ])("%j is refused in one message", (args, message) => {
+    expect(() => parsed(...args)).toThrow(new UsageError(message));
   });
 });

@@ -1,25 +1,25 @@
-// The flags of a command line, read against a table of those that there are. What is wrong is said in one sentence, in
-// our own words, with the flag that was probably meant. What the flags mean is for the command.
+// Parses the flags of a command against a table. Mistakes are reported in one sentence, with the flag that was probably
+// meant.
 
 import { parseArgs } from "node:util";
-import { UsageError } from "../exit-codes.ts";
 import { nearest } from "../../core/options.ts";
+import { UsageError } from "../command.ts";
 
 interface Flag {
   readonly type: "string" | "boolean";
   readonly multiple?: boolean;
-  /** `-` is a value of it, and means stdin. */
+  /** `-` is a valid value and means stdin. */
   readonly dash?: boolean;
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
 
-export interface Line<F extends Flags> {
+export interface ParsedLine<F extends Flags> {
   readonly positionals: readonly string[];
-  readonly values: Values<F>;
+  readonly values: FlagValues<F>;
 }
 
-export type Values<F extends Flags> = {
+export type FlagValues<F extends Flags> = {
   readonly [Name in keyof F]?: F[Name] extends { type: "boolean" }
     ? true
     : F[Name] extends { multiple: true }
@@ -27,13 +27,13 @@ export type Values<F extends Flags> = {
       : string;
 };
 
-/** Throws a UsageError. `needs` says what a flag without its value wants, by the flag. */
+/** Throws a UsageError. `expected` says what a flag without its value needs. */
 export function parseFlags<const F extends Flags>(
   command: string,
   args: readonly string[],
   flags: F,
-  needs: { readonly [Name in keyof F]?: string } = {},
-): Line<F> {
+  expected: { readonly [Name in keyof F]?: string } = {},
+): ParsedLine<F> {
   const { positionals, values, tokens } = parseArgs({
     args: [...args],
     options: flags,
@@ -49,13 +49,17 @@ export function parseFlags<const F extends Flags>(
     if (flag.type === "boolean" && value !== undefined) throw new UsageError(`${rawName} takes no value`);
     // A value that looks like a flag is one, unless it is joined by `=`.
     const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
-    const lacks = flag.type === "string" && (value === undefined || isFlag);
-    if (lacks || value === "") throw new UsageError(`${rawName} needs ${needs[name] ?? "a value"}`);
+    const isMissing = flag.type === "string" && (value === undefined || isFlag);
+    if (isMissing || value === "") throw new UsageError(`${rawName} needs ${expected[name] ?? "a value"}`);
   }
   return { positionals, values };
 }
 
 function hint(command: string, name: string, flags: Flags): string {
   const [flag] = nearest(name, Object.keys(flags));
-  return flag === undefined ? `catenary ${command} --help lists them` : `did you mean --${flag}?`;
+  return flag === undefined ? `catenary ${command} --help lists the options` : `did you mean --${flag}?`;
+}
+
+export function unexpectedArguments(command: string, words: readonly string[], usage: string): UsageError {
+  return new UsageError(`${command}: unexpected argument ${words.join(" ")}\n\n${usage}`);
 }

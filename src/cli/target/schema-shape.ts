@@ -1,82 +1,81 @@
-// A JSON Schema as a command line needs it: which kinds of values a property may have, and how to say that in a word.
-// Local references and the usual ways of writing a choice are followed; what is not understood counts as anything.
-// Nothing is validated here: the end does that, with the whole schema.
+// Reads from a JSON Schema what the command line needs: the types that a property may have, and a short description of
+// them. Follows local references, allOf, anyOf and oneOf; anything else counts as "any". The server validates.
 
 import { isObject } from "../../core/objects.ts";
 
-export type Kind = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
+export type JsonType = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
 
 type Schema = { readonly [key: string]: unknown };
 
-export interface Shape {
-  /** Empty: anything. */
-  readonly kinds: ReadonlySet<Kind>;
-  /** The only values that it may have. */
+export interface ValueShape {
+  /** Empty: any type. */
+  readonly types: ReadonlySet<JsonType>;
+  /** The allowed values. */
   readonly values?: readonly unknown[];
-  /** Of an array. */
-  readonly items?: Shape;
+  /** The items of an array. */
+  readonly items?: ValueShape;
 }
 
 export interface Property {
   readonly name: string;
   readonly required: boolean;
-  readonly shape: Shape;
+  readonly shape: ValueShape;
   readonly description?: string;
   readonly default?: unknown;
 }
 
-const KINDS: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
-/** References may go in circles. */
-const DEEPEST = 8;
-/** And each circle may begin many others. */
-const MOST_STEPS = 5_000;
+const TYPES: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
+/** References may be circular. */
+const MAX_DEPTH = 8;
+/** Circular references may also multiply. */
+const MAX_STEPS = 5_000;
 
-/** One look through a schema: where its references lead, and how much more of it is looked at. */
+/** The state of one walk through a schema. */
 interface Walk {
   readonly root: Schema;
-  left: number;
+  stepsLeft: number;
 }
 
-/** The properties of an object's schema; a stranger may have written anything where they should be. */
-export function propertiesOf(schema: unknown): Property[] {
-  const walk: Walk = { root: isObject(schema) ? schema : {}, left: MOST_STEPS };
-  const { properties, required } = membersOf(walk.root, walk);
+/** The properties of an object schema; the schema comes from a server and may be anything. */
+export function readProperties(schema: unknown): Property[] {
+  const walk: Walk = { root: isObject(schema) ? schema : {}, stepsLeft: MAX_STEPS };
+  const { properties, required } = collectMembers(walk.root, walk);
   const named = [...properties].map(([name, found]): Property => {
-    // What several choices have is one of theirs.
+    // Declared by several alternatives: any of them may apply.
     const written = found.length === 1 ? found[0] : { anyOf: found };
     const property = resolve(written, walk);
     const description = (isObject(written) ? written["description"] : undefined) ?? property["description"];
-    const byDefault = (isObject(written) ? written["default"] : undefined) ?? property["default"];
+    const defaultValue = (isObject(written) ? written["default"] : undefined) ?? property["default"];
     return {
       name,
       required: required.has(name),
-      shape: shapeOf(property, walk),
+      shape: readShape(property, walk),
       ...(typeof description === "string" ? { description } : undefined),
-      ...(byDefault === undefined ? undefined : { default: byDefault }),
+      ...(defaultValue === undefined ? undefined : { default: defaultValue }),
     };
   });
   const unnamed = [...required].filter((name) => !properties.has(name));
   return [...named, ...unnamed.map((name) => ({ name, required: true, shape: ANYTHING }))];
 }
 
-const ANYTHING: Shape = { kinds: new Set() };
+const ANYTHING: ValueShape = { types: new Set() };
 
 interface Members {
-  /** As they are written, once or more. */
+  /** The schemas of each property, one or more. */
   readonly properties: Map<string, unknown[]>;
   readonly required: Set<string>;
 }
 
-/** Of an object: its own, those of all its parts, and those of its choices, of which only what all need is needed. */
-function membersOf(written: unknown, walk: Walk, depth = 0): Members {
+/** Collects the members of an object schema with its allOf and anyOf parts. Required in anyOf means required in all. */
+function collectMembers(written: unknown, walk: Walk, depth = 0): Members {
   const members: Members = { properties: new Map(), required: new Set() };
-  if (depth > DEEPEST || walk.left <= 0) return members;
-  walk.left -= 1;
+  if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return members;
+  walk.stepsLeft -= 1;
   const schema = resolve(written, walk);
   const own = isObject(schema["properties"]) ? schema["properties"] : {};
   for (const [name, property] of Object.entries(own)) members.properties.set(name, [property]);
   for (const name of listOf(schema["required"])) if (typeof name === "string") members.required.add(name);
-  const below = (part: unknown): Members => membersOf(part, walk, depth + 1);
+  const below = (part: unknown): Members => collectMembers(part, walk, depth + 1);
   const parts = listOf(schema["allOf"]).map(below);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
   for (const { properties } of [...parts, ...choices]) {
@@ -100,16 +99,16 @@ function listOf(value: unknown): readonly unknown[] {
 
 function resolve(written: unknown, { root }: Walk): Schema {
   let schema = written;
-  for (let step = 0; step < DEEPEST; step += 1) {
+  for (let step = 0; step < MAX_DEPTH; step += 1) {
     if (!isObject(schema)) return {};
     const reference = schema["$ref"];
     if (typeof reference !== "string") return schema;
-    schema = reference.startsWith("#/") ? at(reference.slice(2).split("/"), root) : undefined;
+    schema = reference.startsWith("#/") ? lookUp(reference.slice(2).split("/"), root) : undefined;
   }
   return {};
 }
 
-function at(path: readonly string[], root: Schema): unknown {
+function lookUp(path: readonly string[], root: Schema): unknown {
   let value: unknown = root;
   for (const part of path) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -119,62 +118,62 @@ function at(path: readonly string[], root: Schema): unknown {
   return value;
 }
 
-function shapeOf(written: unknown, walk: Walk, depth = 0): Shape {
-  if (depth > DEEPEST || walk.left <= 0) return ANYTHING;
-  walk.left -= 1;
+function readShape(written: unknown, walk: Walk, depth = 0): ValueShape {
+  if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return ANYTHING;
+  walk.stepsLeft -= 1;
   const schema = resolve(written, walk);
-  const below = (part: unknown): Shape => shapeOf(part, walk, depth + 1);
-  if ("const" in schema) return ofValues([schema["const"]]);
-  if (Array.isArray(schema["enum"])) return ofValues(schema["enum"]);
+  const below = (part: unknown): ValueShape => readShape(part, walk, depth + 1);
+  if ("const" in schema) return enumShape([schema["const"]]);
+  if (Array.isArray(schema["enum"])) return enumShape(schema["enum"]);
   const choices = [schema["anyOf"], schema["oneOf"]].find((choice) => Array.isArray(choice)) as unknown[] | undefined;
-  if (choices !== undefined) return united(choices.map(below));
-  const types = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
-  const kinds = new Set(types.filter((type): type is Kind => KINDS.has(String(type))));
-  // Often a single reference, so that something can be said beside it.
-  if (kinds.size === 0)
+  if (choices !== undefined) return unionShape(choices.map(below));
+  const declared = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
+  const types = new Set(declared.filter((type): type is JsonType => TYPES.has(String(type))));
+  // Often a single $ref, wrapped so that a description can be added to it.
+  if (types.size === 0)
     return (
       listOf(schema["allOf"])
         .map(below)
-        .find((part) => part.kinds.size > 0) ?? ANYTHING
+        .find((part) => part.types.size > 0) ?? ANYTHING
     );
-  if (!kinds.has("array")) return { kinds };
-  return { kinds, items: below(schema["items"]) };
+  if (!types.has("array")) return { types };
+  return { types, items: below(schema["items"]) };
 }
 
-function ofValues(values: readonly unknown[]): Shape {
-  return { kinds: new Set(values.map(kindOf)), values };
+function enumShape(values: readonly unknown[]): ValueShape {
+  return { types: new Set(values.map(typeOfValue)), values };
 }
 
-function united(shapes: readonly Shape[]): Shape {
-  if (shapes.some(({ kinds }) => kinds.size === 0)) return ANYTHING;
-  const kinds = new Set(shapes.flatMap((shape) => [...shape.kinds]));
+function unionShape(shapes: readonly ValueShape[]): ValueShape {
+  if (shapes.some(({ types }) => types.size === 0)) return ANYTHING;
+  const types = new Set(shapes.flatMap((shape) => [...shape.types]));
   const values = shapes.every((shape) => shape.values !== undefined)
     ? [...new Set(shapes.flatMap((shape) => shape.values ?? []))]
     : undefined;
   const items = shapes.flatMap((shape) => (shape.items === undefined ? [] : [shape.items]));
   const [item] = items;
   return {
-    kinds,
+    types,
     ...(values === undefined ? undefined : { values }),
-    // Of two kinds of arrays nothing is known of an item.
+    // With several array types, an item may be anything.
     ...(item === undefined ? undefined : { items: items.length === 1 ? item : ANYTHING }),
   };
 }
 
-function kindOf(value: unknown): Kind {
+function typeOfValue(value: unknown): JsonType {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return typeof value as Kind;
+  return typeof value as JsonType;
 }
 
-/** In a word or two, as it stands in a list: `integer`, `fast|slow`, `string ...`. */
-export function shapeText({ kinds, values, items }: Shape): string {
+/** A short description: `integer`, `fast|slow`, `string ...`. */
+export function describeShape({ types, values, items }: ValueShape): string {
   if (values !== undefined) return values.map((value) => (typeof value === "string" ? value : json(value))).join("|");
-  const known = [...kinds].filter((kind) => kind !== "null");
-  if (known.length === 0) return kinds.has("null") ? "null" : "any";
+  const known = [...types].filter((type) => type !== "null");
+  if (known.length === 0) return types.has("null") ? "null" : "any";
   if (known.length === 1 && known[0] === "array") {
-    const item = items === undefined || items.kinds.size === 0 ? "any" : shapeText(items);
+    const item = items === undefined || items.types.size === 0 ? "any" : describeShape(items);
     return `${item} ...`;
   }
   return known.join("|");

@@ -1,17 +1,16 @@
-// Which end a command line means, and how it is to be reached: a URL, or what follows `--`, which always comes last and
-// stands in the target's place. The flags that all commands toward an end have are read here, before anything is
-// started, so that a mistake costs nothing.
+// The target of a command: a URL, or the command after `--`, which always comes last and takes TARGET's place. Also the
+// flags that all commands with a target have. All is checked before anything is started.
 
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
+import { nearest } from "../../core/options.ts";
 import { errorMessage } from "../../core/text.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
-import { NotFoundError, UsageError } from "../exit-codes.ts";
-import { parseFlags, type Flags, type Values } from "./flags.ts";
-import { nearest } from "../../core/options.ts";
+import { NotFoundError, UsageError } from "../command.ts";
+import { parseFlags, type Flags, type FlagValues } from "./flags.ts";
 
 export const TARGET_FLAGS = {
   json: { type: "boolean" },
@@ -32,111 +31,115 @@ export const TARGET_FLAGS = {
   scope: { type: "string", multiple: true },
 } as const;
 
-/** Only with a command, and only with a URL. */
-const OF_COMMANDS = ["env", "cwd"] as const;
-const OF_URLS = [
-  ...(["header", "token", "no-login", "client-id", "client-secret-env", "client-metadata", "scope"] as const),
-];
+const COMMAND_FLAGS = ["env", "cwd"] as const;
+const URL_FLAGS = [
+  "header",
+  "token",
+  "no-login",
+  "client-id",
+  "client-secret-env",
+  "client-metadata",
+  "scope",
+] as const;
 
-export const TARGET_HELP: string = `A target is a URL, or \`-- COMMAND ARGS...\` at the very end of the line, in TARGET's place.
+export const TARGET_HELP: string = `TARGET is a URL; or put \`-- COMMAND ARGS...\` at the end of the line instead.
 
 Output:
-  --json                 one JSON document on stdout: the result in the newest revision, or
+  --json                 print one JSON document on stdout: the result in the newest revision, or
                          {"error": {"kind", "message", ...}}
-  --quiet                no progress and no remarks on stderr
-  --verbose              what the server logs, a command's own stderr, and what is spoken
-  --log-level LEVEL      log messages from this level on: ${LOG_LEVELS.slice(0, 4).join(", ")},
+  --quiet                no progress and no notes on stderr
+  --verbose              show the server's log, the command's stderr, and the revision
+  --log-level LEVEL      show log messages from this level on: ${LOG_LEVELS.slice(0, 4).join(", ")},
                          ${LOG_LEVELS.slice(4).join(", ")}
 
-Connecting:
-  --timeout SECONDS      how long the server may be silent, at its start and in a call; 60;
-                         0: for ever
-  --revision DATE        speak this revision of the protocol and no other
-  --root DIR             a folder that the server may be told of; may be given several times
-  --env KEY=VALUE        for a command: added to its environment; likewise
-  --cwd DIR              for a command: the folder in which it is started
-  --header 'NAME: VALUE' for a URL: sent with every request; may be given several times
-  --token TOKEN          for a URL: a bearer token; better in the environment, as CATENARY_TOKEN,
-                         where other users of the machine do not see it
+Connection:
+  --timeout SECONDS      how long the server may be silent, at start and in a call; default 60,
+                         0: no limit
+  --revision DATE        use this protocol revision only
+  --root DIR             a folder to announce to the server; repeatable
+  --env KEY=VALUE        for a command: an environment variable; repeatable
+  --cwd DIR              for a command: the folder to start it in
+  --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
+  --token TOKEN          for a URL: a bearer token. Better set CATENARY_TOKEN in the environment,
+                         which other users of this machine cannot see
 
-Signing in, for a URL that asks for it: by OAuth, in the browser; tokens are kept for the next time.
-  --no-login             never open the browser: use the tokens that there are, or end with 3
-  --client-id ID         the client that was registered for you beforehand
+Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time):
+  --no-login             never open the browser: use a saved token, or exit with code 3
+  --client-id ID         the id of a client that is already registered
   --client-secret-env VARIABLE
-                         its secret is in this variable of the environment
-  --client-metadata URL  where the client's metadata document is
-  --scope SCOPE          ask for this scope; may be given several times
+                         the environment variable that holds its secret
+  --client-metadata URL  the URL of the client's metadata document
+  --scope SCOPE          a scope to ask for; repeatable
 
-Ctrl-C cancels what is under way; once more quits at once.
+Ctrl-C cancels the call; a second Ctrl-C quits at once.
 `;
 
-export const EXIT_HELP = `Exit codes: 0; 1 the command line is wrong; 2 not found: no such tool, resource, prompt, file or
-command; 3 not signed in, or not allowed; 4 the server cannot be reached, or does not answer;
-5 the tool failed; 130 interrupted.
+export const EXIT_HELP = `Exit codes: 0 ok; 1 wrong command line; 2 not found (tool, resource, prompt, file or command);
+3 not signed in, or not allowed; 4 server unreachable or not answering; 5 the tool failed;
+130 interrupted.
 `;
 
-const ADDRESS = /^https?:\/\//i;
+const HTTP_URL = /^https?:\/\//i;
 
-export interface CommandUpstream {
+export interface CommandTarget {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
 
-export type Upstream = URL | CommandUpstream;
+export type CliTarget = URL | CommandTarget;
 
-export type TargetValues = Values<typeof TARGET_FLAGS>;
+export type TargetValues = FlagValues<typeof TARGET_FLAGS>;
 
-export interface Wanted<F extends Flags> {
-  readonly end: Upstream;
-  /** What else stands on the line. */
+export interface TargetLine<F extends Flags> {
+  readonly target: CliTarget;
+  /** The other arguments. */
   readonly words: readonly string[];
-  readonly values: Values<F> & TargetValues;
+  readonly values: FlagValues<F> & TargetValues;
 }
 
-/** Throws a UsageError. `usage` is the command's first line, for a line without a target. */
-export function readLine<const F extends Flags>(
+/** Throws a UsageError. `usage` is shown if the target is missing. */
+export function parseTargetLine<const F extends Flags>(
   name: string,
   args: readonly string[],
   flags: F,
   usage: string,
-): Wanted<F> {
+): TargetLine<F> {
   const at = args.indexOf("--");
   const own = at < 0 ? args : args.slice(0, at);
-  const needs = { header: "a header: 'Name: value'", env: "a variable: KEY=VALUE", timeout: "a number of seconds" };
-  const line = parseFlags(name, own, { ...flags, ...TARGET_FLAGS }, needs as Record<string, string>);
-  const values = line.values as Values<F> & TargetValues;
-  check(values);
+  const expected = { header: "a header: 'Name: value'", env: "a variable: KEY=VALUE", timeout: "a number of seconds" };
+  const line = parseFlags(name, own, { ...flags, ...TARGET_FLAGS }, expected as Record<string, string>);
+  const values = line.values as FlagValues<F> & TargetValues;
+  checkValues(values);
   if (at >= 0) {
-    const end = commandUpstream(args.slice(at + 1), values);
-    // What is read may well stand at a web address.
-    if (name !== "read" && ADDRESS.test(line.positionals[0] ?? "")) {
-      throw new UsageError("A URL or a command: one target, not both");
+    const target = parseCommand(args.slice(at + 1), values);
+    // The URI of a resource may be an http URL.
+    if (name !== "read" && HTTP_URL.test(line.positionals[0] ?? "")) {
+      throw new UsageError("Give one target: a URL or a command, not both");
     }
-    return { end, words: line.positionals, values };
+    return { target, words: line.positionals, values };
   }
   const [target, ...words] = line.positionals;
   if (target === undefined) throw new UsageError(`${name} needs a target\n\n${usage}`);
-  return { end: urlUpstream(target, values), words, values };
+  return { target: parseUrl(target, values), words, values };
 }
 
-/** What is the same for every end. */
-function check(values: TargetValues): void {
+function checkValues(values: TargetValues): void {
   const { "log-level": level, revision, timeout, quiet, verbose } = values;
   if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
     const [near] = nearest(level, LOG_LEVELS);
-    const hint = near === undefined ? `there are ${LOG_LEVELS.join(", ")}` : `did you mean ${near}?`;
-    throw new UsageError(`--log-level ${level} is no level; ${hint}`);
+    const hint = near === undefined ? `the levels are ${LOG_LEVELS.join(", ")}` : `did you mean ${near}?`;
+    throw new UsageError(`--log-level ${level} is not a valid level; ${hint}`);
   }
-  if (quiet === true && verbose === true) throw new UsageError("--quiet or --verbose: one of them, not both");
+  if (quiet === true && verbose === true) throw new UsageError("Give --quiet or --verbose, not both");
   if (timeout !== undefined && !/^\d+(?:\.\d+)?$/.test(timeout)) {
-    throw new UsageError(`--timeout ${timeout} is no number of seconds`);
+    throw new UsageError(`--timeout ${timeout} is not a number of seconds`);
   }
   checkRevision(revision);
 }
 
-/** Throws a UsageError where it is none that we speak. */
+/** Throws a UsageError for an unknown revision. */
 export function checkRevision(revision: string | undefined): void {
   try {
     if (revision !== undefined) knownRevision(revision);
@@ -145,54 +148,56 @@ export function checkRevision(revision: string | undefined): void {
   }
 }
 
-function commandUpstream([command, ...args]: readonly string[], values: TargetValues): CommandUpstream {
-  if (command === undefined) throw new UsageError("-- needs a command behind it, such as -- node server.js");
-  if (ADDRESS.test(command)) throw new UsageError(`${command} is a URL, which stands in front, without --`);
-  const stray = OF_URLS.find((name) => values[name] !== undefined);
-  if (stray !== undefined) throw new UsageError(`--${stray} goes with a URL, not with a command`);
+function parseCommand([command, ...args]: readonly string[], values: TargetValues): CommandTarget {
+  if (command === undefined) throw new UsageError("-- needs a command after it, such as -- node server.js");
+  if (HTTP_URL.test(command)) throw new UsageError(`${command} is a URL: write it in TARGET's place, without --`);
+  const misplaced = URL_FLAGS.find((name) => values[name] !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL as the target, not a command`);
   const { cwd } = values;
-  return { command, args, env: variablesOf(values), ...(cwd === undefined ? undefined : { cwd }) };
+  return { command, args, env: parseEnvFlags(values), ...(cwd === undefined ? undefined : { cwd }) };
 }
 
-export function variablesOf({ env = [] }: Pick<TargetValues, "env">): Readonly<Record<string, string>> {
+export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly<Record<string, string>> {
   const pairs = env.map((pair): [string, string] => {
     const [, key = "", value = ""] = /^([^=]+)=([^]*)$/.exec(pair) ?? [];
-    if (key === "") throw new UsageError(`--env ${pair} is no variable: write KEY=VALUE`);
+    if (key === "") throw new UsageError(`--env ${pair} is not a variable: write KEY=VALUE`);
     return [key, value];
   });
   return Object.fromEntries(pairs);
 }
 
-function urlUpstream(target: string, values: TargetValues): URL {
-  const stray = OF_COMMANDS.find((name) => values[name] !== undefined);
-  if (stray !== undefined) throw new UsageError(`--${stray} goes with a command: -- COMMAND ARGS...`);
-  const forms = "a target is a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
-  if (!ADDRESS.test(target) || !URL.canParse(target)) throw new UsageError(`${target} is no target: ${forms}`);
+function parseUrl(target: string, values: TargetValues): URL {
+  const misplaced = COMMAND_FLAGS.find((name) => values[name] !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
+  const forms = "write a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
+  if (!HTTP_URL.test(target) || !URL.canParse(target)) {
+    throw new UsageError(`${target} is not a valid target: ${forms}`);
+  }
   const url = new URL(target);
   if (url.username !== "" || url.password !== "") {
-    // Not repeated: it may be a secret.
-    throw new UsageError("A name and a password do not belong into a URL; send them by --header 'Authorization: ...'");
+    // The URL is not repeated here: it may contain a secret.
+    throw new UsageError("The URL contains a user name or password; use --header 'Authorization: ...' instead");
   }
   return url;
 }
 
-/** As it is told to the person: without what may be a secret. */
-export function upstreamName(end: Upstream): string {
-  return end instanceof URL ? `${end.host}${end.pathname}` : basename(end.command);
+/** A name for messages, without parts that may be secret. */
+export function targetName(target: CliTarget): string {
+  return target instanceof URL ? `${target.host}${target.pathname}` : basename(target.command);
 }
 
-export function headersOf({ header = [] }: TargetValues): Readonly<Record<string, string>> {
+export function parseHeaders({ header = [] }: TargetValues): Readonly<Record<string, string>> {
   const pairs = header.map((text): [string, string] => {
     const [, name = "", value = ""] =
       /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*$/.exec(text) ?? [];
-    // What was written is not repeated: it may be a secret.
-    if (name === "") throw new UsageError("--header must be written 'Name: value', on one line, in Latin letters");
+    // The header is not repeated here: it may be a secret.
+    if (name === "") throw new UsageError("--header must be 'Name: value', on one line of Latin-1 characters");
     return [name, value];
   });
   return Object.fromEntries(pairs);
 }
 
-export async function rootsOf({ root = [] }: TargetValues): Promise<readonly Root[]> {
+export async function resolveRoots({ root = [] }: TargetValues): Promise<readonly Root[]> {
   return Promise.all(
     root.map(async (folder): Promise<Root> => {
       const path = resolve(folder);

@@ -1,18 +1,17 @@
-// What a text becomes by a tool's schema, and what is said before anything is sent.
+// Conversion of arguments by the schema of a tool, and the errors before anything is sent.
 
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../protocol/model/index.ts";
-import type { Given } from "./arguments.ts";
-import { UsageError } from "../exit-codes.ts";
-import { propertiesOf } from "./schema-shape.ts";
-import { argumentTable, promptArguments, signature, toolArguments } from "./tool-arguments.ts";
+import { UsageError } from "../command.ts";
+import { argumentTable, promptArguments, signature, toolArguments, type Argument } from "./arguments.ts";
+import { readProperties } from "./schema-shape.ts";
 
 const tool = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): Tool => ({
   name: "try",
   inputSchema: { type: "object", properties, ...more },
 });
 
-const texts = (...pairs: readonly string[]): Given[] =>
+const strings = (...pairs: readonly string[]): Argument[] =>
   pairs.map((pair) => {
     const [key = "", ...rest] = pair.split("=");
     return { key, value: { text: rest.join("=") } };
@@ -20,7 +19,7 @@ const texts = (...pairs: readonly string[]): Given[] =>
 
 const STRINGS = { type: "array", items: { type: "string" } };
 
-describe("a text", () => {
+describe("a string", () => {
   it.each([
     [{ type: "string" }, ["12"], "12"],
     [{}, ["12"], "12"],
@@ -49,7 +48,7 @@ describe("a text", () => {
     [{ allOf: [{ description: "x" }, { $ref: "#/$defs/size" }] }, ["3"], 3],
   ])("for %j, given %j", (schema, given, value) => {
     const $defs = { size: { type: "integer" }, loop: { $ref: "#/$defs/loop" } };
-    const { args } = toolArguments(tool({ it: schema }, { $defs }), texts(...given.map((text) => `it=${text}`)));
+    const { args } = toolArguments(tool({ it: schema }, { $defs }), strings(...given.map((text) => `it=${text}`)));
     expect(args).toEqual({ it: value });
   });
 
@@ -57,7 +56,7 @@ describe("a text", () => {
     [{ type: "integer" }, "abc", "count must be an integer: abc"],
     [{ type: "integer" }, "1.5", "count must be an integer: 1.5"],
     [{ type: "integer" }, "", "count must be an integer: "],
-    [{ type: "integer" }, "12345678901234567890", "count must lie between -(2^53 - 1) and 2^53 - 1"],
+    [{ type: "integer" }, "12345678901234567890", "count must be between -(2^53 - 1) and 2^53 - 1"],
     [{ type: "number" }, "0x10", "count must be a number: 0x10"],
     [{ type: "number" }, "1e999", "count must be a number: 1e999"],
     [{ type: ["number", "null"] }, "nul", "count must be a number or null: nul"],
@@ -67,10 +66,10 @@ describe("a text", () => {
     [{ type: "array" }, "[abc", "count must be a JSON array: [abc"],
     [{ type: "array", items: { type: "integer" } }, "x", "count must be an integer: x"],
     [{ enum: ["fast", "slow"] }, "quick", "count must be one of fast, slow: quick"],
-  ])("that does not fit %j: %j", (schema, text, sentence) => {
-    const convert = (): unknown => toolArguments(tool({ count: schema }), texts(`count=${text}`));
+  ])("that does not fit %j: %j", (schema, text, message) => {
+    const convert = (): unknown => toolArguments(tool({ count: schema }), strings(`count=${text}`));
     expect(convert).toThrow(UsageError);
-    expect(convert).toThrow(sentence);
+    expect(convert).toThrow(message);
   });
 });
 
@@ -87,13 +86,13 @@ describe("arguments of a tool", () => {
     );
   });
 
-  it("may not be given twice, unless they are a list", () => {
-    expect(() => toolArguments(tool({ a: { type: "string" } }), texts("a=1", "a=2"))).toThrow("a is given twice");
-    expect(() => toolArguments(tool({ a: STRINGS }), texts("a=1", 'a=["2"]'))).toThrow("a is given twice");
+  it("may not be given twice, unless they are an array", () => {
+    expect(() => toolArguments(tool({ a: { type: "string" } }), strings("a=1", "a=2"))).toThrow("a is given twice");
+    expect(() => toolArguments(tool({ a: STRINGS }), strings("a=1", 'a=["2"]'))).toThrow("a is given twice");
   });
 
-  it("that are JSON are taken as they are, and those nobody declared are named", () => {
-    const given: Given[] = [
+  it("that are JSON are not converted, and undeclared ones are reported", () => {
+    const given: Argument[] = [
       { key: "a", value: { json: "not converted" } },
       { key: "__proto__", value: { text: "x" } },
     ];
@@ -105,9 +104,9 @@ describe("arguments of a tool", () => {
     expect(unknown).toEqual(["__proto__"]);
   });
 
-  it("are read from whatever an end calls a schema", () => {
+  it("are read from any value that a server sends as a schema", () => {
     for (const schema of [undefined, null, 3, [], { properties: 3, required: "x" }, { properties: { a: null } }]) {
-      expect(propertiesOf(schema).every(({ name }) => name === "a")).toBe(true);
+      expect(readProperties(schema).every(({ name }) => name === "a")).toBe(true);
     }
   });
 });
@@ -120,9 +119,9 @@ describe("the schema of a whole tool", () => {
       { $ref: "#/$defs/all", $defs: { all: { properties: { size }, required: ["size"] } } },
       "size=integer",
     ],
-    ["parts", { properties: { a: {} }, allOf: [{ properties: { size }, required: ["size"] }] }, "[a=any] size=integer"],
+    ["allOf", { properties: { a: {} }, allOf: [{ properties: { size }, required: ["size"] }] }, "[a=any] size=integer"],
     [
-      "choices, of which each needs its own",
+      "alternatives with different requirements",
       {
         oneOf: [
           { properties: { kind: { const: "round" }, size }, required: ["kind", "size"] },
@@ -131,20 +130,20 @@ describe("the schema of a whole tool", () => {
       },
       "kind=round|flat [size=integer] [name=string]",
     ],
-  ])("may be made of %s", (_, schema, words) => {
-    expect(signature(propertiesOf(schema))).toBe(words);
+  ])("may consist of %s", (_, schema, expected) => {
+    expect(signature(readProperties(schema))).toBe(expected);
   });
 
-  it("that goes in many circles is left after a while", () => {
+  it("with many circular references is left after a limited number of steps", () => {
     const again = Array.from({ length: 50 }, () => ({ $ref: "#/$defs/it" }));
     const $defs = { it: { anyOf: again, allOf: again, properties: { a: { anyOf: again } } } };
-    expect(propertiesOf({ $ref: "#/$defs/it", $defs }).map(({ name }) => name)).toEqual(["a"]);
+    expect(readProperties({ $ref: "#/$defs/it", $defs }).map(({ name }) => name)).toEqual(["a"]);
   });
 });
 
 describe("a signature", () => {
-  it("is what one would write", () => {
-    const properties = propertiesOf({
+  it("shows arguments as they are written", () => {
+    const properties = readProperties({
       properties: {
         text: { type: "string" },
         mode: { enum: ["fast", "slow"] },
@@ -172,15 +171,15 @@ describe("arguments of a prompt", () => {
     ],
   };
 
-  it("are texts", () => {
-    expect(promptArguments(prompt, texts("name=12"))).toEqual({ name: "12" });
+  it("are strings", () => {
+    expect(promptArguments(prompt, strings("name=12"))).toEqual({ name: "12" });
     expect(promptArguments(prompt, [{ key: "name", value: { json: "x" } }])).toEqual({ name: "x" });
-    expect(() => promptArguments(prompt, [{ key: "name", value: { json: 1 } }])).toThrow("name must be a text");
-    expect(() => promptArguments(prompt, texts("name=a", "name=b"))).toThrow("name is given twice");
+    expect(() => promptArguments(prompt, [{ key: "name", value: { json: 1 } }])).toThrow("name must be a string");
+    expect(() => promptArguments(prompt, strings("name=a", "name=b"))).toThrow("name is given twice");
   });
 
   it("that are missing are listed", () => {
-    expect(() => promptArguments(prompt, texts("tone=kind"))).toThrow(
+    expect(() => promptArguments(prompt, strings("tone=kind"))).toThrow(
       "greet needs name\nArguments of greet:\n  name  string  required\n  tone  string  How",
     );
   });

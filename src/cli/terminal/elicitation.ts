@@ -1,100 +1,100 @@
-// What an end asks the person in mid-call, asked in the terminal: a form field by field, looked over before it is sent,
-// or an address to visit, shown with its host and opened only on a yes. Every word of the end is made harmless first.
-// Ctrl-C at a question cancels the whole call; the end of input dismisses the question.
+// Answers the questions of a server (elicitation) in the terminal: a form field by field, reviewed before it is sent, or
+// a URL, shown with its host and opened only after a yes. All text of the server is sanitized. Ctrl-C at a question
+// cancels the whole call; Ctrl-D dismisses the question.
 
 import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
+import { isObject } from "../../core/objects.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
-import { fieldHint, fieldsOf, readField, valueText, type Field } from "./form-field.ts";
-import { harmless, oneLine } from "./harmless.ts";
+import { truncate } from "./layout.ts";
 import { paint } from "./output.ts";
-import type { Person, Talk } from "./person.ts";
-import { cutTo } from "./text-width.ts";
+import type { Dialog, Prompter } from "./prompter.ts";
+import { oneLine, sanitize } from "./sanitize.ts";
 
-/** Opens an address in the person's browser; false where that cannot be done. */
-export type Opener = (url: URL) => Promise<boolean>;
+/** Opens a URL in the browser; false if that is not possible. */
+export type OpenPage = (url: URL) => Promise<boolean>;
 
-/** An end may write a book; a person reads a page. */
-const LONGEST_TEXT = 4_000;
+/** Of the message of a server. */
+const MAX_MESSAGE_LENGTH = 4_000;
 /** Of a title, a description or a choice. */
-const LONGEST_LINE = 500;
+const MAX_LINE_WIDTH = 500;
 
 const DISMISSED: ElicitResult = { action: "cancel" };
 const DECLINED: ElicitResult = { action: "decline" };
 
-export function elicitation(
-  person: Person,
-  whoAsks: () => string,
-  openPage: Opener,
+export function createElicitation(
+  prompter: Prompter,
+  serverName: () => string,
+  openPage: OpenPage,
 ): { readonly form: FormHandler; readonly url: UrlHandler } {
   return {
     form: ({ message, requestedSchema }, { signal }) =>
-      person.talk(signal, (talk) => {
-        talk.tell(opening(whoAsks(), "asks", message));
-        const fields = fieldsOf(requestedSchema);
-        return fields.length === 0 ? agree(talk) : fill(talk, fields);
+      prompter.open(signal, (dialog) => {
+        dialog.print(heading(serverName(), "asks", message));
+        const fields = parseFields(requestedSchema);
+        return fields.length === 0 ? confirm(dialog) : fillForm(dialog, fields);
       }),
     url: ({ message, url }, { signal }) =>
-      person.talk(signal, (talk) => {
-        talk.tell(opening(whoAsks(), "asks you to visit a page", message));
-        return visit(talk, new URL(url), openPage);
+      prompter.open(signal, (dialog) => {
+        dialog.print(heading(serverName(), "asks you to visit a page", message));
+        return visitPage(dialog, new URL(url), openPage);
       }),
   };
 }
 
-function opening(who: string, does: string, message: unknown): string {
-  const said = typeof message === "string" ? harmless(message).slice(0, LONGEST_TEXT) : "";
-  return `\n${paint("bold", `${line(who)} ${does}:`)} ${said}`;
+function heading(server: string, action: string, message: unknown): string {
+  const text = typeof message === "string" ? sanitize(message).slice(0, MAX_MESSAGE_LENGTH) : "";
+  return `\n${paint("bold", `${line(server)} ${action}:`)} ${text}`;
 }
 
 function line(text: unknown): string {
-  return typeof text === "string" ? cutTo(LONGEST_LINE, oneLine(text)) : "";
+  return typeof text === "string" ? truncate(MAX_LINE_WIDTH, oneLine(text)) : "";
 }
 
-/** A form without fields is a question for a yes. */
-async function agree(talk: Talk): Promise<ElicitResult> {
+/** A form without fields asks for consent. */
+async function confirm(dialog: Dialog): Promise<ElicitResult> {
   for (;;) {
-    const said = await talk.confirm("Agree? [y]es, [d]ecline, [c]ancel: ");
-    if (said === undefined || is(said, "cancel")) return DISMISSED;
-    if (is(said, "decline") || is(said, "no")) return DECLINED;
-    if (is(said, "yes")) return { action: "accept", content: {} };
+    const answer = await dialog.confirm("Agree? [y]es, [d]ecline, [c]ancel: ");
+    if (answer === undefined || matches(answer, "cancel")) return DISMISSED;
+    if (matches(answer, "decline") || matches(answer, "no")) return DECLINED;
+    if (matches(answer, "yes")) return { action: "accept", content: {} };
   }
 }
 
 type Content = Map<string, ElicitValue>;
 
-async function fill(talk: Talk, fields: readonly Field[]): Promise<ElicitResult> {
-  talk.tell(paint("dim", "(:decline says no, :cancel dismisses the question, Ctrl-C cancels the call)"));
+async function fillForm(dialog: Dialog, fields: readonly Field[]): Promise<ElicitResult> {
+  dialog.print(paint("dim", "(:decline to refuse, :cancel to dismiss the question, Ctrl-C to cancel the call)"));
   const content: Content = new Map();
   for (;;) {
     for (const field of fields) {
-      const outcome = await askField(talk, field, content);
-      if (outcome !== undefined) return outcome;
+      const result = await askField(dialog, field, content);
+      if (result !== undefined) return result;
     }
-    const outcome = await review(talk, fields, content);
-    if (outcome !== "edit") return outcome;
+    const result = await review(dialog, fields, content);
+    if (result !== "edit") return result;
   }
 }
 
-/** Asks until the answer fits; undefined, unless the person wants out. */
-async function askField(talk: Talk, field: Field, content: Content): Promise<ElicitResult | undefined> {
-  const current: Field = { ...field, byDefault: content.get(field.name) ?? field.byDefault };
-  const { byDefault, choices, schema } = current;
+/** Asks until the answer is valid. Returns a result only if the user declines or cancels. */
+async function askField(dialog: Dialog, field: Field, content: Content): Promise<ElicitResult | undefined> {
+  const current: Field = { ...field, defaultValue: content.get(field.name) ?? field.defaultValue };
+  const { defaultValue, choices, schema } = current;
   const description = line(schema["description"]);
-  if (description !== "") talk.tell(paint("dim", description));
-  for (const [at, { title }] of choices.entries()) talk.tell(`  ${at + 1}) ${line(title)}`);
-  const value = byDefault === undefined ? "" : ` [${line(valueText(current, byDefault))}]`;
+  if (description !== "") dialog.print(paint("dim", description));
+  for (const [at, { title }] of choices.entries()) dialog.print(`  ${at + 1}) ${line(title)}`);
+  const value = defaultValue === undefined ? "" : ` [${line(formatValue(current, defaultValue))}]`;
   const prompt = `${paint("bold", label(field))} (${line(fieldHint(field))})${value}: `;
   for (;;) {
-    const typed = await talk.ask(prompt);
+    const typed = await dialog.ask(prompt);
     if (typed === undefined || typed === ":cancel") return DISMISSED;
     if (typed === ":decline") return DECLINED;
-    const read = readField(current, typed);
+    const read = parseField(current, typed);
     if ("value" in read) {
       if (read.value === undefined) content.delete(field.name);
       else content.set(field.name, read.value);
       return undefined;
     }
-    talk.tell(paint("yellow", harmless(read.problem)));
+    dialog.print(paint("yellow", sanitize(read.problem)));
   }
 }
 
@@ -103,38 +103,233 @@ function label({ name, schema }: Field): string {
   return title === "" ? line(name) : title;
 }
 
-async function review(talk: Talk, fields: readonly Field[], content: Content): Promise<ElicitResult | "edit"> {
-  talk.tell("");
+async function review(dialog: Dialog, fields: readonly Field[], content: Content): Promise<ElicitResult | "edit"> {
+  dialog.print("");
   for (const field of fields) {
     const value = content.get(field.name);
-    const shown = value === undefined ? paint("dim", "left out") : cutTo(LONGEST_TEXT, valueText(field, value));
-    talk.tell(`  ${label(field)}: ${shown}`);
+    const shown =
+      value === undefined ? paint("dim", "(empty)") : truncate(MAX_MESSAGE_LENGTH, formatValue(field, value));
+    dialog.print(`  ${label(field)}: ${shown}`);
   }
   for (;;) {
-    const said = await talk.confirm("Send this? [Y]es, [e]dit, [d]ecline, [c]ancel: ");
-    if (said === undefined || is(said, "cancel") || said === ":cancel") return DISMISSED;
-    if (is(said, "decline") || is(said, "no") || said === ":decline") return DECLINED;
-    if (is(said, "edit")) return "edit";
-    if (said === "" || is(said, "yes")) return { action: "accept", content: Object.fromEntries(content) };
+    const answer = await dialog.confirm("Send this? [Y]es, [e]dit, [d]ecline, [c]ancel: ");
+    if (answer === undefined || matches(answer, "cancel") || answer === ":cancel") return DISMISSED;
+    if (matches(answer, "decline") || matches(answer, "no") || answer === ":decline") return DECLINED;
+    if (matches(answer, "edit")) return "edit";
+    if (answer === "" || matches(answer, "yes")) return { action: "accept", content: Object.fromEntries(content) };
   }
 }
 
-async function visit(talk: Talk, url: URL, openPage: Opener): Promise<ElicitResult> {
-  talk.tell(`  host:    ${paint("bold", line(url.host))}`);
-  // As the browser would write it: nothing but ASCII, whatever letters the end has used.
-  talk.tell(`  address: ${harmless(url.href)}`);
-  if (url.username !== "" || url.password !== "") talk.tell("  What stands before the @ is a name, not the host");
+async function visitPage(dialog: Dialog, url: URL, openPage: OpenPage): Promise<ElicitResult> {
+  dialog.print(`  host: ${paint("bold", line(url.host))}`);
+  // href is pure ASCII, so look-alike characters become visible.
+  dialog.print(`  URL:  ${sanitize(url.href)}`);
+  if (url.username !== "" || url.password !== "") {
+    dialog.print("  Careful: the part before the @ is a user name, not the host");
+  }
   for (;;) {
-    const said = await talk.confirm("Open it in the browser? [y]es, [m]yself, [d]ecline, [c]ancel: ");
-    if (said === undefined || is(said, "cancel")) return DISMISSED;
-    if (is(said, "decline") || is(said, "no")) return DECLINED;
-    if (is(said, "myself")) return { action: "accept" };
-    if (!is(said, "yes")) continue;
+    const answer = await dialog.confirm("Open it in the browser? [y]es, [m]yself, [d]ecline, [c]ancel: ");
+    if (answer === undefined || matches(answer, "cancel")) return DISMISSED;
+    if (matches(answer, "decline") || matches(answer, "no")) return DECLINED;
+    if (matches(answer, "myself")) return { action: "accept" };
+    if (!matches(answer, "yes")) continue;
     if (await openPage(url)) return { action: "accept" };
-    talk.tell("It was not opened in a browser; if you trust the address, open it there, and say [m]yself");
+    dialog.print("Could not open a browser; if you trust the URL, open it yourself and answer [m]yself");
   }
 }
 
-function is(said: string, word: string): boolean {
-  return said !== "" && word.startsWith(said.toLowerCase());
+function matches(answer: string, word: string): boolean {
+  return answer !== "" && word.startsWith(answer.toLowerCase());
+}
+
+// Fields: how one is asked in a line, and how the answer is parsed. The server receives its own values, such as the
+// constants of a choice, not their titles.
+
+export interface Choice {
+  readonly value: string;
+  readonly title: string;
+}
+
+export interface Field {
+  readonly name: string;
+  readonly required: boolean;
+  readonly kind: "text" | "number" | "integer" | "boolean" | "one" | "many";
+  readonly choices: readonly Choice[];
+  readonly defaultValue: ElicitValue | undefined;
+  readonly schema: { readonly [key: string]: unknown };
+}
+
+export type ParsedField = { readonly value: ElicitValue | undefined } | { readonly problem: string };
+
+/** The fields of a form; the schema comes from the server and may be anything. */
+export function parseFields(requestedSchema: unknown): Field[] {
+  const schema = isObject(requestedSchema) ? requestedSchema : {};
+  const required: readonly unknown[] = Array.isArray(schema["required"]) ? schema["required"] : [];
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  return Object.entries(properties).flatMap(([name, field]) =>
+    isObject(field) ? [toField(name, field, required.includes(name))] : [],
+  );
+}
+
+function toField(name: string, schema: Field["schema"], required: boolean): Field {
+  const isMany = schema["type"] === "array";
+  const choices =
+    isMany && isObject(schema["items"]) ? readChoices(schema["items"], "anyOf") : readChoices(schema, "oneOf");
+  const kind = fieldKind(schema["type"], choices);
+  const value = schema["default"];
+  return { name, required, choices, kind, schema, defaultValue: isOfKind(kind, value) ? value : undefined };
+}
+
+function isOfKind(kind: Field["kind"], value: unknown): value is ElicitValue {
+  if (kind === "many") return Array.isArray(value) && value.every((item) => typeof item === "string");
+  if (kind === "number") return Number.isFinite(value);
+  if (kind === "integer") return Number.isInteger(value);
+  return typeof value === (kind === "boolean" ? "boolean" : "string");
+}
+
+function fieldKind(type: unknown, choices: readonly Choice[]): Field["kind"] {
+  if (type === "array") return "many";
+  if (type === "number" || type === "integer" || type === "boolean") return type;
+  return choices.length > 0 ? "one" : "text";
+}
+
+function readChoices(schema: Field["schema"], titled: "oneOf" | "anyOf"): Choice[] {
+  const listed: readonly unknown[] | undefined = Array.isArray(schema[titled]) ? schema[titled] : undefined;
+  if (listed !== undefined) {
+    return listed.flatMap((choice) =>
+      isObject(choice) && typeof choice["const"] === "string"
+        ? [{ value: choice["const"], title: typeof choice["title"] === "string" ? choice["title"] : choice["const"] }]
+        : [],
+    );
+  }
+  const values: readonly unknown[] = Array.isArray(schema["enum"]) ? schema["enum"] : [];
+  const names: readonly unknown[] = Array.isArray(schema["enumNames"]) ? schema["enumNames"] : [];
+  return values.map((value, at) => ({ value: String(value), title: String(names[at] ?? value) }));
+}
+
+/** What may be typed, in a few words. */
+export function fieldHint({ kind, schema, required, choices }: Field): string {
+  const words: Record<Field["kind"], string> = {
+    text: typeof schema["format"] === "string" ? oneLine(schema["format"]) : "text",
+    number: "number",
+    integer: "whole number",
+    boolean: "yes or no",
+    one: "number or name",
+    many: `${choices.length === 0 ? "values" : "numbers"} separated by commas; 0 for none`,
+  };
+  const range =
+    kind === "text"
+      ? formatRange(schema["minLength"], schema["maxLength"], " characters")
+      : kind === "many"
+        ? formatRange(schema["minItems"], schema["maxItems"], " of them")
+        : formatRange(schema["minimum"], schema["maximum"], "");
+  return [words[kind], ...(range === "" ? [] : [range]), ...(required ? [] : ["optional"])].join(", ");
+}
+
+function formatRange(min: unknown, max: unknown, unit: string): string {
+  const from = typeof min === "number" ? min : undefined;
+  const to = typeof max === "number" ? max : undefined;
+  if (from === undefined && to === undefined) return "";
+  if (from === undefined) return `at most ${to}${unit}`;
+  return to === undefined ? `at least ${from}${unit}` : `${from} to ${to}${unit}`;
+}
+
+export function formatValue({ choices }: Field, value: ElicitValue): string {
+  const titleOf = (one: unknown): string => choices.find((choice) => choice.value === one)?.title ?? String(one);
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (!Array.isArray(value)) return oneLine(titleOf(value));
+  return value.length === 0 ? "none" : oneLine(value.map(titleOf).join(", "));
+}
+
+/** Parses an answer; an empty line means the default, or nothing. */
+export function parseField(field: Field, typed: string): ParsedField {
+  if (typed === "") {
+    if (field.defaultValue !== undefined) return { value: field.defaultValue };
+    return field.required ? { problem: "A value is required" } : { value: undefined };
+  }
+  switch (field.kind) {
+    case "text":
+      return parseText(field, typed);
+    case "number":
+    case "integer":
+      return parseNumber(field, typed);
+    case "boolean":
+      if (/^(?:y|yes|true)$/i.test(typed)) return { value: true };
+      return /^(?:n|no|false)$/i.test(typed) ? { value: false } : { problem: "Type yes or no" };
+    case "one": {
+      const choice = findChoice(field.choices, typed);
+      return choice === undefined ? { problem: notListed(field, typed) } : { value: choice.value };
+    }
+    case "many":
+      return parseMany(field, typed);
+  }
+}
+
+function findChoice(choices: readonly Choice[], typed: string): Choice | undefined {
+  const isTyped = (text: string): boolean => text.toLowerCase() === typed.toLowerCase();
+  return (
+    choices.find(({ value }) => value === typed) ??
+    (/^\d+$/.test(typed) ? choices[Number(typed) - 1] : undefined) ??
+    choices.find(({ value, title }) => isTyped(value) || isTyped(title))
+  );
+}
+
+function notListed({ choices }: Field, typed: string): string {
+  return `${typed} is not in the list; type a number from 1 to ${choices.length}`;
+}
+
+function parseMany(field: Field, typed: string): ParsedField {
+  const { choices, schema } = field;
+  const parts = typed === "0" ? [] : typed.split(",").map((part) => part.trim());
+  const values = new Set<string>();
+  for (const part of parts) {
+    // Without choices, any value is accepted.
+    const choice = choices.length === 0 ? { value: part } : findChoice(choices, part);
+    if (choice === undefined) return { problem: notListed(field, part) };
+    values.add(choice.value);
+  }
+  const { minItems, maxItems } = schema;
+  if (typeof minItems === "number" && values.size < minItems) return { problem: `Choose at least ${minItems}` };
+  if (typeof maxItems === "number" && values.size > maxItems) return { problem: `Choose at most ${maxItems}` };
+  return { value: [...values] };
+}
+
+function parseNumber({ kind, schema }: Field, typed: string): ParsedField {
+  const value = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(typed) ? Number(typed) : Number.NaN;
+  if (!Number.isFinite(value)) return { problem: `${typed} is not a number` };
+  if (kind === "integer" && !Number.isInteger(value)) return { problem: `${typed} is not a whole number` };
+  const { minimum, maximum } = schema;
+  if (typeof minimum === "number" && value < minimum) return { problem: `It must be at least ${minimum}` };
+  if (typeof maximum === "number" && value > maximum) return { problem: `It must be at most ${maximum}` };
+  return { value };
+}
+
+const FORMATS: Readonly<Record<string, readonly [fits: (text: string) => boolean, example: string]>> = {
+  email: [(text) => /^[^\s@]+@[^\s@]+$/.test(text), "name@example.com"],
+  uri: [(text) => URL.canParse(text), "https://example.com/"],
+  date: [(text) => /^\d{4}-\d\d-\d\d$/.test(text) && isDate(`${text}T00:00:00Z`), "2025-01-31"],
+  "date-time": [
+    (text) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i.test(text) && isDate(text),
+    "2025-01-31T12:00:00Z",
+  ],
+};
+
+function isDate(text: string): boolean {
+  const date = new Date(text);
+  // Date turns February 30 into March 2.
+  return (
+    !Number.isNaN(date.getTime()) && (!text.endsWith("T00:00:00Z") || date.toISOString().startsWith(text.slice(0, 10)))
+  );
+}
+
+function parseText({ schema }: Field, typed: string): ParsedField {
+  const { minLength, maxLength, format } = schema;
+  const length = [...typed].length;
+  if (typeof minLength === "number" && length < minLength)
+    return { problem: `It must have at least ${minLength} characters` };
+  if (typeof maxLength === "number" && length > maxLength)
+    return { problem: `It must have at most ${maxLength} characters` };
+  const known = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+  if (known !== undefined && !known[0](typed)) return { problem: `It must look like ${known[1]}` };
+  return { value: typed };
 }

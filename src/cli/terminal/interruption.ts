@@ -1,47 +1,46 @@
-// Ctrl-C: the first cancels what is under way and lets it come to its end, the second quits at once. A child process is
-// gone in either case: it is closed at the first, and the guardian ends it when we are no more. SIGTERM and SIGHUP are
-// taken for the same wish.
+// Ctrl-C: the first cancels the work and lets it finish, the second exits at once. A child process ends in either case:
+// it is closed at the first, and the guardian ends it once we are gone. SIGTERM and SIGHUP count as Ctrl-C.
 
-import { EXIT } from "../exit-codes.ts";
+import { EXIT } from "../command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export class Interruption {
-  /** Aborted at the first. */
+  /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;
-  /** The same while we connect; later, a connection is not broken off but closed. */
-  readonly connecting: AbortSignal;
-  readonly #stop = new AbortController();
-  readonly #giveUp = new AbortController();
+  /** Aborted at the first interrupt until `connected()` is called: an open connection is closed, not broken off. */
+  readonly connectSignal: AbortSignal;
+  readonly #work = new AbortController();
+  readonly #connecting = new AbortController();
   #isConnected = false;
-  readonly #say: (text: string) => void;
+  readonly #onInterrupt: (text: string) => void;
   readonly #quit: () => void;
 
-  constructor(say: (text: string) => void, quit: () => void = () => process.exit(EXIT.interrupted)) {
-    this.signal = this.#stop.signal;
-    this.connecting = this.#giveUp.signal;
-    this.#say = say;
+  constructor(onInterrupt: (text: string) => void, quit: () => void = () => process.exit(EXIT.interrupted)) {
+    this.signal = this.#work.signal;
+    this.connectSignal = this.#connecting.signal;
+    this.#onInterrupt = onInterrupt;
     this.#quit = quit;
     for (const name of SIGNALS) process.on(name, this.interrupt);
   }
 
-  /** Also for keys that are read where no signal is made of them. */
+  /** Also called for Ctrl-C in raw mode, where the terminal sends no signal. */
   readonly interrupt = (): void => {
     if (this.signal.aborted) {
       this.#quit();
       return;
     }
-    this.#say("Cancelling; Ctrl-C once more quits at once");
+    this.#onInterrupt("Cancelling; press Ctrl-C again to quit at once");
     const reason = new Error("interrupted");
-    this.#stop.abort(reason);
-    if (!this.#isConnected) this.#giveUp.abort(reason);
+    this.#work.abort(reason);
+    if (!this.#isConnected) this.#connecting.abort(reason);
   };
 
   connected(): void {
     this.#isConnected = true;
   }
 
-  end(): void {
+  dispose(): void {
     for (const name of SIGNALS) process.off(name, this.interrupt);
   }
 }

@@ -1,48 +1,114 @@
-// What a command says to the person who started it: on stderr, with colour only where a person sees it. Its last word,
-// where it fails, ends the process.
+// Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data goes to a pipe or a file
+// byte for byte; on a terminal, text is sanitized, and callers of printBytes check for a terminal first.
 
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/text.ts";
-import { EXIT } from "../exit-codes.ts";
-import { fitFor, isTerminal } from "./harmless.ts";
-import type { ListStyle } from "../show/lists.ts";
+import { EXIT } from "../command.ts";
+import { isTerminal, sanitizeFor, sanitizeJson } from "./sanitize.ts";
 
-// Whoever heard us has left, or the terminal was closed: there is nobody to tell, and the work goes on to its end.
+// Stderr is closed: there is nowhere to report to, and the work goes on.
 process.stderr.on("error", () => undefined);
+
+let writeError: Error | undefined;
+
+// A closed pipe or terminal is not a failure of the command; a full disk is.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  const isClosed = error.code === "EPIPE" || (error.code === "EIO" && isTerminal(process.stdout));
+  if (!isClosed) writeError ??= error;
+});
+
+/** The first error of writing to stdout. */
+export function stdoutError(): Error | undefined {
+  return writeError;
+}
 
 type Style = Parameters<typeof styleText>[0];
 
-export function say(text: string): void {
+/** Writes a line to stderr. */
+export function printStatus(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Escape sequences belong on a terminal, and there too only where nobody has asked to be spared. */
+/** Adds colours if the stream is a terminal, and neither NO_COLOR nor TERM=dumb is set. */
 export function paint(style: Style, text: string, stream: { readonly isTTY?: boolean } = process.stderr): string {
   const { NO_COLOR, TERM } = process.env;
-  const coloured = isTerminal(stream) && (NO_COLOR === undefined || NO_COLOR === "") && TERM !== "dumb";
-  return coloured ? styleText(style, text) : text;
+  const hasColour = isTerminal(stream) && (NO_COLOR === undefined || NO_COLOR === "") && TERM !== "dumb";
+  return hasColour ? styleText(style, text) : text;
 }
 
-/** Says what went wrong, and ends the process: a module that was loaded may hold it open for ever. */
-export function fail(error: unknown): void {
+/** Prints an error and exits, since a loaded module may keep the process alive. */
+export function exitWithError(error: unknown): void {
   const code = error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage;
-  leave(code, `catenary: ${fitFor(process.stderr, errorMessage(error))}\n`);
+  exit(code, `catenary: ${sanitizeFor(process.stderr, errorMessage(error))}\n`);
 }
 
-/** Ends the process when all that was written is on its way. */
-export function leave(code: number, lastWord = ""): void {
+/** Exits once everything written has been flushed. */
+export function exit(code: number, lastLine = ""): void {
   process.exitCode = code;
-  // Whoever read our output may have left.
-  process.stdout.write("", () => process.stderr.write(lastWord, () => process.exit(code)));
+  process.stdout.write("", () => process.stderr.write(lastLine, () => process.exit(code)));
 }
 
-/** How lists are written to stdout: for a screen where it is one. */
-export function listStyle(): ListStyle {
-  const { stdout } = process;
-  return {
-    // A terminal that does not know its width says 0.
-    width: isTerminal(stdout) && stdout.columns > 0 ? stdout.columns : undefined,
-    strong: (text) => paint("bold", text, stdout),
-    faint: (text) => paint("dim", text, stdout),
+/** Prints data unchanged; on a terminal, sanitized and with a final newline. */
+export function printRaw(text: string): void {
+  if (!isTerminal(process.stdout)) process.stdout.write(text);
+  else printText(text);
+}
+
+/** Prints text with a final newline. */
+export function printText(text: string): void {
+  const safe = sanitizeFor(process.stdout, text);
+  process.stdout.write(text.endsWith("\n") ? safe : `${safe}\n`);
+}
+
+/** Prints text that is already safe and complete, such as our own with colours. */
+export function printTrusted(text: string): void {
+  process.stdout.write(text);
+}
+
+export function printBytes(bytes: Uint8Array): void {
+  process.stdout.write(bytes);
+}
+
+/** Prints JSON on several lines. */
+export function printValue(value: unknown): void {
+  const text = JSON.stringify(value, undefined, 2);
+  process.stdout.write(`${isTerminal(process.stdout) ? sanitizeJson(text) : text}\n`);
+}
+
+/** Prints JSON: on several lines to a terminal, otherwise on one. */
+export function printJson(value: unknown): void {
+  if (isTerminal(process.stdout)) printValue(value);
+  else process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+/** The width of the terminal; undefined if the stream is none, or does not know its width (which it reports as 0). */
+export function terminalWidth(stream: { readonly isTTY?: boolean; readonly columns?: number }): number | undefined {
+  const { columns = 0 } = stream;
+  return isTerminal(stream) && columns > 0 ? columns : undefined;
+}
+
+/** A longer line is passed on in pieces. */
+const MAX_LINE_LENGTH = 8_192;
+
+/** Splits chunks of text into lines; the stderr of a program arrives in chunks of any size. */
+export class LineSplitter {
+  readonly #onLine: (line: string) => void;
+  #rest = "";
+
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine;
+  }
+
+  readonly add = (chunk: string): void => {
+    const lines = `${this.#rest}${chunk}`.split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#onLine(line);
+    if (this.#rest.length > MAX_LINE_LENGTH) this.flush();
   };
+
+  /** Passes on an incomplete last line. */
+  flush(): void {
+    if (this.#rest !== "") this.#onLine(this.#rest);
+    this.#rest = "";
+  }
 }

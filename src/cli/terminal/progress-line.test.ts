@@ -1,5 +1,4 @@
-// What is written where and when: one line in place on a terminal, few plain lines elsewhere, nothing where none is
-// wanted. The clock is the test's own.
+// The progress line: redrawn in place on a terminal, plain lines elsewhere, nothing with `quiet`. Uses fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ProgressLine, type Screen } from "./progress-line.ts";
@@ -28,7 +27,7 @@ afterEach(() => {
 });
 
 describe("on a terminal", () => {
-  it("draws a bar in place, and is gone when it is over", () => {
+  it("draws a bar in place, and removes it at the end", () => {
     const stderr = screen(true);
     const line = new ProgressLine(stderr);
     line.progress({ progress: 1, total: 4, message: "first" });
@@ -38,34 +37,34 @@ describe("on a terminal", () => {
     vi.advanceTimersByTime(100);
     expect(stderr.written.endsWith(`${CLEAR}[##################------] 75% 3/4`)).toBe(true);
     expect(stderr.written).not.toContain("2/4");
-    line.idle();
+    line.stop();
     expect(stderr.written.endsWith(CLEAR)).toBe(true);
     expect(stderr.written).not.toContain("\n");
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("counts where there is no total, and is never wider than the screen", () => {
+  it("counts without a total, and is never wider than the screen", () => {
     const stderr = screen(true, 20);
     const line = new ProgressLine(stderr);
     line.progress({ progress: 7.123, message: "a message that is too long" });
     expect(stderr.written).toBe(`${CLEAR}| 7.12  a messag...`);
   });
 
-  it("leaves the bar out where there is no room for it", () => {
+  it("has no bar on a narrow screen", () => {
     const stderr = screen(true, 20);
     const line = new ProgressLine(stderr);
     line.progress({ progress: 1, total: 4, message: "first of all" });
     expect(stderr.written).toBe(`${CLEAR}| 25% 1/4  first...`);
   });
 
-  it("takes a screen without a width for a usual one", () => {
+  it("assumes 80 columns if the width is unknown", () => {
     const stderr = screen(true, 0);
     const line = new ProgressLine(stderr);
     line.progress({ progress: 1, total: 4 });
     expect(stderr.written).toBe(`${CLEAR}[######------------------] 25% 1/4`);
   });
 
-  it("takes nonsense without harm", () => {
+  it("ignores or sanitizes invalid progress", () => {
     const stderr = screen(true);
     const line = new ProgressLine(stderr);
     line.progress({ progress: Number.NaN, total: 3 });
@@ -78,7 +77,7 @@ describe("on a terminal", () => {
     expect(stderr.written.endsWith("/ -1")).toBe(true);
   });
 
-  it("says what is under way only where it takes a while", () => {
+  it("shows what is going on only if it takes a while", () => {
     const stderr = screen(true);
     const line = new ProgressLine(stderr);
     line.busy("Connecting");
@@ -88,33 +87,33 @@ describe("on a terminal", () => {
     expect(stderr.written).toBe(`${CLEAR}| Connecting`);
     vi.advanceTimersByTime(2_000);
     expect(stderr.written).toContain("Connecting 2 s");
-    line.idle();
+    line.stop();
     line.busy("Quick");
-    line.idle();
+    line.stop();
     expect(stderr.written).not.toContain("Quick");
   });
 
-  it("keeps notes above it, and keeps still while the person is asked", () => {
+  it("prints notes above it, and nothing while paused", () => {
     const stderr = screen(true);
     const line = new ProgressLine(stderr);
     line.progress({ progress: 1, total: 2 });
     line.note("a note");
     const bar = `${CLEAR}[############------------] 50% 1/2`;
     expect(stderr.written).toBe(`${bar}${CLEAR}a note\n${bar}`);
-    const release = line.hold();
+    const resume = line.pause();
     const before = stderr.written;
     line.note("later");
     line.progress({ progress: 2, total: 2 });
     vi.advanceTimersByTime(5_000);
     expect(stderr.written).toBe(before);
-    release();
-    release();
+    resume();
+    resume();
     expect(stderr.written.slice(before.length)).toMatch(/^later\n.*100% 2\/2$/s);
   });
 });
 
 describe("elsewhere", () => {
-  it("writes a plain line at most each second, and the last one in time", () => {
+  it("writes at most one plain line per second, including the last", () => {
     const stderr = screen(false);
     const line = new ProgressLine(stderr);
     line.busy("Calling");
@@ -129,18 +128,18 @@ describe("elsewhere", () => {
     ]);
     vi.advanceTimersByTime(1_000);
     expect(stderr.lines().at(-1)).toBe("progress: 100% 25/25  step 25");
-    line.idle();
+    line.stop();
     expect(stderr.written).not.toContain("\r");
   });
 
-  it("treats a terminal that cannot move its cursor likewise", () => {
+  it("does the same on a dumb terminal", () => {
     const stderr = screen(true);
     new ProgressLine(stderr, { dumb: true }).progress({ progress: 1, message: "x" });
     expect(stderr.written).toBe("progress: 1  x\n");
   });
 });
 
-it("is silent where none is wanted, but for notes", () => {
+it("prints only notes with quiet", () => {
   for (const isTTY of [true, false]) {
     const stderr = screen(isTTY);
     const line = new ProgressLine(stderr, { quiet: true });
@@ -150,6 +149,6 @@ it("is silent where none is wanted, but for notes", () => {
     expect(stderr.written).toBe("");
     line.note("a note");
     expect(stderr.written).toBe("a note\n");
-    line.idle();
+    line.stop();
   }
 });

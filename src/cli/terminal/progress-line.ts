@@ -1,10 +1,10 @@
-// One line on stderr that says how far it is: redrawn in place on a terminal, and written as plain lines, at most one a
-// second, elsewhere. What else is said meanwhile goes above it, and while the person is asked something nothing moves.
-// What an end says of its progress is its own affair: numbers that are none, and texts of any length, do no harm here.
+// One line on stderr that shows progress: redrawn in place on a terminal, otherwise written as plain lines, at most one
+// per second. Other messages are printed above it, and it is paused while a dialog is open. Progress comes from the
+// server, so numbers and messages may have any value and length.
 
 import type { Progress } from "../../client/contexts.ts";
-import { oneLine } from "./harmless.ts";
-import { cutTo } from "./text-width.ts";
+import { truncate } from "./layout.ts";
+import { oneLine } from "./sanitize.ts";
 
 export interface Screen {
   readonly isTTY?: boolean;
@@ -14,27 +14,28 @@ export interface Screen {
 
 export interface ProgressLineOptions {
   readonly quiet?: boolean;
-  /** A terminal on which the cursor cannot be moved. */
+  /** The terminal cannot move the cursor. */
   readonly dumb?: boolean;
 }
 
-/** What takes less is not worth a word. */
-const PATIENCE_MS = 300;
+/** Shorter work is not shown. */
+const SHOW_AFTER_MS = 300;
 const REDRAW_MS = 100;
-const PLAIN_MS = 1_000;
-const BAR = 24;
-/** On a narrower screen the numbers have the room to themselves. */
-const ROOM_FOR_BAR = 48;
-const FRAMES = ["|", "/", "-", "\\"] as const;
+const PLAIN_INTERVAL_MS = 1_000;
+const BAR_WIDTH = 24;
+/** A narrower screen has no room for the bar. */
+const MIN_BAR_COLUMNS = 48;
+const SPINNER = ["|", "/", "-", "\\"] as const;
 const CLEAR = "\r\u001b[K";
 
 export class ProgressLine {
   readonly #screen: Screen;
   readonly #quiet: boolean;
   readonly #inPlace: boolean;
+  /** Messages that arrived while paused. */
   readonly #waiting: string[] = [];
-  #held = 0;
-  #drawn = false;
+  #pauses = 0;
+  #isDrawn = false;
   #frame = 0;
   #busy: { text: string; since: number } | undefined;
   #progress: Progress | undefined;
@@ -47,11 +48,11 @@ export class ProgressLine {
     this.#inPlace = screen.isTTY === true && !dumb;
   }
 
-  /** Something is under way; shown on a terminal, and only where it takes a while. */
+  /** Shows a spinner with this text, on a terminal and only if it takes a while. */
   busy(text: string): void {
     this.#busy = { text, since: performance.now() };
     this.#progress = undefined;
-    this.#wake();
+    this.#startTimer();
   }
 
   progress(progress: Progress): void {
@@ -59,13 +60,13 @@ export class ProgressLine {
     const isFirst = this.#progress === undefined;
     this.#progress = progress;
     if (isFirst && this.#inPlace && !this.#quiet) this.#draw();
-    this.#wake();
-    if (!this.#inPlace) this.#sayPlainly();
+    this.#startTimer();
+    if (!this.#inPlace) this.#printPlain();
   }
 
-  /** A line of its own. */
+  /** Prints a message on a line of its own. */
   note(text: string): void {
-    if (this.#held > 0) {
+    if (this.#pauses > 0) {
       this.#waiting.push(text);
       return;
     }
@@ -74,21 +75,21 @@ export class ProgressLine {
     this.#draw();
   }
 
-  /** Leaves the screen to somebody else, until what is returned is called. */
-  hold(): () => void {
+  /** Leaves the screen to others until the returned function is called. */
+  pause(): () => void {
     this.#clear();
-    this.#held += 1;
+    this.#pauses += 1;
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
-      this.#held -= 1;
-      if (this.#held === 0) for (const text of this.#waiting.splice(0)) this.note(text);
+      this.#pauses -= 1;
+      if (this.#pauses === 0) for (const text of this.#waiting.splice(0)) this.note(text);
     };
   }
 
-  /** Nothing is under way any more. */
-  idle(): void {
+  /** Removes the line. */
+  stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
     this.#busy = undefined;
@@ -96,73 +97,73 @@ export class ProgressLine {
     this.#clear();
   }
 
-  #wake(): void {
+  #startTimer(): void {
     if (this.#quiet || this.#timer !== undefined) return;
-    const tick = this.#inPlace ? (): void => this.#draw() : (): void => this.#sayPlainly();
+    const tick = this.#inPlace ? (): void => this.#draw() : (): void => this.#printPlain();
     this.#timer = setInterval(tick, REDRAW_MS);
     this.#timer.unref();
   }
 
   #clear(): void {
-    if (this.#drawn) this.#screen.write(CLEAR);
-    this.#drawn = false;
+    if (this.#isDrawn) this.#screen.write(CLEAR);
+    this.#isDrawn = false;
   }
 
   #draw(): void {
-    if (this.#quiet || !this.#inPlace || this.#held > 0) return;
+    if (this.#quiet || !this.#inPlace || this.#pauses > 0) return;
     const line = this.#text();
     if (line === undefined) return;
-    // The last column is left free: a letter there makes some terminals begin a new line.
-    this.#screen.write(`${CLEAR}${cutTo(this.#columns - 1, line)}`);
-    this.#drawn = true;
+    // The last column stays free: a character there makes some terminals wrap.
+    this.#screen.write(`${CLEAR}${truncate(this.#columns - 1, line)}`);
+    this.#isDrawn = true;
     this.#frame += 1;
   }
 
-  /** A terminal that does not know its width says 0. */
+  /** A terminal that does not know its width reports 0. */
   get #columns(): number {
     const { columns = 0 } = this.#screen;
     return columns > 0 ? columns : 80;
   }
 
   #text(): string | undefined {
-    const frame = FRAMES[this.#frame % FRAMES.length];
+    const spinner = SPINNER[this.#frame % SPINNER.length];
     if (this.#progress !== undefined) {
       return progressText(this.#progress, (ratio) =>
-        ratio === undefined || this.#columns < ROOM_FOR_BAR ? `${frame} ` : bar(ratio),
+        ratio === undefined || this.#columns < MIN_BAR_COLUMNS ? `${spinner} ` : bar(ratio),
       );
     }
     if (this.#busy === undefined) return undefined;
     const { text, since } = this.#busy;
     const elapsed = performance.now() - since;
-    if (elapsed < PATIENCE_MS) return undefined;
-    return `${frame} ${oneLine(text)}${elapsed < 2_000 ? "" : ` ${Math.floor(elapsed / 1_000)} s`}`;
+    if (elapsed < SHOW_AFTER_MS) return undefined;
+    return `${spinner} ${oneLine(text)}${elapsed < 2_000 ? "" : ` ${Math.floor(elapsed / 1_000)} s`}`;
   }
 
-  #sayPlainly(): void {
+  #printPlain(): void {
     const progress = this.#progress;
     const now = performance.now();
-    if (this.#quiet || this.#held > 0 || progress === undefined || now - this.#lastPlain < PLAIN_MS) return;
+    if (this.#quiet || this.#pauses > 0 || progress === undefined || now - this.#lastPlain < PLAIN_INTERVAL_MS) return;
     this.#lastPlain = now;
-    // Said once: it stays the latest until the next one comes.
+    // Printed once; the next update sets it again.
     this.#progress = undefined;
     this.#screen.write(`progress: ${progressText(progress, () => "")}\n`);
   }
 }
 
-function progressText({ progress, total, message }: Progress, drawing: (ratio?: number) => string): string {
+function progressText({ progress, total, message }: Progress, indicator: (ratio?: number) => string): string {
   const hasTotal = typeof total === "number" && Number.isFinite(total) && total > 0;
   const ratio = hasTotal ? Math.min(Math.max(progress / total, 0), 1) : undefined;
-  const count = hasTotal ? `${short(progress)}/${short(total)}` : short(progress);
+  const count = hasTotal ? `${rounded(progress)}/${rounded(total)}` : rounded(progress);
   const percent = ratio === undefined ? "" : `${Math.floor(ratio * 100)}% `;
-  const said = typeof message === "string" && message !== "" ? `  ${oneLine(message)}` : "";
-  return `${drawing(ratio)}${percent}${count}${said}`;
+  const note = typeof message === "string" && message !== "" ? `  ${oneLine(message)}` : "";
+  return `${indicator(ratio)}${percent}${count}${note}`;
 }
 
 function bar(ratio: number): string {
-  const done = Math.round(ratio * BAR);
-  return `[${"#".repeat(done)}${"-".repeat(BAR - done)}] `;
+  const done = Math.round(ratio * BAR_WIDTH);
+  return `[${"#".repeat(done)}${"-".repeat(BAR_WIDTH - done)}] `;
 }
 
-function short(value: number): string {
+function rounded(value: number): string {
   return String(Math.round(value * 100) / 100);
 }

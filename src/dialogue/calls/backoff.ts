@@ -1,6 +1,5 @@
-// How long to wait before an end is tried again: ever longer, never exactly the same, so that many callers of one end
-// that came back do not all knock at once. Also the waiting itself, which the end of a request ends, and patience with
-// an end that may never answer.
+// Waiting before a retry, with jitter so that many clients do not reconnect at the same moment, and limiting how long
+// an attempt may take.
 
 import { onAbort, ignoreRejection, abortable } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -8,18 +7,18 @@ import { ConnectionError } from "../../core/errors.ts";
 const FIRST_MS = 1_000;
 const FACTOR = 1.6;
 const JITTER = 0.2;
-const LONGEST_MS = 60_000;
+const MAX_MS = 60_000;
 
-/** After so many failures in a row, from 0. */
+/** The wait after `failures` failures in a row, counted from 0. */
 export function backoffMs(
   failures: number,
-  { firstMs = FIRST_MS, maxMs = LONGEST_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
+  { firstMs = FIRST_MS, maxMs = MAX_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
 ): number {
   const plain = Math.min(firstMs * FACTOR ** failures, maxMs);
   return plain * (1 - JITTER + Math.random() * 2 * JITTER);
 }
 
-/** Rejects with the signal's reason. */
+/** Waits `ms`; rejects with the signal's reason as soon as the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
@@ -38,16 +37,16 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Work that is given up after so long, or with the signal: its own signal tells it, and it is not waited for. */
-export async function bounded<T>(
+/** Runs `work` for at most `ms`, or until the signal is aborted; then aborts its own signal and does not await it. */
+export async function withTimeout<T>(
   ms: number,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
   const stop = new AbortController();
-  const late = (): void => stop.abort(new ConnectionError("timeout", `The end did not answer in ${ms} ms`));
-  const timer = setTimeout(late, ms);
+  const timeOut = (): void => stop.abort(new ConnectionError("timeout", `The server did not answer in ${ms} ms`));
+  const timer = setTimeout(timeOut, ms);
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {
     return await abortable(stop.signal, ignoreRejection(work(stop.signal)));

@@ -1,26 +1,26 @@
-// Whose is it? A session-style end may ask and log in mid-call, and some wires do not say to which call that
-// belongs. So that no caller ever gets what is another's, it is noted whose calls are under way, and whose have
-// ended only lately: only where they are all of one caller may such a message be passed on at all.
+// Which client a message from a session-style server belongs to. Some transports do not say to which call a request or
+// log message belongs. So that no client ever gets another's messages, this tracks which clients have calls in flight,
+// or had some recently: only if there is a single one may such a message be passed on.
 
 import type { Caller } from "../../core/handler.ts";
 
-/** How long after its end a call may still have something to say. */
+/** How long after its answer a call may still cause messages. */
 const LINGER_MS = 10_000;
-/** Callers that are kept in mind before the first look for some to forget. */
-const MOST_KEPT = 1_000;
+/** Tracked clients before stale ones are removed. */
+const MAX_TRACKED = 1_000;
 
-/** Where our own housekeeping comes from: nobody stands behind it, so nobody can be taken for another because of it. */
-export const NOBODY: object = Object.freeze({});
+/** The origin of our own housekeeping requests, which are made for no client and so never make a message ambiguous. */
+export const INTERNAL_ORIGIN: object = Object.freeze({});
 
-export class Origins {
-  /** Calls under way, and when the last one ended, by where they come from. */
+export class CallAttribution {
+  /** By origin: calls in flight, and when the last one ended. */
   readonly #seen = new Map<object, { open: number; ended: number; isGone: boolean }>();
 
-  /** Returns how to say that the call has ended. */
-  enter({ origin }: Caller): () => void {
-    if (origin === NOBODY) return () => undefined;
+  /** Tracks a call; returns a function to call when it has ended. */
+  begin({ origin }: Caller): () => void {
+    if (origin === INTERNAL_ORIGIN) return () => undefined;
     const key = origin ?? this;
-    if (this.#seen.size > MOST_KEPT) this.#forget();
+    if (this.#seen.size > MAX_TRACKED) this.#sweep();
     const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
     seen.open += 1;
     this.#seen.set(key, seen);
@@ -31,8 +31,8 @@ export class Origins {
     };
   }
 
-  /** A caller is there no longer: it is forgotten with the last of its calls. */
-  gone({ origin }: Caller): void {
+  /** The client has disconnected: it is forgotten with its last call. */
+  forget({ origin }: Caller): void {
     const key = origin ?? this;
     const seen = this.#seen.get(key);
     if (seen === undefined) return;
@@ -40,13 +40,13 @@ export class Origins {
     if (seen.open === 0) this.#seen.delete(key);
   }
 
-  /** Whether all that happens, and happened lately, is of one caller. */
-  get isOne(): boolean {
-    if (this.#seen.size > 1) this.#forget();
+  /** Whether all current and recent calls are from one client. */
+  get isUnambiguous(): boolean {
+    if (this.#seen.size > 1) this.#sweep();
     return this.#seen.size < 2;
   }
 
-  #forget(): void {
+  #sweep(): void {
     const since = performance.now() - LINGER_MS;
     for (const [key, { open, ended }] of this.#seen) if (open === 0 && ended < since) this.#seen.delete(key);
   }

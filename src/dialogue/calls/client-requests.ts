@@ -1,6 +1,5 @@
-// Questions put to a session-style caller in mid-call: each is a request of ours in the caller's revision,
-// taken back when the call that asked has ended. No caller is asked what its revision or its capabilities
-// do not know, and nothing goes out that has no JSON.
+// Requests to a session-style client during a call (elicitation, sampling, roots), in the client's revision. They are
+// cancelled when the call that made them ends. Only what the client's revision and capabilities allow is sent.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
 import type { AskOptions, Caller } from "../../core/handler.ts";
@@ -8,44 +7,44 @@ import type { Params, Request, Result } from "../../core/handler.ts";
 import { errorMessage } from "../../core/text.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
-import { checkAsk } from "../../protocol/asks.ts";
+import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import { Pending, type Timeouts } from "./pending.ts";
+import { PendingCalls, type Timeouts } from "./pending.ts";
 
-/** A person may sit behind a question. */
+/** Generous, since a person may have to answer. */
 const TIMEOUTS: Timeouts = { idleMs: 600_000, totalMs: 3_600_000 };
 
-const NEVER_SENT = new Error("The question was never sent");
+const NEVER_SENT = new Error("The request was never sent");
 
-/** Whom to ask, and the way to them. */
-export interface Asked {
+/** The client to ask, and how to reach it. */
+export interface ClientRequestTarget {
   readonly caller: Caller;
   readonly revision: Revision;
-  /** Aborted when the call that asks has ended, in one way or another; none where no call stands behind the question. */
+  /** Aborted when the call that asks has ended; absent for requests outside any call. */
   readonly signals?: readonly AbortSignal[];
   send(message: Message): void;
 }
 
-export class Questions {
-  readonly #pending = new Pending("The caller");
+export class ClientRequests {
+  readonly #pending = new PendingCalls("The client");
 
-  async ask(question: Request, asked: Asked, options: AskOptions | undefined): Promise<Result> {
-    // Whoever writes JavaScript may leave the params out.
-    const { method } = question;
-    const given = question.params ?? {};
-    const { revision, caller } = asked;
-    if (!revision.asks.has(method)) {
-      const message = `The caller's revision, ${revision.name}, has no ${method}`;
+  async ask(request: Request, target: ClientRequestTarget, options: AskOptions | undefined): Promise<Result> {
+    const { method } = request;
+    // Untyped code may leave the params out.
+    const given = request.params ?? {};
+    const { revision, caller } = target;
+    if (!revision.clientRequests.has(method)) {
+      const message = `The client's revision, ${revision.name}, has no ${method}`;
       throw McpError.of("missing_capability", message, { method, requiredCapabilities: {} });
     }
-    checkAsk({ method, params: given }, caller.capabilities);
+    checkClientRequest({ method, params: given }, caller.capabilities);
     const params = revision.lower.request(method, given);
-    checkSayable(method, params);
-    const signals = [...(asked.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];
+    checkEncodable(method, params);
+    const signals = [...(target.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];
     for (const signal of signals) signal.throwIfAborted();
     const cancel = (reason: string): void =>
-      asked.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
+      target.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
     const { id, answer } = this.#pending.open(method, TIMEOUTS, (error) => cancel(error.message));
     void ignoreRejection(answer);
     const forget = signals.map((signal) =>
@@ -54,16 +53,16 @@ export class Questions {
       }),
     );
     try {
-      asked.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
+      target.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
       return revision.lift.result(method, await answer);
     } finally {
-      // One that could not go out gets no answer.
+      // Still pending only if `send` threw.
       this.#pending.fail(id, NEVER_SENT);
       for (const forgetOne of forget) forgetOne();
     }
   }
 
-  /** False where nobody waits for this answer. */
+  /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
     return this.#pending.settle(message);
   }
@@ -73,11 +72,11 @@ export class Questions {
   }
 }
 
-/** Throws where the question has no JSON: whoever asks can mend that, a wire cannot. */
-export function checkSayable(method: string, params: Params): void {
+/** Throws if a request to the client has no JSON form, so that the code which makes it gets the error. */
+export function checkEncodable(method: string, params: Params): void {
   try {
     encode({ jsonrpc: "2.0", id: 0, method, params });
   } catch (error) {
-    throw McpError.of("internal_error", `The question ${method} cannot be sent: ${errorMessage(error)}`, { method });
+    throw McpError.of("internal_error", `The request ${method} cannot be sent: ${errorMessage(error)}`, { method });
   }
 }

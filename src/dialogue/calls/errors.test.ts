@@ -1,24 +1,24 @@
-// What crosses a wire of an error that was not meant for one.
+// What clients get to see of internal errors.
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import { toMcpError } from "./errors.ts";
 
-describe("an error of a link", () => {
-  it("crosses without what a program has written for whoever runs it, however often it was passed on", () => {
+describe("a ConnectionError", () => {
+  it("loses the output of the program, however often it was wrapped", () => {
     const exit = new ConnectionError("closed", "node exited with code 1", {
-      evidence: "; the end of its stderr:\nsecret",
+      diagnostics: "; the end of its stderr:\nsecret",
     });
     expect(exit.message).toBe("node exited with code 1; the end of its stderr:\nsecret");
-    const named = new ConnectionError("closed", `The end notes failed: ${exit.message}`, { cause: exit });
-    const again = new ConnectionError("closed", `At the link log: ${named.message}`, {
+    const named = new ConnectionError("closed", `The upstream notes failed: ${exit.message}`, { cause: exit });
+    const again = new ConnectionError("closed", `In the middleware log: ${named.message}`, {
       cause: named,
       mayHaveRun: false,
     });
     expect(toMcpError(again).toBody()).toEqual({
       code: -32603,
-      message: "At the link log: The end notes failed: node exited with code 1",
-      data: { kind: "unreachable", link: "closed", mayHaveRun: false },
+      message: "In the middleware log: The upstream notes failed: node exited with code 1",
+      data: { kind: "unreachable", connection: "closed", mayHaveRun: false },
     });
   });
 });

@@ -1,5 +1,5 @@
-// Requests that came in and are not answered yet, by id: what a cancellation finds, and what has to end
-// with the connection. An id that is still in flight may not be used again.
+// Requests that were received and are not answered yet: the table that cancellation and shutdown work on, the limit on
+// how many run at once, and the step that runs a request and turns its outcome into a response.
 
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -8,95 +8,104 @@ import { McpError } from "../../protocol/errors.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import type { Notification } from "../../core/handler.ts";
 
-/** One request in flight. `stop` ends the work for it; cancelling silences the answer as well. */
-export interface Flight {
+/** A request in flight. Aborting `cancelToken` stops the work; cancelling also suppresses the response. */
+export interface InFlightCall {
   readonly key: string;
-  /** Its place in the order of arrival. */
-  readonly number: number;
-  /** Long-lived by nature (a listen): nobody waits for it to finish. */
+  /** Position in the order of arrival. */
+  readonly sequence: number;
+  /** Long-lived, such as a subscription: a graceful shutdown does not wait for it. */
   readonly background: boolean;
-  /** The handshake cannot be taken back. */
+  /** False for the handshake. */
   readonly cancellable: boolean;
-  readonly stop: CancelToken;
+  readonly cancelToken: CancelToken;
   cancelled: boolean;
-  /** Its answer is on its way: nothing more may follow. */
+  /** The response is on its way: nothing more may be sent for this call. */
   done: boolean;
-  /** Told of a cancellation, whether or not the work heeds its signal. */
+  /** Called on cancellation, whether or not the handler observes its signal. */
   onCancel?: () => void;
-  /** Made when its caller is asked something; aborted when it is answered, whatever came of the questions. */
-  asking?: AbortController;
+  /** Created with the first request to the client; aborted when the call is answered. */
+  clientRequests?: AbortController;
 }
 
-/** A request that nobody can name: it comes alone on its way, and is cancelled by whoever holds that way. */
-export function loneFlight(background: boolean): Flight {
-  return { key: "", number: 0, background, cancellable: true, stop: new CancelToken(), cancelled: false, done: false };
+/** A call that is not in a table, since it is alone on its HTTP request and is cancelled with it. */
+export function untrackedCall(background: boolean): InFlightCall {
+  return {
+    key: "",
+    sequence: 0,
+    background,
+    cancellable: true,
+    cancelToken: new CancelToken(),
+    cancelled: false,
+    done: false,
+  };
 }
 
-export class InFlight {
-  readonly #flights = new Map<string, Flight>();
+/** The calls in flight on one connection, by id. An id cannot be used again while its call is in flight. */
+export class InFlightCalls {
+  readonly #calls = new Map<string, InFlightCall>();
   #count = 0;
-  #over: { readonly reason: unknown } | undefined;
-  /** Who waits for some of the flights to end. */
-  readonly #watchers = new Set<(ended: Flight) => void>();
+  #closed: { readonly reason: unknown } | undefined;
+  readonly #watchers = new Set<(ended: InFlightCall) => void>();
 
-  /** Undefined where a request with this id is in flight already. */
-  begin(id: Id, background = false, cancellable = true): Flight | undefined {
+  /** Returns undefined if a request with this id is already in flight. */
+  begin(id: Id, background = false, cancellable = true): InFlightCall | undefined {
     const key = idKey(id);
-    if (this.#flights.has(key)) return undefined;
+    if (this.#calls.has(key)) return undefined;
     return this.#add(key, background, cancellable);
   }
 
-  /** Work without an id: nobody can cancel it, and the end waits for it. */
-  beginNameless(): Flight {
+  /** Work without a request id: it cannot be cancelled, but a graceful shutdown waits for it. */
+  beginAnonymous(): InFlightCall {
     return this.#add(`\0${this.#count + 1}`, false, false);
   }
 
-  #add(key: string, background: boolean, cancellable: boolean): Flight {
-    const number = (this.#count += 1);
-    const flight: Flight = { key, number, background, cancellable, stop: new CancelToken(), cancelled: false, done: false };
-    if (this.#over !== undefined) flight.stop.abort(this.#over.reason);
-    this.#flights.set(key, flight);
-    return flight;
+  #add(key: string, background: boolean, cancellable: boolean): InFlightCall {
+    const sequence = (this.#count += 1);
+    const cancelToken = new CancelToken();
+    const call: InFlightCall = { key, sequence, background, cancellable, cancelToken, cancelled: false, done: false };
+    if (this.#closed !== undefined) cancelToken.abort(this.#closed.reason);
+    this.#calls.set(key, call);
+    return call;
   }
 
-  /** Its answer is out, or it gets none. */
-  end(flight: Flight): void {
-    flight.done = true;
-    // After a cancellation the same id may have come again.
-    if (this.#flights.get(flight.key) !== flight) return;
-    this.#flights.delete(flight.key);
-    if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher(flight);
+  /** The call has been answered, or gets no answer. */
+  end(call: InFlightCall): void {
+    call.done = true;
+    // After a cancellation the client may have used the same id again.
+    if (this.#calls.get(call.key) !== call) return;
+    this.#calls.delete(call.key);
+    if (this.#watchers.size > 0) for (const watcher of [...this.#watchers]) watcher(call);
   }
 
   cancel(id: Id, reason: unknown): void {
-    const flight = this.#flights.get(idKey(id));
-    if (flight === undefined || !flight.cancellable) return;
-    flight.cancelled = true;
-    flight.stop.abort(reason);
-    flight.onCancel?.();
-    this.end(flight);
+    const call = this.#calls.get(idKey(id));
+    if (call === undefined || !call.cancellable) return;
+    call.cancelled = true;
+    call.cancelToken.abort(reason);
+    call.onCancel?.();
+    this.end(call);
   }
 
-  /** Also of whatever begins from now on. */
+  /** Aborts every call, including those that begin later. */
   abortAll(reason: unknown): void {
-    this.#over = { reason };
-    for (const flight of this.#flights.values()) flight.stop.abort(reason);
+    this.#closed = { reason };
+    for (const call of this.#calls.values()) call.cancelToken.abort(reason);
   }
 
-  /** Resolves when no work is in flight, or after the grace. With `before`, only work that came before it counts. */
-  drained(graceMs: number, before?: Flight): Promise<void> {
-    const most = before?.number ?? Infinity;
-    return this.#until((flight) => flight.background || flight.number >= most, graceMs);
+  /** Resolves when all work has ended, or after `graceMs`. With `before`, only calls that came before it count. */
+  drained(graceMs: number, before?: InFlightCall): Promise<void> {
+    const limit = before?.sequence ?? Infinity;
+    return this.#until((call) => call.background || call.sequence >= limit, graceMs);
   }
 
-  /** Resolves when nothing at all is in flight, or after the grace. */
+  /** Resolves when every call has ended, background calls included, or after `graceMs`. */
   settled(graceMs: number): Promise<void> {
     return this.#until(() => false, graceMs);
   }
 
-  /** Counts down those that are there now: what comes later is not waited for. */
-  async #until(ignored: (flight: Flight) => boolean, graceMs: number): Promise<void> {
-    const awaited = new Set([...this.#flights.values()].filter((flight) => !ignored(flight)));
+  /** Waits only for calls that are in flight now, not for later ones. */
+  async #until(ignored: (call: InFlightCall) => boolean, graceMs: number): Promise<void> {
+    const awaited = new Set([...this.#calls.values()].filter((call) => !ignored(call)));
     if (awaited.size === 0) return;
     await new Promise<void>((resolve) => {
       const finish = (): void => {
@@ -104,7 +113,7 @@ export class InFlight {
         this.#watchers.delete(watch);
         resolve();
       };
-      const watch = (ended: Flight): void => {
+      const watch = (ended: InFlightCall): void => {
         if (awaited.delete(ended) && awaited.size === 0) finish();
       };
       const timer = setTimeout(finish, graceMs);
@@ -113,99 +122,96 @@ export class InFlight {
   }
 }
 
-// A bound on what is worked on at once: who finds no slot waits in the order of arrival. A slot is held until the
-// answer is out, so a caller that does not read its answers ends up waiting for itself. Work that was cancelled gives
-// up its slot even if it goes on, because it may be deaf; but only as many as there are slots may go on without one,
-// or a caller could start work without bound: the rest keep theirs. So twice the bound is the most that ever runs.
-
-export class Slots {
-  readonly #count: number;
+/**
+ * Limits how many calls run at once; more wait in the order of arrival. A slot is held until the response is written,
+ * so a client that does not read its responses slows down only itself. A cancelled call frees its slot at once, since
+ * the handler may ignore its signal, but only `max` cancelled calls may run on without a slot. So at most 2 * `max`
+ * handlers ever run.
+ */
+export class CallLimiter {
+  readonly #max: number;
   #free: number;
-  /** Work that was cancelled and has not ended. */
+  /** Cancelled calls whose handler still runs. */
   #cancelled = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(count: number) {
-    if (!(count > 0)) throw new TypeError("maxInFlight must be a number above 0");
-    this.#count = count;
-    this.#free = count;
+  constructor(max: number) {
+    if (!(max > 0)) throw new TypeError("maxInFlight must be a number above 0");
+    this.#max = max;
+    this.#free = max;
   }
 
-  /** False where there is none. */
-  take(): boolean {
+  /** Takes a slot if one is free. */
+  tryAcquire(): boolean {
     if (this.#free === 0) return false;
     this.#free -= 1;
     return true;
   }
 
-  /** Resolves with a slot taken. */
-  wait(): Promise<void> {
+  /** Waits for a slot; it is taken when the promise resolves. */
+  acquire(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
     });
   }
 
-  /** Work that has a slot was cancelled. */
-  cancel(): void {
-    this.#cancelled += 1;
-    if (this.#cancelled <= this.#count) this.give();
-  }
-
-  /** Work that was cancelled has ended. */
-  endCancelled(): void {
-    if (this.#cancelled > this.#count) this.give();
-    this.#cancelled -= 1;
-  }
-
-  give(): void {
+  release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;
     else next();
   }
-}
 
-// A request, answered: whatever a front made of it, as the response that goes out. One place, because a result that is
-// no object and an error that nobody meant for the wire are the same on every wire.
+  /** A call that holds a slot was cancelled. */
+  cancelled(): void {
+    this.#cancelled += 1;
+    if (this.#cancelled <= this.#max) this.release();
+  }
 
-
-/** Our side toward callers of one style. */
-export interface Front {
-  answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<{ readonly [key: string]: unknown }>;
-  fault(error: unknown, message: RequestMessage): ErrorBody;
-}
-
-/** Why a question is taken back that its own call no longer waits for. */
-export const ANSWERED = "The call has been answered: nobody can be asked on its behalf any more";
-
-/** How long aborted work may take to say so before its wire is closed over it. */
-export const SETTLE_MS = 250;
-
-export async function outcomeOf(
-  front: Front,
-  message: RequestMessage,
-  inbound: Inbound,
-  flight: Flight,
-): Promise<ResponseMessage> {
-  const { id, method } = message;
-  try {
-    const result: unknown = await front.answer(message, inbound, flight);
-    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
-    return { jsonrpc: "2.0", id, result };
-  } catch (error) {
-    return { jsonrpc: "2.0", id, error: front.fault(error, message) };
-  } finally {
-    flight.done = true;
-    flight.stop.release();
-    flight.asking?.abort(new Error(ANSWERED));
+  /** The handler of a cancelled call has returned. */
+  cancelledEnded(): void {
+    if (this.#cancelled > this.#max) this.release();
+    this.#cancelled -= 1;
   }
 }
 
-// Progress as a caller gets it: only where it asked for it, under its own token, and growing, also where a call was
-// run again for its answers.
+/** The side that faces clients of one style. */
+export interface Front {
+  answer(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<{ readonly [key: string]: unknown }>;
+  errorBody(error: unknown, message: RequestMessage): ErrorBody;
+}
 
+/** Why a request to the client fails once its call has been answered. */
+export const ALREADY_ANSWERED = "The call has been answered; it can no longer send requests to the client";
 
-/** Undefined for what the caller does not get. */
-export function progressUnder(token: unknown): (notification: Notification) => Notification | undefined {
+/** How long aborted calls get to answer before the connection is closed. */
+export const SETTLE_MS = 250;
+
+/** Runs a request and turns its result or error into a JSON-RPC response. */
+export async function runRequest(
+  front: Front,
+  message: RequestMessage,
+  inbound: Inbound,
+  call: InFlightCall,
+): Promise<ResponseMessage> {
+  const { id, method } = message;
+  try {
+    const result: unknown = await front.answer(message, inbound, call);
+    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
+    return { jsonrpc: "2.0", id, result };
+  } catch (error) {
+    return { jsonrpc: "2.0", id, error: front.errorBody(error, message) };
+  } finally {
+    call.done = true;
+    call.cancelToken.detach();
+    call.clientRequests?.abort(new Error(ALREADY_ANSWERED));
+  }
+}
+
+/**
+ * Progress as the client gets it: only if it sent a token, under that token, and increasing, even if the call is run
+ * again with the client's input. Returns undefined for notifications that are dropped.
+ */
+export function progressFilter(token: unknown): (notification: Notification) => Notification | undefined {
   let reached = -Infinity;
   return ({ method, params }) => {
     const progress = params?.["progress"] as number;

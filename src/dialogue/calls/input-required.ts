@@ -1,33 +1,40 @@
-// The other direction of the rounds: an end answered `input_required`, and the caller is one that can be
-// asked in mid-call. Each question goes to the caller, the request is repeated with the answers and the
-// end's own `requestState`, byte for byte, until the end is content or the rounds are used up.
+// Answers `input_required` results for callers that can be asked during a call. Each input request goes to the caller;
+// the request is then repeated with the answers and the server's own `requestState`, until the result is complete or
+// the maximum number of rounds is reached.
 
 import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { pause } from "./backoff.ts";
 import { toMcpError } from "./errors.ts";
 
 const MAX_ROUNDS = 10;
-/** Pause before a round that asks nothing, times the round's number. */
-const PACE_MS = 100;
+/** Pause before repeating a request that asked for nothing, times the number of the round. */
+const EMPTY_ROUND_PAUSE_MS = 100;
 
-export async function drive(handler: Handler, request: Request, context: Context): Promise<Result> {
-  return goOn(await handler(request, context), handler, request, context);
+/** Runs a request and answers whatever input it requires. */
+export async function callWithInput(handler: Handler, request: Request, context: Context): Promise<Result> {
+  return answerInputRequired(await handler(request, context), handler, request, context);
 }
 
-/** The same from a first result on; what asks for nothing is the end of it. */
-export async function goOn(first: Result, handler: Handler, request: Request, context: Context): Promise<Result> {
+/** Continues from a first result; returns it unchanged if it is not `input_required`. */
+export async function answerInputRequired(
+  first: Result,
+  handler: Handler,
+  request: Request,
+  context: Context,
+): Promise<Result> {
   let result = first;
   for (let round = 1; result.resultType === "input_required"; round += 1) {
     if (round > MAX_ROUNDS) {
       throw McpError.of("internal_error", `${request.method} still asks for input after ${MAX_ROUNDS} rounds`);
     }
-    const questions = Object.entries((result["inputRequests"] as Record<string, Request> | undefined) ?? {});
-    if (questions.length === 0) await pause(PACE_MS * round, context.signal);
-    const answers = await collect(questions, context);
+    const inputRequests = Object.entries((result["inputRequests"] as Record<string, Request> | undefined) ?? {});
+    if (inputRequests.length === 0) await pause(EMPTY_ROUND_PAUSE_MS * round, context.signal);
+    const answers = await collect(inputRequests, context);
     if ("failed" in answers) {
       if (request.method !== "tools/call") throw answers.failed;
-      return unanswered(request.params["name"], answers.failed);
+      return unansweredResult(request.params["name"], answers.failed);
     }
     const { inputResponses: _answered, requestState: _spent, ...params } = request.params;
     const state = result["requestState"];
@@ -46,19 +53,19 @@ export async function goOn(first: Result, handler: Handler, request: Request, co
   return result;
 }
 
-/** All answers, or the first failure: an exchange has no way to tell the end that a question failed. */
+/** All answers, or the first failure: the stateless style cannot report to the server that an input request failed. */
 async function collect(
-  questions: readonly (readonly [string, Request])[],
+  inputRequests: readonly (readonly [string, Request])[],
   context: Context,
 ): Promise<{ given: Record<string, Result> } | { failed: McpError }> {
   const settled = await Promise.allSettled(
-    questions.map(async ([key, question]): Promise<[string, Result]> => {
+    inputRequests.map(async ([key, request]): Promise<[string, Result]> => {
       try {
         // `roots/list` may come without params.
-        return [key, await context.ask({ method: question.method, params: question.params ?? {} }, { key })];
+        return [key, await context.ask({ method: request.method, params: request.params ?? {} }, { key })];
       } catch (error) {
-        // Elicitation alone has a word for it.
-        if (question.method === "elicitation/create" && !context.signal.aborted) return [key, { action: "cancel" }];
+        // Only elicitation has an answer that means "no answer".
+        if (request.method === "elicitation/create" && !context.signal.aborted) return [key, { action: "cancel" }];
         throw error;
       }
     }),
@@ -74,22 +81,8 @@ async function collect(
   return { given: Object.fromEntries(given) };
 }
 
-/** The result of a tool whose caller failed to answer it. */
-export function unanswered(tool: unknown, error: McpError): Result {
-  const text = `The caller could not answer what ${String(tool)} asked: ${error.message}`;
+/** The result of a tool call whose caller failed to provide the input. */
+export function unansweredResult(tool: unknown, error: McpError): Result {
+  const text = `The client could not answer what ${String(tool)} asked: ${error.message}`;
   return { resultType: "complete", content: [{ type: "text", text }], isError: true };
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }

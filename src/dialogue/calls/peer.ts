@@ -1,6 +1,6 @@
-// Our side toward an end, as far as it is the same in both styles: requests go out with our ids, answers
-// and progress find the call they belong to, an aborted call is cancelled on the wire, and when the wire
-// ends everything that waits is told why. What messages mean in a style is for the backs.
+// Our side of a connection to a server, as far as both styles share it: sends requests with our ids, matches answers
+// and progress to their calls, sends cancellations, and fails all pending calls when the connection closes.
+// The backs (session/back.ts, stateless/back.ts) give the messages their meaning.
 
 import type { Context } from "../../core/handler.ts";
 import { onAbort } from "../../core/async.ts";
@@ -9,7 +9,7 @@ import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { errorMessage } from "../../core/text.ts";
 import type { Params } from "../../core/handler.ts";
 import {
-  Exact,
+  ExactId,
   isNotification,
   isRequest,
   isResponse,
@@ -21,60 +21,58 @@ import {
 } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
-import type { Inbound, QuietLeave, SendOptions, Transport } from "../../transport/transport.ts";
-import { DEFAULT_TIMEOUTS, Pending, type Timeouts } from "./pending.ts";
+import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
+import { DEFAULT_TIMEOUTS, PendingCalls, type Timeouts } from "./pending.ts";
 
 /** A request of ours that is not answered yet. */
-export interface Outgoing {
+export interface OutgoingCall {
   readonly id: number;
   readonly method: string;
   readonly context: Context;
 }
 
-/** What becomes of a call that its caller leaves, where the end must not be told by `notifications/cancelled`. */
-export interface Leaving {
-  /** Aborted by the wire when the caller has left. */
-  readonly left: AbortController;
-  /** Aborted when its answer is no longer wanted either. */
-  readonly over: AbortSignal;
-  /** To whom goes what the end still says in the call. */
+/** How to abandon a call that must not be cancelled by `notifications/cancelled`: its answer is awaited without it. */
+export interface Abandonment {
+  /** Aborted by the peer when the caller has cancelled. */
+  readonly abandoned: AbortController;
+  /** Aborted when the answer is no longer of interest. */
+  readonly expired: AbortSignal;
+  /** Receives what the server sends in the call after it was abandoned. */
   readonly context: Context;
-  /** Takes the answer that comes after that. */
-  readonly late: (answer: Params) => void;
+  /** Receives an answer that comes after the call was abandoned. */
+  readonly onLateAnswer: (answer: Params) => void;
 }
 
-/** A back, as the wire sees it. */
-export interface Role {
-  request(message: RequestMessage, inbound: Inbound): void;
-  notification(message: NotificationMessage, inbound: Inbound): void;
-  /** The end has forgotten the session. */
-  lost?(): void;
-  /** What the end had to say outside of any call may have been missed. */
-  missed?(): void;
+/** Receives what the server sends on its own initiative; implemented by the backs. */
+export interface PeerListener {
+  onRequest(message: RequestMessage, inbound: Inbound): void;
+  onNotification(message: NotificationMessage, inbound: Inbound): void;
+  /** The server has forgotten the session. */
+  onSessionLost?(): void;
+  /** Notifications outside any call may have been missed. */
+  onGap?(): void;
 }
 
-/** Before it is known what the end speaks: it may ask whether we live, and nothing else. */
-const NOBODY: Role = {
-  request: ({ id, method }, inbound) => {
+/** Used until the style is negotiated: answers pings and refuses everything else. */
+const BEFORE_NEGOTIATION: PeerListener = {
+  onRequest: ({ id, method }, inbound) => {
     const error = methodNotFound(method).toBody();
     const answer: Message = { jsonrpc: "2.0", id, ...(method === "ping" ? { result: {} } : { error }) };
     void inbound.reply(answer).catch(() => undefined);
   },
-  notification: () => undefined,
+  onNotification: () => undefined,
 };
 
-export class Wire {
-  readonly calls: Map<number, Outgoing> = new Map();
-  role: Role = NOBODY;
-  /** Answers that nobody waits for: late, repeated, or to an id that we never sent. */
-  strayAnswers = 0;
+export class Peer {
+  readonly calls: Map<number, OutgoingCall> = new Map();
+  listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
-  readonly #pending = new Pending("The end");
+  readonly #pending = new PendingCalls("The server");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
-  /** Calls that were left, and whose answer is still wanted. */
-  readonly #left = new Map<number, Outgoing & Pick<Leaving, "late">>();
-  #end: ConnectionError | undefined;
+  /** Abandoned calls whose answer is still awaited. */
+  readonly #abandoned = new Map<number, OutgoingCall & Pick<Abandonment, "onLateAnswer">>();
+  #closed: ConnectionError | undefined;
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
     this.#transport = transport;
@@ -90,20 +88,21 @@ export class Wire {
     await this.#transport.close(budgetMs);
   }
 
-  /** Sends a request; `params` is made once the id is known, because tokens are made of it. */
+  /** Sends a request. `params` is a function of the id, because progress tokens are made from it. */
   async call(
     method: string,
     params: (id: number) => Params,
     context: Context,
-    leaving?: Leaving,
+    abandonment?: Abandonment,
   ): Promise<{ readonly [key: string]: unknown }> {
-    if (this.#end !== undefined) throw unsent(this.#end);
+    if (this.#closed !== undefined) throw unsent(this.#closed);
     if (isCancelled(context)) throw cancelled(context);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    // The page on cancellation: `initialize` is never cancelled, nor in this way what makes a task.
+    // Specification, basic/utilities/cancellation: neither `initialize` nor a call that makes a task is cancelled by
+    // the notification.
     const cancel = (reason: string): void => {
-      if (leaving !== undefined) this.#leave(id, method, leaving);
+      if (abandonment !== undefined) this.#abandon(id, method, abandonment);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
     const { id, answer } = this.#pending.open(method, timeouts, (error) => cancel(error.message));
@@ -113,12 +112,12 @@ export class Wire {
     this.calls.set(id, { id, method, context });
     const forget = onCancel(context, abort);
     try {
-      // Whoever else is waited for, it is not the end that is late.
+      // The idle timeout counts only while the server is what we wait for.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
       this.#transport
-        .send({ jsonrpc: "2.0", id, method, params: params(id) }, new Sending(context, onWait, leaving))
+        .send({ jsonrpc: "2.0", id, method, params: params(id) }, new CallSendOptions(context, onWait, abandonment))
         .catch((error: unknown) => {
-          this.#left.delete(id);
+          this.#abandoned.delete(id);
           this.#pending.fail(id, error as Error);
         });
       return await answer;
@@ -133,49 +132,49 @@ export class Wire {
   }
 
   send(message: Message): void {
-    if (this.#end === undefined) void this.#transport.send(message).catch(() => undefined);
+    if (this.#closed === undefined) void this.#transport.send(message).catch(() => undefined);
   }
 
-  /** The call that a message came for, where the wire or a token says so. */
-  callNamed(id: unknown): Outgoing | undefined {
-    return typeof id === "number" ? (this.calls.get(id) ?? this.#left.get(id)) : undefined;
+  /** The call with this id, abandoned calls included. */
+  findCall(id: unknown): OutgoingCall | undefined {
+    return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)) : undefined;
   }
 
   /** Progress came in for the call. */
-  touch(call: Outgoing): void {
+  touch(call: OutgoingCall): void {
     this.#pending.touch(call.id);
   }
 
-  /** The call's caller is being asked, and has answered. */
-  hold(call: Outgoing): void {
+  /** Suspends the idle timeout of the call while its caller is being asked. */
+  hold(call: OutgoingCall): void {
     this.#pending.hold(call.id);
   }
 
-  release(call: Outgoing): void {
+  release(call: OutgoingCall): void {
     this.#pending.release(call.id);
   }
 
-  /** The end took back a listen of ours; of other calls it cannot dispose. */
-  finishListen(id: unknown): void {
+  /** The server ended a subscription of ours. It cannot end other calls in this way. */
+  endSubscription(id: unknown): void {
     if (typeof id === "number" && this.calls.get(id)?.method === "subscriptions/listen")
       this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
   }
 
-  /** Resolves when the signal is aborted; rejects when the wire ends first. */
-  async untilEnd(signal: AbortSignal): Promise<void> {
-    if (this.#end !== undefined) throw this.#end;
+  /** Resolves when the signal is aborted; rejects if the connection closes first. */
+  async untilClosed(signal: AbortSignal): Promise<void> {
+    if (this.#closed !== undefined) throw this.#closed;
     if (signal.aborted) return;
     await new Promise<void>((resolve, reject) => {
-      const end = (reason: ConnectionError): void => {
+      const fail = (reason: ConnectionError): void => {
         forget();
-        this.#watchers.delete(end);
+        this.#watchers.delete(fail);
         reject(reason);
       };
       const forget = onAbort(signal, () => {
-        this.#watchers.delete(end);
+        this.#watchers.delete(fail);
         resolve();
       });
-      this.#watchers.add(end);
+      this.#watchers.add(fail);
     });
   }
 
@@ -185,51 +184,49 @@ export class Wire {
       this.#finish(
         error instanceof ConnectionError
           ? error
-          : new ConnectionError("closed", "The end closed the connection", { cause: error }),
+          : new ConnectionError("closed", "The server closed the connection", { cause: error }),
       );
       return;
     }
-    if (inbound.kind === "lost") this.role.lost?.();
-    if (inbound.kind === "gap") this.role.missed?.();
-    // A caller whose own wire can do the same is let go of in the same way.
-    if (inbound.kind === "hang-up") this.callNamed(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
+    if (inbound.kind === "lost") this.listener.onSessionLost?.();
+    if (inbound.kind === "gap") this.listener.onGap?.();
+    // Passed on to a caller whose own transport can hang up too.
+    if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;
-    if (fault?.id !== undefined && fault.id !== null) this.#break(fault.id, fault.error.data);
+    if (fault?.id !== undefined && fault.id !== null) this.#failMalformed(fault.id, fault.error.data);
     if (inbound.message !== undefined) this.#take(inbound.message, inbound);
     for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
   }
 
-  /** What should have been an answer is none: its call fails now instead of waiting for ever. */
-  #break(id: Id, data: unknown): void {
+  /** A malformed answer: its call fails now instead of timing out. */
+  #failMalformed(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    const ours = id instanceof Exact ? id.value : id;
+    const ours = id instanceof ExactId ? id.value : id;
     if (typeof ours !== "number") return;
-    this.#pending.fail(ours, new ConnectionError("protocol", `The end's answer is no message${why}`));
+    this.#pending.fail(ours, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {
     if (isResponse(message)) {
-      if (!this.#pending.settle(message)) this.#stray(message);
-    } else if (isRequest(message)) this.role.request(message, inbound);
-    else if (isNotification(message)) this.role.notification(message, inbound);
+      if (!this.#pending.settle(message)) this.#takeLate(message);
+    } else if (isRequest(message)) this.listener.onRequest(message, inbound);
+    else if (isNotification(message)) this.listener.onNotification(message, inbound);
   }
 
-  #stray(message: ResponseMessage): void {
-    const id = message.id instanceof Exact ? message.id.value : message.id;
-    const left = typeof id === "number" ? this.#left.get(id) : undefined;
-    if (left === undefined) {
-      this.strayAnswers += 1;
-      return;
-    }
-    this.#left.delete(left.id);
-    if ("result" in message) left.late(message.result);
+  /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */
+  #takeLate(message: ResponseMessage): void {
+    const id = message.id instanceof ExactId ? message.id.value : message.id;
+    const call = typeof id === "number" ? this.#abandoned.get(id) : undefined;
+    if (call === undefined) return;
+    this.#abandoned.delete(call.id);
+    if ("result" in message) call.onLateAnswer(message.result);
   }
 
-  #leave(id: number, method: string, { left, over, context, late }: Leaving): void {
-    this.#left.set(id, { id, method, context, late });
-    onAbort(over, () => this.#left.delete(id));
-    left.abort();
+  #abandon(id: number, method: string, { abandoned, expired, context, onLateAnswer }: Abandonment): void {
+    this.#abandoned.set(id, { id, method, context, onLateAnswer });
+    onAbort(expired, () => this.#abandoned.delete(id));
+    abandoned.abort();
   }
 
   #cancel(requestId: number, reason: string): void {
@@ -237,15 +234,15 @@ export class Wire {
   }
 
   #finish(reason: ConnectionError): void {
-    if (this.#end !== undefined) return;
-    this.#end = reason;
-    this.#left.clear();
+    if (this.#closed !== undefined) return;
+    this.#closed = reason;
+    this.#abandoned.clear();
     this.#pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }
 }
 
-/** The same reason, for a request that came too late for it. */
+/** The same failure, for a request that was made after it and was never sent. */
 function unsent({ kind, message, cause }: ConnectionError): ConnectionError {
   return new ConnectionError(kind, message, { cause, mayHaveRun: false });
 }
@@ -258,23 +255,23 @@ function cancelled(context: Context): ConnectionError {
   return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
-/** How a request is sent; a pipe never looks at its signal, so none is made for it. */
-class Sending implements SendOptions {
+/** A class with getters, because stdio never looks at the signal, and reading it would create one. */
+class CallSendOptions implements SendOptions {
   readonly onWait: (isWaiting: boolean) => void;
   readonly #context: Context;
-  readonly #leaving: Leaving | undefined;
+  readonly #abandonment: Abandonment | undefined;
 
-  constructor(context: Context, onWait: (isWaiting: boolean) => void, leaving: Leaving | undefined) {
+  constructor(context: Context, onWait: (isWaiting: boolean) => void, abandonment: Abandonment | undefined) {
     this.onWait = onWait;
     this.#context = context;
-    this.#leaving = leaving;
+    this.#abandonment = abandonment;
   }
 
   get signal(): AbortSignal {
     return this.#context.signal;
   }
 
-  get quiet(): QuietLeave | undefined {
-    return this.#leaving && { left: this.#leaving.left.signal, over: this.#leaving.over };
+  get quiet(): QuietCancel | undefined {
+    return this.#abandonment && { abandoned: this.#abandonment.abandoned.signal, expired: this.#abandonment.expired };
   }
 }

@@ -1,16 +1,15 @@
-// Requests that we sent and that are not answered yet: ids, the way back, timeouts.
-// One timer serves all of them, also those that come one after the other: a request costs a map entry, not a timer.
-// A deadline is monotonic, moves when progress comes in, and never moves past the hard cap. This file knows nothing of
-// revisions.
+// Requests that were sent and are not answered yet: their ids, promises and timeouts.
+// One timer serves all of them, so a request costs a map entry and no timer of its own. A deadline is monotonic, moves
+// when progress comes in, and never moves past the total timeout.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { Exact, type ResponseMessage } from "../../jsonrpc/message.ts";
+import { ExactId, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 export interface Timeouts {
-  /** Silence after which a request is given up; progress starts it anew. 0: never. */
+  /** A request fails after this long without an answer or progress. 0: never. */
   readonly idleMs: number;
-  /** The longest that a request may take, whatever progress it reports. 0: no cap. */
+  /** A request fails after this long, whatever progress it reports. 0: no limit. */
   readonly totalMs: number;
 }
 
@@ -18,48 +17,49 @@ export const DEFAULT_TIMEOUTS: Timeouts = { idleMs: 60_000, totalMs: 3_600_000 }
 
 type Answer = { readonly [key: string]: unknown };
 
-interface Entry {
+interface PendingCall {
   readonly resolve: (result: Answer) => void;
   readonly reject: (error: Error) => void;
   readonly idleMs: number;
-  readonly cap: number;
+  readonly finalDeadline: number;
   readonly onTimeout: ((error: ConnectionError) => void) | undefined;
-  readonly what: string;
+  readonly method: string;
   deadline: number;
-  /** Questions that somebody is being asked on its behalf. */
-  held: number;
+  /** How many requests to the client the call is waiting for. */
+  holds: number;
 }
 
-export class Pending {
-  readonly #entries = new Map<number, Entry>();
-  readonly #who: string;
+export class PendingCalls {
+  readonly #calls = new Map<number, PendingCall>();
+  readonly #peerName: string;
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
-  /** Entries that have a deadline. */
+  /** How many calls have a deadline. */
   #timed = 0;
 
   get size(): number {
-    return this.#entries.size;
+    return this.#calls.size;
   }
 
-  /** `who` is asked, for errors that tell a person what went wrong. */
-  constructor(who: string) {
-    this.#who = who;
+  /** `peerName` is the subject of error messages, such as "The server". */
+  constructor(peerName: string) {
+    this.#peerName = peerName;
   }
 
-  /** A new id and the promise of its answer. `onTimeout` tells the other side that we gave up. */
+  /** Returns a new id and the promise of its answer. `onTimeout` can tell the other side that we gave up. */
   open(
-    what: string,
+    method: string,
     timeouts: Timeouts,
     onTimeout?: (error: ConnectionError) => void,
   ): { id: number; answer: Promise<Answer> } {
     const id = this.#nextId++;
     const now = performance.now();
-    const cap = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
-    const deadline = timeouts.idleMs > 0 ? Math.min(now + timeouts.idleMs, cap) : cap;
+    const finalDeadline = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
+    const deadline = timeouts.idleMs > 0 ? Math.min(now + timeouts.idleMs, finalDeadline) : finalDeadline;
     const answer = new Promise<Answer>((resolve, reject) => {
-      this.#entries.set(id, { resolve, reject, idleMs: timeouts.idleMs, cap, onTimeout, what, deadline, held: 0 });
+      const { idleMs } = timeouts;
+      this.#calls.set(id, { resolve, reject, idleMs, finalDeadline, onTimeout, method, deadline, holds: 0 });
     });
     if (deadline !== Infinity) {
       this.#timed += 1;
@@ -69,67 +69,67 @@ export class Pending {
     return { id, answer };
   }
 
-  /** False where nobody waits for this answer: late, unknown, or of another type than the id that we sent. */
+  /** Returns false if no call waits for this response: it is late, unknown, or its id has another type than ours. */
   settle(response: ResponseMessage): boolean {
-    // 1.0 is our 1, written by another hand.
-    const id = response.id instanceof Exact ? response.id.value : response.id;
+    // The other side may write our 1 as 1.0.
+    const id = response.id instanceof ExactId ? response.id.value : response.id;
     if (typeof id !== "number") return false;
-    const entry = this.#take(id);
-    if (entry === undefined) return false;
-    if ("error" in response) entry.reject(McpError.fromBody(response.error));
-    else entry.resolve(response.result);
+    const call = this.#take(id);
+    if (call === undefined) return false;
+    if ("error" in response) call.reject(McpError.fromBody(response.error));
+    else call.resolve(response.result);
     return true;
   }
 
   has(id: unknown): id is number {
-    return typeof id === "number" && this.#entries.has(id);
+    return typeof id === "number" && this.#calls.has(id);
   }
 
-  /** Progress came in for this request: its silence begins anew. */
+  /** Progress came in for this call: restarts its idle timeout. */
   touch(id: number): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined || entry.idleMs === 0 || entry.held > 0) return;
+    const call = this.#calls.get(id);
+    if (call === undefined || call.idleMs === 0 || call.holds > 0) return;
     const now = performance.now();
-    entry.deadline = Math.min(now + entry.idleMs, entry.cap);
-    if (entry.deadline < this.#armedFor) this.#arm(entry.deadline, now);
+    call.deadline = Math.min(now + call.idleMs, call.finalDeadline);
+    if (call.deadline < this.#armedFor) this.#arm(call.deadline, now);
   }
 
-  /** Somebody is being asked on behalf of this request: its silence does not count until all have answered. */
+  /** Suspends the idle timeout while the client is being asked on behalf of this call. */
   hold(id: number): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    entry.held += 1;
-    entry.deadline = entry.cap;
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    call.holds += 1;
+    call.deadline = call.finalDeadline;
   }
 
   release(id: number): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    entry.held -= 1;
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    call.holds -= 1;
     this.touch(id);
   }
 
   fail(id: number, error: Error): boolean {
-    const entry = this.#take(id);
-    entry?.reject(error);
-    return entry !== undefined;
+    const call = this.#take(id);
+    call?.reject(error);
+    return call !== undefined;
   }
 
   failAll(error: Error): void {
-    for (const id of [...this.#entries.keys()]) this.fail(id, error);
+    for (const id of [...this.#calls.keys()]) this.fail(id, error);
     this.#disarm();
   }
 
-  #take(id: number): Entry | undefined {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return undefined;
-    this.#entries.delete(id);
-    // The timer stays for the next request, which most likely comes before it fires; but it keeps nobody alive.
-    if (entry.cap !== Infinity || entry.idleMs > 0) {
+  #take(id: number): PendingCall | undefined {
+    const call = this.#calls.get(id);
+    if (call === undefined) return undefined;
+    this.#calls.delete(id);
+    // The timer stays for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
+    if (call.finalDeadline !== Infinity || call.idleMs > 0) {
       this.#timed -= 1;
       if (this.#timed === 0) this.#timer?.unref();
     }
-    return entry;
+    return call;
   }
 
   #arm(deadline: number, now: number): void {
@@ -148,18 +148,18 @@ export class Pending {
   #sweep(): void {
     const now = performance.now();
     let earliest = Infinity;
-    for (const [id, entry] of this.#entries) {
-      if (entry.deadline <= now) {
-        const capped = entry.deadline >= entry.cap;
+    for (const [id, call] of this.#calls) {
+      if (call.deadline <= now) {
+        const isFinal = call.deadline >= call.finalDeadline;
         const error = new ConnectionError(
           "timeout",
-          capped
-            ? `${this.#who} did not finish ${entry.what} within the longest time that it may take; raise the total timeout`
-            : `${this.#who} did not answer ${entry.what} in ${entry.idleMs} ms and reported no progress; raise the timeout`,
+          isFinal
+            ? `${this.#peerName} did not finish ${call.method} within the total timeout; raise \`maxTimeoutMs\``
+            : `${this.#peerName} did not answer ${call.method} in ${call.idleMs} ms and reported no progress; raise \`timeoutMs\``,
         );
         this.fail(id, error);
-        entry.onTimeout?.(error);
-      } else if (entry.deadline < earliest) earliest = entry.deadline;
+        call.onTimeout?.(error);
+      } else if (call.deadline < earliest) earliest = call.deadline;
     }
     if (earliest === Infinity) this.#disarm();
     else this.#arm(earliest, now);

@@ -1,5 +1,5 @@
-// Tasks that are waited for: tools that are always tasks, called by callers that know none, and questions whose way is
-// gone before they are answered.
+// Waiting for tasks: tools that always run as a task, called by clients that do not know tasks, and input requests whose
+// connection is lost before they are answered.
 
 import { describe, expect, it, vi } from "vitest";
 import { facing } from "../../../test/support/connection.ts";
@@ -8,8 +8,8 @@ import { taskServer, type TaskServer, type TaskServerOptions } from "../../../te
 import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
-import { hasTasks, TASK_SUPPORT, TASKS, tasksUndeclared } from "../../protocol/tasks.ts";
-import { TaskQuestions, untilOver, type Waiter } from "./task-completion.ts";
+import { hasTasks, TASK_SUPPORT, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
+import { TaskInputRequests, waitForTask, type TaskWaiter } from "./task-completion.ts";
 import { TaskWatch } from "./task-watch.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -22,12 +22,12 @@ const ROOTS = { method: "roots/list" };
 const DONE = { status: "completed", result: { content: [{ type: "text", text: "done" }], isError: false } };
 const WITHOUT = REVISIONS.filter(({ style, requests }) => style === "session" && !requests.has("tasks/get"));
 
-/** An end whose only tool is always a task. */
+/** A server whose only tool always runs as a task. */
 function insisting(options: TaskServerOptions = {}): TaskServer {
   const end = taskServer({
     ...options,
     call: (_request, context) => {
-      if (!hasTasks(context.caller.capabilities)) throw tasksUndeclared("job");
+      if (!hasTasks(context.caller.capabilities)) throw tasksNotDeclared("job");
       return undefined as never;
     },
   });
@@ -42,8 +42,8 @@ async function calling(end: TaskServer, revision: string, capabilities: Loose): 
   return peer;
 }
 
-describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
-  it("gets the result of a tool that is always a task, as of any other", async () => {
+describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
+  it("gets the result of a tool that always runs as a task", async () => {
     const end = insisting({ update: (taskId) => end.move(taskId, DONE) });
     const peer = await calling(end, revision, { roots: {} });
     end.move("task-1", { status: "input_required", inputRequests: { r: ROOTS } });
@@ -64,7 +64,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
     expect(peer.received.some(({ id, method }) => id === "call" && method === undefined)).toBe(false);
   });
 
-  it("gets the error of a task that failed, and of one that the end forgot", async () => {
+  it("gets the error of a task that failed, and of one that the server lost", async () => {
     const failing = insisting();
     const peer = await calling(failing, revision, {});
     failing.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken" } });
@@ -75,7 +75,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
     expect(await other.answerTo("call")).toMatchObject({ error: { code: -32602 } });
   });
 
-  it("sees nothing of tasks otherwise", async () => {
+  it("sees nothing else of tasks", async () => {
     const end = insisting();
     const peer = await facing(end.handler);
     const { result } = await peer.handshake(revision);
@@ -94,8 +94,8 @@ describe.each(WITHOUT.map(({ name }) => name))("a caller of %s", (revision) => {
   });
 });
 
-describe("a tool that is always a task", () => {
-  it("must be called as one where the revision has them, and its callers are told", async () => {
+describe("a tool that always runs as a task", () => {
+  it("must be called as one if the client's revision has tasks and lists the tool so", async () => {
     const end = insisting();
     const handler: Handler = async (request, context) => {
       const result = await end.handler(request, context);
@@ -110,7 +110,7 @@ describe("a tool that is always a task", () => {
     expect(end.count("tools/call")).toBe(1);
   });
 
-  it("is waited for where they were told that it may be one", async () => {
+  it("is waited for if it was listed as optional", async () => {
     const end = insisting();
     const peer = await facing(end.handler);
     await peer.handshake(NEWEST_SESSION.name);
@@ -123,7 +123,7 @@ describe("a tool that is always a task", () => {
     expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
   });
 
-  it("is refused to an exchange that has not declared tasks, be it only the last round of it", async () => {
+  it("is refused to a stateless client that has not declared tasks, even in the last round only", async () => {
     const peer = await facing(
       taskServer({
         call: async (_request, context) => {
@@ -132,7 +132,7 @@ describe("a tool that is always a task", () => {
         },
       }).handler,
     );
-    const knows = { elicitation: {}, extensions: { [TASKS]: {} } };
+    const knows = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
     const call = (id: number, capabilities: Loose, more: Loose = {}): Promise<Loose> => {
       const params = { name: "job", _meta: stamp(NEWEST.name, capabilities), ...more };
       return peer.request({ id, method: "tools/call", params });
@@ -140,28 +140,28 @@ describe("a tool that is always a task", () => {
     const { result } = (await call(1, knows)) as { result: Loose };
     const round = { requestState: result["requestState"], inputResponses: { name: { action: "accept" } } };
     expect(await call(2, { elicitation: {} }, round)).toMatchObject({ error: { code: -32021 } });
-    // The round is answered once; who repeats it and knows tasks gets what came of it.
+    // The round is run once; a repeated retry that declares tasks gets its outcome.
     expect(await call(3, knows, round)).toMatchObject({ result: { resultType: "task", taskId: "task-1" } });
   });
 });
 
-describe("a question whose way is gone", () => {
-  it("is put again on the next, and the first is taken back", async () => {
+describe("an input request whose connection is lost", () => {
+  it("is sent again on the next one, and the first is cancelled", async () => {
     const end = taskServer({ update: (taskId) => end.move(taskId, DONE) });
     const context: Context = {
       revision: NEWEST.name,
-      caller: { capabilities: { extensions: { [TASKS]: {} } } },
+      caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
       signal: new AbortController().signal,
       notify: () => undefined,
       ask: () => Promise.reject(new Error("Not by this way")),
     };
     const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
     const watch = new TaskWatch(end.handler, context, made);
-    watch.listen();
-    const questions = new TaskQuestions();
+    watch.subscribe();
+    const questions = new TaskInputRequests();
     const signals: AbortSignal[] = [];
     const answers: ((answer: Result) => void)[] = [];
-    const ask: Waiter["ask"] = (_request: Request, { signal }) =>
+    const ask: TaskWaiter["ask"] = (_request: Request, { signal }) =>
       new Promise<Result>((resolve, reject) => {
         if (signal === undefined) throw new Error("A question without a signal");
         signals.push(signal);
@@ -170,7 +170,7 @@ describe("a question whose way is gone", () => {
       });
     const first = new AbortController();
     const wait = (gone: AbortSignal): Promise<Loose> =>
-      untilOver(watch, questions, { handler: end.handler, context, tool: "job", gone, ask });
+      waitForTask(watch, questions, { handler: end.handler, context, tool: "job", gone, ask });
     const one = wait(first.signal);
     end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
     await vi.waitFor(() => expect(signals).toHaveLength(1));

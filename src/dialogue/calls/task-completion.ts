@@ -1,6 +1,5 @@
-// A task driven to its end for a caller that can be asked in mid-call: what the task asks is put to the caller as it
-// comes up, each question once, and the answers go back by `tasks/update`. For requests that wait for the end of a
-// task; a task that nobody waits for is left alone.
+// Waits for a task to finish on behalf of a caller that can be asked during a call: each input request of the task is
+// sent to the caller once, and the answer goes back by `tasks/update`. Tasks that no request waits for are left alone.
 
 import { onAbort, attempt } from "../../core/async.ts";
 import type { AskOptions, Context } from "../../core/handler.ts";
@@ -9,158 +8,168 @@ import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { declaringTasks } from "../../protocol/tasks.ts";
-import { drive, unanswered } from "./input-required.ts";
+import { withTasksExtension } from "../../protocol/tasks.ts";
+import { callWithInput, unansweredResult } from "./input-required.ts";
 import { toMcpError } from "./errors.ts";
-import { seedOf, TaskWatch } from "./task-watch.ts";
+import { initialTaskState, TaskWatch } from "./task-watch.ts";
 
-/** A request that waits for the end of a task. */
-export interface Waiter {
+/** A request that waits for a task to finish. */
+export interface TaskWaiter {
   readonly handler: Handler;
-  /** Of a caller that has declared tasks. */
+  /** The context of a caller that has declared tasks. */
   readonly context: Context;
-  /** The name of the tool, for the text of errors. */
+  /** The name of the tool, for error messages. */
   readonly tool: unknown;
-  /** It need not be asked how the task stands before the end wants to be: its caller may surely see it. */
-  readonly isPatient?: boolean;
-  /** Aborted when the way is gone on which questions go out. */
+  /** Skips the first poll while the poll interval has not passed; for callers that certainly may see the task. */
+  readonly respectsPollInterval?: boolean;
+  /** Aborted when requests to the client can no longer be sent through this request. */
   readonly gone?: AbortSignal;
   readonly ask: (request: Request, options: AskOptions) => Promise<Result>;
 }
 
-/** Why waiting is over before the task is: the caller could not answer, or its answer was not taken. */
-type Trouble = { readonly unanswered: McpError } | { readonly untaken: unknown };
+/** Why waiting ends before the task does: the caller could not answer, or the server did not accept the answer. */
+type InputFailure = { readonly unanswered: McpError } | { readonly rejected: unknown };
 
-interface Asked {
-  readonly waiter: Waiter;
+interface SentRequest {
+  readonly waiter: TaskWaiter;
   readonly stop: AbortController;
 }
 
-/** The questions of one task that have been put to its caller, by whichever of its requests. */
-export class TaskQuestions {
-  readonly #asked = new Map<string, Asked>();
-  /** What was answered may be shown as open for a while. */
+/** The input requests of one task that have been sent to its caller, by any of the requests that wait for it. */
+export class TaskInputRequests {
+  readonly #sent = new Map<string, SentRequest>();
+  /** The task may still list an input request for a while after it was answered. */
   readonly #answered = new Set<string>();
 
-  /** Puts what has not been put yet. */
-  put(watch: TaskWatch, waiter: Waiter, trouble: (trouble: Trouble) => void): void {
-    // On a way that is gone nothing is put: others may have one.
+  /** Sends the input requests that have not been sent yet. */
+  send(watch: TaskWatch, waiter: TaskWaiter, onFailure: (failure: InputFailure) => void): void {
+    // Another waiter may still be able to send.
     if (waiter.gone?.aborted === true) return;
     const open = watch.state["inputRequests"];
-    for (const [key, question] of Object.entries(isObject(open) ? open : {})) {
-      if (this.#isNew(key)) void this.#put(key, question, watch, waiter, trouble);
+    for (const [key, request] of Object.entries(isObject(open) ? open : {})) {
+      if (this.#isNew(key)) void this.#send(key, request, watch, waiter, onFailure);
     }
   }
 
-  /** Takes back what nobody has answered; with a waiter, what was put on its way: others may put it on theirs. */
-  drop(reason: string, by?: Waiter): void {
-    for (const { stop, waiter } of this.#asked.values()) {
+  /** Cancels what is not answered yet; with a waiter, only what was sent through it, so that others can resend it. */
+  cancel(reason: string, by?: TaskWaiter): void {
+    for (const { stop, waiter } of this.#sent.values()) {
       if (by === undefined || waiter === by) stop.abort(new Error(reason));
     }
   }
 
-  /** One that went out on a way that is gone is put again on another. */
+  /** An input request that was sent through a waiter which is gone counts as new. */
   #isNew(key: string): boolean {
-    const asked = this.#asked.get(key);
-    if (asked === undefined) return !this.#answered.has(key);
-    if (asked.waiter.gone?.aborted !== true) return false;
-    asked.stop.abort(new Error("The question is put again"));
+    const sent = this.#sent.get(key);
+    if (sent === undefined) return !this.#answered.has(key);
+    if (sent.waiter.gone?.aborted !== true) return false;
+    sent.stop.abort(new Error("The request is sent again"));
     return true;
   }
 
-  async #put(
+  async #send(
     key: string,
-    question: unknown,
+    request: unknown,
     watch: TaskWatch,
-    waiter: Waiter,
-    trouble: (trouble: Trouble) => void,
+    waiter: TaskWaiter,
+    onFailure: (failure: InputFailure) => void,
   ): Promise<void> {
-    const asked: Asked = { waiter, stop: new AbortController() };
-    this.#asked.set(key, asked);
-    const { signal } = asked.stop;
+    const sent: SentRequest = { waiter, stop: new AbortController() };
+    this.#sent.set(key, sent);
+    const { signal } = sent.stop;
     const { handler, context } = waiter;
     let answer: Result | undefined;
     try {
-      answer = await answerTo(question, { key, signal }, waiter);
+      answer = await askCaller(request, { key, signal }, waiter);
       const params = { taskId: watch.id, inputResponses: { [key]: answer } };
       await handler({ method: "tasks/update", params }, context);
       this.#answered.add(key);
     } catch (error) {
-      // Taken back by us, or by the request that waited: then there is no trouble.
+      // Cancelled by us or with the waiting request: not a failure.
       if (signal.aborted || context.signal.aborted) return;
-      trouble(answer === undefined ? { unanswered: toMcpError(error) } : { untaken: error });
+      onFailure(answer === undefined ? { unanswered: toMcpError(error) } : { rejected: error });
     } finally {
-      if (this.#asked.get(key) === asked) this.#asked.delete(key);
-      // Others who wait may have to put it now.
+      if (this.#sent.get(key) === sent) this.#sent.delete(key);
+      // Other waiters may have to send it now.
       watch.wake();
     }
   }
 }
 
-async function answerTo(question: unknown, options: AskOptions, { ask, context }: Waiter): Promise<Result> {
-  const { method, params } = (isObject(question) ? question : {}) as Partial<Request>;
+async function askCaller(request: unknown, options: AskOptions, { ask, context }: TaskWaiter): Promise<Result> {
+  const { method, params } = (isObject(request) ? request : {}) as Partial<Request>;
   try {
     return await ask({ method: String(method), params: params ?? {} }, options);
   } catch (error) {
-    // Elicitation alone has a word for it.
-    const isOurs = options.signal?.aborted === true || context.signal.aborted;
-    if (method !== "elicitation/create" || isOurs) throw error;
+    // Only elicitation has an answer that means "no answer".
+    const isCancelled = options.signal?.aborted === true || context.signal.aborted;
+    if (method !== "elicitation/create" || isCancelled) throw error;
     return { action: "cancel" };
   }
 }
 
-/** Waits until the task is over, and asks what it asks. */
-export async function untilOver(watch: TaskWatch, questions: TaskQuestions, waiter: Waiter): Promise<Json> {
+/** Waits until the task is finished, and passes its input requests to the caller. */
+export async function waitForTask(
+  watch: TaskWatch,
+  inputRequests: TaskInputRequests,
+  waiter: TaskWaiter,
+): Promise<Json> {
   const { signal } = waiter.context;
-  const troubles: Trouble[] = [];
+  const failures: InputFailure[] = [];
   try {
-    if (waiter.isPatient !== true || !watch.isFresh) await watch.poll(waiter.context);
-    while (!watch.isOver) {
-      if (watch.state["status"] === "input_required") questions.put(watch, waiter, (met) => troubles.push(met));
+    if (waiter.respectsPollInterval !== true || !watch.isFresh) await watch.poll(waiter.context);
+    while (!watch.isFinished) {
+      if (watch.state["status"] === "input_required")
+        inputRequests.send(watch, waiter, (failure) => failures.push(failure));
       await watch.changed(signal);
-      const [trouble] = troubles;
-      if (trouble === undefined || watch.isOver) continue;
-      if ("untaken" in trouble) throw trouble.untaken;
-      await giveUp(watch, waiter, trouble.unanswered);
+      const [failure] = failures;
+      if (failure === undefined || watch.isFinished) continue;
+      if ("rejected" in failure) throw failure.rejected;
+      await finishUnanswered(watch, waiter, failure.unanswered);
     }
   } finally {
-    if (watch.isOver) questions.drop("The task is over");
-    else questions.drop("The request that waited is over", waiter);
+    if (watch.isFinished) inputRequests.cancel("The task is finished");
+    else inputRequests.cancel("The request that waited for the task has ended", waiter);
   }
   return watch.state;
 }
 
-/** What came of a task that is over: the tool's own result, or its error. */
-export function outcomeOf({ status, statusMessage, result, error }: Json): Result {
+/** The tool's result, or its error, of a finished task. */
+export function taskOutcome({ status, statusMessage, result, error }: Json): Result {
   if (status === "completed" && isObject(result)) return result;
   if (status === "failed" && isObject(error)) throw McpError.fromBody(error as unknown as ErrorBody);
   const text = typeof statusMessage === "string" ? statusMessage : `The task is ${String(status)}`;
   throw McpError.of("internal_error", text);
 }
 
-/** A call for a caller that knows no tasks, of a tool that is always one: it waits for the end. */
-export async function callToEnd(handler: Handler, request: Request, context: Context): Promise<Result> {
-  const declared = declaringTasks(context);
-  const first = await drive(handler, request, declared);
+/** Calls a tool that always runs as a task, for a caller that does not know tasks, and waits for its outcome. */
+export async function callAndWait(handler: Handler, request: Request, context: Context): Promise<Result> {
+  const declared = withTasksExtension(context);
+  const first = await callWithInput(handler, request, declared);
   if (first.resultType !== "task") return first;
-  return outcomeOf(await taskToEnd(handler, first, request, declared));
+  return taskOutcome(await completeTask(handler, first, request, declared));
 }
 
-/** From the handle that a call was answered with to the end of its task, which is cancelled with the call. */
-export async function taskToEnd(handler: Handler, made: Result, request: Request, context: Context): Promise<Json> {
-  const watch = new TaskWatch(handler, context, seedOf(made));
-  const ask: Waiter["ask"] = (question, options) => context.ask(question, options);
-  const waiter: Waiter = { handler, context, tool: request.params["name"], isPatient: true, ask };
+/** Waits for the task that a call was answered with. The task is cancelled with the call. */
+export async function completeTask(
+  handler: Handler,
+  created: Result,
+  request: Request,
+  context: Context,
+): Promise<Json> {
+  const watch = new TaskWatch(handler, context, initialTaskState(created));
+  const ask: TaskWaiter["ask"] = (input, options) => context.ask(input, options);
+  const waiter: TaskWaiter = { handler, context, tool: request.params["name"], respectsPollInterval: true, ask };
   const { signal } = context;
-  // At once: who no longer wants the task may be about to close the way to it.
+  // Immediately, since the caller may be about to close the connection.
   const cancel = (): void => void cancelTask(watch, waiter);
   const forget = onAbort(signal, cancel);
   if (signal.aborted) cancel();
-  watch.listen();
+  watch.subscribe();
   try {
-    return await untilOver(watch, new TaskQuestions(), waiter);
+    return await waitForTask(watch, new TaskInputRequests(), waiter);
   } catch (error) {
-    if (!watch.isOver && !signal.aborted) cancel();
+    if (!watch.isFinished && !signal.aborted) cancel();
     throw error;
   } finally {
     forget();
@@ -168,16 +177,17 @@ export async function taskToEnd(handler: Handler, made: Result, request: Request
   }
 }
 
-/** With a signal of its own: whoever wanted the task may be gone. */
-async function cancelTask(watch: TaskWatch, { handler, context }: Waiter): Promise<void> {
+/** Uses a signal of its own, since the caller's may be aborted already. */
+async function cancelTask(watch: TaskWatch, { handler, context }: TaskWaiter): Promise<void> {
   const { signal } = new AbortController();
   const request: Request = { method: "tasks/cancel", params: { taskId: watch.id } };
   await attempt(() => handler(request, { ...context, signal })).catch(() => undefined);
 }
 
-/** An end cannot be told that a question failed: its task is cancelled, and over for us. */
-async function giveUp(watch: TaskWatch, waiter: Waiter, error: McpError): Promise<void> {
+/** A server cannot be told that an input request failed: its task is cancelled, and finished for this caller. */
+async function finishUnanswered(watch: TaskWatch, waiter: TaskWaiter, error: McpError): Promise<void> {
   const now = new Date().toISOString();
-  watch.take({ ...watch.state, status: "completed", lastUpdatedAt: now, result: unanswered(waiter.tool, error) });
+  const result = unansweredResult(waiter.tool, error);
+  watch.update({ ...watch.state, status: "completed", lastUpdatedAt: now, result });
   await cancelTask(watch, waiter);
 }

@@ -1,5 +1,4 @@
-// One task, watched: how often it is asked for, by how many, what is borne on the way, and when it is given up. Time
-// is the test's own.
+// TaskWatch: how often a task is polled, which failures are tolerated, and when waiting fails. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
@@ -9,15 +8,15 @@ import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { TASKS } from "../../protocol/tasks.ts";
-import { seedOf, TaskWatch } from "./task-watch.ts";
+import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import { initialTaskState, TaskWatch } from "./task-watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,
-  caller: { capabilities: { extensions: { [TASKS]: {} } } },
+  caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
   signal: new AbortController().signal,
   notify: () => undefined,
-  ask: () => Promise.reject(new Error("Nobody is asked")),
+  ask: () => Promise.reject(new Error("Not asked")),
 };
 
 const never = new AbortController().signal;
@@ -29,7 +28,7 @@ afterEach(() => {
   expect(left).toBe(0);
 });
 
-/** A task of a hand-made end; `broken` decides what its next looks throw. */
+/** A task of a fake server; `broken` decides what its next polls throw. */
 async function watching(options: TaskServerOptions = {}, more: Json = {}): Promise<Watched> {
   const end = taskServer({ listens: false, pollIntervalMs: 1_000, ...options });
   const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
@@ -42,7 +41,7 @@ async function watching(options: TaskServerOptions = {}, more: Json = {}): Promi
     throw error;
   };
   end.move("task-1", more);
-  return { end, broken, watch: new TaskWatch(handler, context, { ...seedOf(made), ...more }) };
+  return { end, broken, watch: new TaskWatch(handler, context, { ...initialTaskState(made), ...more }) };
 }
 
 interface Watched {
@@ -51,7 +50,7 @@ interface Watched {
   readonly watch: TaskWatch;
 }
 
-/** Follows until the end, and says what it came to. */
+/** Follows the task until it is finished, and returns the outcome. */
 function following(watch: TaskWatch): { states: unknown[]; lost: unknown[]; stop: () => void } {
   const states: unknown[] = [];
   const lost: unknown[] = [];
@@ -62,7 +61,7 @@ function following(watch: TaskWatch): { states: unknown[]; lost: unknown[]; stop
   return { states, lost, stop };
 }
 
-describe("a task that is only asked for", () => {
+describe("a task that is only polled", () => {
   it.each([
     [undefined, 1_000],
     [0, 1_000],
@@ -71,7 +70,7 @@ describe("a task that is only asked for", () => {
     [250, 250],
     [120_000, 120_000],
     [1e12, 3_600_000],
-  ])("whose end wants %j ms between two looks gets %d", async (pollIntervalMs, ms) => {
+  ])("with a poll interval of %j is polled every %d ms", async (pollIntervalMs, ms) => {
     const { end, watch } = await watching({}, { pollIntervalMs, ttlMs: null });
     const { stop } = following(watch);
     await vi.advanceTimersByTimeAsync(ms * 3 - 1);
@@ -81,7 +80,7 @@ describe("a task that is only asked for", () => {
     stop();
   });
 
-  it("is asked for as often whether one waits or ten", async () => {
+  it("is polled equally often for one waiter and for ten", async () => {
     const { end, watch } = await watching();
     const all = Array.from({ length: 10 }, () => following(watch));
     const waiting = watch.changed(never);
@@ -95,7 +94,7 @@ describe("a task that is only asked for", () => {
     for (const { states } of all) expect(states).toEqual(["half", "done"]);
   });
 
-  it("is left alone when nobody waits any more", async () => {
+  it("is not polled without waiters", async () => {
     const { end, watch } = await watching();
     const stop = new AbortController();
     const waiting = watch.changed(stop.signal);
@@ -106,7 +105,7 @@ describe("a task that is only asked for", () => {
     expect(end.count("tasks/get")).toBe(0);
   });
 
-  it("follows the wishes of the end as they change", async () => {
+  it("follows changes of the poll interval", async () => {
     const { end, watch } = await watching();
     const { stop } = following(watch);
     end.move("task-1", { pollIntervalMs: 5_000 });
@@ -116,12 +115,12 @@ describe("a task that is only asked for", () => {
   });
 });
 
-describe("a task that is listened to", () => {
-  it("is asked for once that is granted when it is time, where somebody waits, and then seldom", async () => {
+describe("a task with a subscription", () => {
+  it("is polled once at the end of the interval if a request waits, and then rarely", async () => {
     const { end, watch } = await watching({ listens: true });
     const { states, stop } = following(watch);
     end.move("task-1", { statusMessage: "missed" });
-    watch.listen();
+    watch.subscribe();
     await vi.advanceTimersByTimeAsync(999);
     expect(end.count("tasks/get")).toBe(0);
     await vi.advanceTimersByTimeAsync(59_000);
@@ -130,27 +129,27 @@ describe("a task that is listened to", () => {
     stop();
   });
 
-  it("is asked for at once where nobody waits", async () => {
+  it("is polled immediately if no request waits", async () => {
     const { end, watch } = await watching({ listens: true });
-    watch.listen();
+    watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
     expect(end.count("tasks/get")).toBe(1);
   });
 
-  it("is not asked for at all where the end says at once how it stands", async () => {
+  it("is not polled if the server sends the state at once", async () => {
     const { end, watch } = await watching({ listens: true });
     const { stop } = following(watch);
-    watch.listen();
+    watch.subscribe();
     end.move("task-1", {});
     await vi.advanceTimersByTimeAsync(59_000);
     expect(end.count("tasks/get")).toBe(0);
     stop();
   });
 
-  it("is asked for once when that is granted, and then seldom", async () => {
+  it("is polled once when the subscription is granted, and then rarely", async () => {
     const { end, watch } = await watching({ listens: true });
-    watch.listen();
-    watch.listen();
+    watch.subscribe();
+    watch.subscribe();
     const { states } = following(watch);
     await vi.advanceTimersByTimeAsync(59_000);
     expect(end.count("subscriptions/listen")).toBe(1);
@@ -164,13 +163,13 @@ describe("a task that is listened to", () => {
     expect(end.count("tasks/get")).toBe(1);
   });
 
-  it("is asked for as usual when that is over, and heard of no more", async () => {
+  it("is polled as usual after the subscription has ended", async () => {
     const { end, watch } = await watching({ listens: true });
-    watch.listen();
+    watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
-    expect(watch.isHeard).toBe(true);
+    expect(watch.isSubscribed).toBe(true);
     const { states, stop } = following(watch);
-    watch.unlisten();
+    watch.unsubscribe();
     end.move("task-1", { statusMessage: "half" });
     await vi.advanceTimersByTimeAsync(0);
     expect(states).toEqual([]);
@@ -181,32 +180,35 @@ describe("a task that is listened to", () => {
   });
 });
 
-describe("a look that fails", () => {
+describe("a poll that fails", () => {
   const passing = (kind: ConnectionErrorKind): ConnectionError => new ConnectionError(kind, `It was ${kind}`);
 
-  it.each(["timeout", "http", "closed"] as const)("by %s is made again, ever later, and then no more", async (kind) => {
-    const { end, broken, watch } = await watching({}, { ttlMs: null });
-    broken.push(passing(kind), passing(kind), passing(kind));
-    const borne = following(watch);
-    await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000);
-    expect(end.count("tasks/get")).toBe(3);
-    // It went well: from now on as before.
-    await vi.advanceTimersByTimeAsync(8_000 + 1_000);
-    expect(end.count("tasks/get")).toBe(5);
-    expect(borne.lost).toEqual([]);
-    broken.push(passing(kind), passing(kind), passing(kind), passing(kind));
-    await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000);
-    expect(borne.lost).toMatchObject([{ kind }]);
-    // Who comes later begins anew.
-    broken.push(passing(kind));
-    const again = following(watch);
-    await vi.advanceTimersByTimeAsync(3_000);
-    expect(again.lost).toEqual([]);
-    again.stop();
-  });
+  it.each(["timeout", "http", "closed"] as const)(
+    "with %s is retried with growing pauses, up to a limit",
+    async (kind) => {
+      const { end, broken, watch } = await watching({}, { ttlMs: null });
+      broken.push(passing(kind), passing(kind), passing(kind));
+      const borne = following(watch);
+      await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000);
+      expect(end.count("tasks/get")).toBe(3);
+      // A success resets the count.
+      await vi.advanceTimersByTimeAsync(8_000 + 1_000);
+      expect(end.count("tasks/get")).toBe(5);
+      expect(borne.lost).toEqual([]);
+      broken.push(passing(kind), passing(kind), passing(kind), passing(kind));
+      await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000);
+      expect(borne.lost).toMatchObject([{ kind }]);
+      // A later waiter starts with a fresh count.
+      broken.push(passing(kind));
+      const again = following(watch);
+      await vi.advanceTimersByTimeAsync(3_000);
+      expect(again.lost).toEqual([]);
+      again.stop();
+    },
+  );
 
   it.each([passing("unauthorized"), passing("protocol"), new McpError(-31_000, "No")])(
-    "by what will not pass is the last: %s",
+    "with a permanent error is not retried: %s",
     async (error) => {
       const { end, broken, watch } = await watching();
       broken.push(error);
@@ -217,7 +219,7 @@ describe("a look that fails", () => {
     },
   );
 
-  it("because the end has forgotten the task says so", async () => {
+  it("because the server no longer knows the task says so", async () => {
     const { end, watch } = await watching();
     end.forget("task-1");
     const { lost } = following(watch);
@@ -227,8 +229,8 @@ describe("a look that fails", () => {
   });
 });
 
-describe("the time of a task", () => {
-  it("is up when the end has had it: it is looked at once more", async () => {
+describe("the lifetime of a task", () => {
+  it("ends waiting when it is over, after one more poll", async () => {
     const { end, watch } = await watching({}, { ttlMs: 2_500 });
     const { lost, states } = following(watch);
     await vi.advanceTimersByTimeAsync(2_499);
@@ -241,7 +243,7 @@ describe("the time of a task", () => {
     expect(states).toEqual([]);
   });
 
-  it.each([0, -1])("is not %i ms: that cannot be meant", async (ttlMs) => {
+  it.each([0, -1])("is ignored if it is %i ms", async (ttlMs) => {
     const { end, watch } = await watching({}, { ttlMs });
     const { lost, states } = following(watch);
     await vi.advanceTimersByTimeAsync(5_000);
@@ -251,7 +253,7 @@ describe("the time of a task", () => {
     expect(states).toEqual(["completed"]);
   });
 
-  it("is no matter where it came to its end within it, or has more of it by now", async () => {
+  it("does not matter if the task finished in time, or the lifetime was extended", async () => {
     const { end, watch } = await watching({}, { ttlMs: 2_500 });
     const { lost, states, stop } = following(watch);
     await vi.advanceTimersByTimeAsync(2_000);
@@ -267,8 +269,8 @@ describe("the time of a task", () => {
   });
 });
 
-describe("what was heard of a task", () => {
-  it("is fresh for as long as its end does not want to be asked", async () => {
+describe("the state of a task", () => {
+  it("is fresh until the poll interval has passed", async () => {
     const { watch } = await watching();
     expect(watch.isFresh).toBe(true);
     await vi.advanceTimersByTimeAsync(1_000);
@@ -278,23 +280,23 @@ describe("what was heard of a task", () => {
   });
 
   it.each([
-    ["the end names no interval", { pollIntervalMs: undefined }],
-    ["it does not say what is asked", { status: "input_required" }],
-    ["it was over when it was made", { status: "completed" }],
-  ])("is not where %s", (_, more) => {
+    ["the server names no interval", { pollIntervalMs: undefined }],
+    ["the input requests are missing", { status: "input_required" }],
+    ["the task was created finished", { status: "completed" }],
+  ])("is not fresh if %s", (_, more) => {
     const state = { taskId: "x", status: "working", ttlMs: null, pollIntervalMs: 1_000, ...more };
-    expect(new TaskWatch(async () => state, context, seedOf(state)).isFresh).toBe(false);
+    expect(new TaskWatch(async () => state, context, initialTaskState(state)).isFresh).toBe(false);
   });
 });
 
-it("that is over is not asked for again", async () => {
+it("a finished task is not polled again", async () => {
   const { end, watch } = await watching({}, { status: "completed", result: { content: [] } });
   expect(await watch.refresh()).toMatchObject({ status: "completed" });
   await watch.changed(never);
   expect(end.count("tasks/get")).toBe(0);
 });
 
-it("that was over when it was made is asked for what came of it", () => {
+it("the outcome of a task that was created finished is fetched", () => {
   const made = { resultType: "task", taskId: "x", status: "failed", ttlMs: 1, _meta: {} };
-  expect(seedOf(made)).toEqual({ taskId: "x", status: "working", ttlMs: 1 });
+  expect(initialTaskState(made)).toEqual({ taskId: "x", status: "working", ttlMs: 1 });
 });

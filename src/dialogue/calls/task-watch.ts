@@ -1,8 +1,7 @@
-// One task of a handler, seen from the caller's side: how it stood when something was last heard of it, and a way
-// to wait until that may have changed. The handler is listened to where it grants that, and asked again and again,
-// no faster than it wants however many wait, where it does not. That the way fails once is borne; that the task's time
-// is up is not. Once a task is over nothing more is asked, because it cannot change, but for a caller of whom the wire
-// proves something: whether that one may still see it, the handler alone knows.
+// Watches one task of a handler from the caller's side: its last known state, and a way to wait for a change. It
+// subscribes if the handler allows that, and polls otherwise, at the interval that the handler asks for, however many
+// requests wait. A few connection failures in a row are tolerated. A finished task is not polled again, except for
+// authenticated callers: only the handler knows whether they may still see it.
 
 import type { Context, Caller } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -11,261 +10,260 @@ import { attempt, ignoreRejection, abortable } from "../../core/async.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { isOver } from "../../protocol/tasks.ts";
-import { kindOf } from "./errors.ts";
+import { isTaskFinished } from "../../protocol/tasks.ts";
+import { errorKind } from "./errors.ts";
 
-const POLL_MS = 1_000;
-const SHORTEST_POLL_MS = 100;
-const LONGEST_POLL_MS = 3_600_000;
-/** A listen may break without a word: even then it is asked from time to time. */
-const HEARD_POLL_MS = 60_000;
-/** How often in a row the way may fail before the task is given up. */
-const MOST_FAILURES = 3;
+const DEFAULT_POLL_MS = 1_000;
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 3_600_000;
+/** Polling continues at this pace during a subscription, which may break without notice. */
+const SUBSCRIBED_POLL_MS = 60_000;
+/** Connection failures in a row before waiting fails. */
+const MAX_FAILURES = 3;
 const INVALID_PARAMS = -32602;
 
-/** Errors that say already what became of the task: one watch may stand behind another. */
+/** Errors that already say what became of the task, since a watch may be behind another watch. */
 const EXPLAINED = new WeakSet<Error>();
 
-/** How tasks were made that were over already: what came of them can be asked for at once. */
+/** Initial states of tasks that were created finished: their outcome is fetched without waiting for an interval. */
 const UNFETCHED = new WeakSet<Json>();
 
-/** One pause until something may have changed, shared by all who wait. */
-interface Turn {
-  readonly over: Promise<void>;
-  waiting: number;
+/** A pause until something may have changed, shared by all waiters. */
+interface Wait {
+  readonly ended: Promise<void>;
+  waiters: number;
   end(): void;
 }
 
 export class TaskWatch {
   readonly id: string;
   readonly #handler: Handler;
-  /** Of a caller that has declared tasks; not of one call, for a task outlives them. */
+  /** The context of a caller that has declared tasks. It belongs to no single call, since a task outlives its call. */
   readonly #context: Context;
-  /** Told how it stands, whenever that is heard. */
-  readonly #told: (state: Json) => void;
+  readonly #onChange: (state: Json) => void;
   readonly #since = performance.now();
   #state: Json;
-  /** When it was last heard how it stands. */
-  #heardAt: number;
-  #turn: Turn | undefined;
-  #listening: AbortController | undefined;
-  #isHeard = false;
-  /** What happened before the listen was granted may have been missed. */
-  #isBehind = false;
+  /** When the state was last confirmed. */
+  #updatedAt: number;
+  #wait: Wait | undefined;
+  #subscription: AbortController | undefined;
+  #isSubscribed = false;
+  /** Changes before the subscription was acknowledged may have been missed. */
+  #mayHaveMissed = false;
   #isClosed = false;
   #events = 0;
   #failures = 0;
 
-  constructor(handler: Handler, context: Context, state: Json, told: (state: Json) => void = () => undefined) {
+  constructor(handler: Handler, context: Context, state: Json, onChange: (state: Json) => void = () => undefined) {
     const id = state["taskId"];
-    if (typeof id !== "string") throw McpError.of("internal_error", "The end made a task that has no id");
+    if (typeof id !== "string") throw McpError.of("internal_error", "The server created a task without an id");
     this.id = id;
     this.#handler = handler;
     this.#context = context;
     this.#state = state;
-    this.#heardAt = UNFETCHED.has(state) ? -Infinity : performance.now();
-    this.#told = told;
+    this.#updatedAt = UNFETCHED.has(state) ? -Infinity : performance.now();
+    this.#onChange = onChange;
   }
 
-  /** In the newest shape: a task with what belongs to its status. */
+  /** In the shape of the newest revision: the task with the fields that belong to its status. */
   get state(): Json {
     return this.#state;
   }
 
-  get isOver(): boolean {
-    return isOver(this.#state["status"]);
+  get isFinished(): boolean {
+    return isTaskFinished(this.#state["status"]);
   }
 
-  /** Whether changes are heard of without asking. */
-  get isHeard(): boolean {
-    return this.#isHeard;
+  /** Whether changes arrive without polling. */
+  get isSubscribed(): boolean {
+    return this.#isSubscribed;
   }
 
-  /** Whether it was heard how it stands so lately that the end does not want to be asked yet. */
+  /** Whether the poll interval since the last update has not passed yet. */
   get isFresh(): boolean {
     const { status, inputRequests, pollIntervalMs } = this.#state;
     if (status === "input_required" && !isObject(inputRequests)) return false;
-    return typeof pollIntervalMs === "number" && performance.now() < this.#heardAt + pollIntervalMs;
+    return typeof pollIntervalMs === "number" && performance.now() < this.#updatedAt + pollIntervalMs;
   }
 
-  /** Asks how it stands. Throws where the caller of this context may not know. */
+  /** Fetches the state. Throws if the caller of this context may not see it. */
   async refresh(context: Context = this.#context): Promise<Json> {
-    if (this.isOver && !isProved(context.caller)) return this.#state;
-    const heard = this.#events;
-    const isBehind = this.#isBehind;
+    if (this.isFinished && !hasIdentity(context.caller)) return this.#state;
+    const events = this.#events;
+    const mayHaveMissed = this.#mayHaveMissed;
     const request: Request = { method: "tasks/get", params: { taskId: this.id } };
     const { resultType: _complete, ...state } = await attempt(() => this.#handler(request, context)).catch((error) => {
-      throw this.#explained(error);
+      throw this.#explain(error);
     });
-    // What was heard while we asked may be newer than the answer.
-    if (heard === this.#events) this.take(state);
-    this.#heardAt = performance.now();
-    if (isBehind) this.#catchUp();
+    // A notification that came meanwhile may be newer than the answer.
+    if (events === this.#events) this.update(state);
+    this.#updatedAt = performance.now();
+    if (mayHaveMissed) this.#caughtUp();
     return this.#state;
   }
 
-  /** Asks for somebody who waits: once, or a few times where the way fails. Throws where there is no use in waiting. */
+  /** Fetches the state for a waiter, tolerating a few connection failures. Throws if waiting is pointless. */
   async poll(context: Context = this.#context): Promise<void> {
     try {
       await this.refresh(context);
       this.#failures = 0;
     } catch (error) {
       this.#failures += 1;
-      if (!isPassing(error) || this.#failures > MOST_FAILURES) {
+      if (!isTransient(error) || this.#failures > MAX_FAILURES) {
         this.#failures = 0;
         throw error;
       }
     }
-    if (!this.isOver && this.#leftMs() <= 0) {
+    if (!this.isFinished && this.#leftMs() <= 0) {
       const ttl = String(this.#state["ttlMs"]);
       throw new ConnectionError(
         "timeout",
-        `The task ${this.id} was not finished within the ${ttl} ms that the end gave it`,
+        `The task ${this.id} was not finished within the ${ttl} ms that the server gave it`,
       );
     }
   }
 
-  /** How it stands now; of a task that is over, nothing else is believed. */
-  take(state: Json): void {
-    if (this.isOver || !isObject(state) || JSON.stringify(state) === JSON.stringify(this.#state)) return;
+  /** Sets the state. A finished task does not change any more. */
+  update(state: Json): void {
+    if (this.isFinished || !isObject(state) || JSON.stringify(state) === JSON.stringify(this.#state)) return;
     this.#state = state;
-    this.#told(state);
+    this.#onChange(state);
     this.wake();
-    if (this.isOver) this.close();
+    if (this.isFinished) this.close();
   }
 
-  /** Begins to listen, if the handler grants it. */
-  listen(): void {
-    if (this.isOver || this.#isClosed || this.#listening !== undefined) return;
+  /** Subscribes to changes, if the handler allows it. */
+  subscribe(): void {
+    if (this.isFinished || this.#isClosed || this.#subscription !== undefined) return;
     const stop = new AbortController();
-    this.#listening = stop;
+    this.#subscription = stop;
     const notify = (notification: Notification): void => {
-      if (!stop.signal.aborted) this.#hear(notification);
+      if (!stop.signal.aborted) this.#onNotification(notification);
     };
     const context: Context = { ...this.#context, signal: stop.signal, notify };
     const params = { notifications: { taskIds: [this.id] } };
-    const unheard = (): void => {
-      if (this.#listening !== stop) return;
-      this.#listening = undefined;
-      this.#isHeard = false;
+    const ended = (): void => {
+      if (this.#subscription !== stop) return;
+      this.#subscription = undefined;
+      this.#isSubscribed = false;
       this.wake();
     };
-    attempt(() => this.#handler({ method: "subscriptions/listen", params }, context)).then(unheard, unheard);
+    attempt(() => this.#handler({ method: "subscriptions/listen", params }, context)).then(ended, ended);
   }
 
-  /** From now on it is only asked. */
-  unlisten(): void {
-    this.#listening?.abort(new Error("The task is no longer listened to"));
-    this.#listening = undefined;
-    this.#isHeard = false;
+  /** From now on the task is only polled. */
+  unsubscribe(): void {
+    this.#subscription?.abort(new Error("The subscription to the task was ended"));
+    this.#subscription = undefined;
+    this.#isSubscribed = false;
   }
 
-  /** Resolves when it may stand otherwise than before; rejects when the signal is aborted, or it cannot be known. */
+  /** Resolves when the state may have changed; rejects when the signal is aborted, or the state cannot be fetched. */
   async changed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.isOver) return;
-    const turn = (this.#turn ??= this.#begin());
-    turn.waiting += 1;
+    if (this.isFinished) return;
+    const wait = (this.#wait ??= this.#startWait());
+    wait.waiters += 1;
     try {
-      await abortable(signal, turn.over);
+      await abortable(signal, wait.ended);
     } finally {
-      turn.waiting -= 1;
-      if (turn.waiting === 0) turn.end();
+      wait.waiters -= 1;
+      if (wait.waiters === 0) wait.end();
     }
   }
 
-  /** Tells of every change until it is over; `lost` hears why nothing more can be told. Returns how to stop it. */
-  follow(tell: (state: Json) => void, lost: (error: unknown) => void = () => undefined): () => void {
+  /** Calls `onChange` for each change until the task is finished, `onLost` if it fails. Returns a stop function. */
+  follow(onChange: (state: Json) => void, onLost: (error: unknown) => void = () => undefined): () => void {
     const stop = new AbortController();
     let last = this.#state;
     const run = async (): Promise<void> => {
-      while (!isOver(last["status"])) {
+      while (!isTaskFinished(last["status"])) {
         await this.changed(stop.signal);
         if (this.#state === last || stop.signal.aborted) continue;
         last = this.#state;
-        tell(last);
+        onChange(last);
       }
     };
     run().catch((error: unknown) => {
-      if (!stop.signal.aborted) lost(error);
+      if (!stop.signal.aborted) onLost(error);
     });
     return () => stop.abort(new Error("The task is no longer followed"));
   }
 
-  /** Whoever waits looks again. */
+  /** Lets all waiters look at the state again. */
   wake(): void {
-    this.#turn?.end();
+    this.#wait?.end();
   }
 
   close(): void {
     this.#isClosed = true;
-    this.unlisten();
+    this.unsubscribe();
   }
 
-  #hear({ method, params }: Notification): void {
+  #onNotification({ method, params }: Notification): void {
     if (method === "notifications/subscriptions/acknowledged") {
       const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
-      this.#isHeard = Array.isArray(granted) && granted.includes(this.id);
-      this.#isBehind = this.#isHeard;
-      // The handler may say at once how it stands; and whoever waits, or is about to, looks in any case when it is time.
+      this.#isSubscribed = Array.isArray(granted) && granted.includes(this.id);
+      this.#mayHaveMissed = this.#isSubscribed;
+      // Later, since the handler may send the state at once. A waiter of a fresh task polls in any case.
       queueMicrotask(() => {
-        if (this.#isHeard && this.#isBehind && !(this.isFresh && this.#turn !== undefined))
+        if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#wait !== undefined))
           this.refresh().catch(() => undefined);
       });
     } else if (method === "notifications/tasks" && params?.["taskId"] === this.id) {
       this.#events += 1;
       this.#failures = 0;
-      this.#heardAt = performance.now();
-      this.take(params);
-      this.#catchUp();
+      this.#updatedAt = performance.now();
+      this.update(params);
+      this.#caughtUp();
     }
   }
 
-  /** Nothing was missed, or it is known by now: whoever waits can do so for longer. */
-  #catchUp(): void {
-    if (!this.#isBehind) return;
-    this.#isBehind = false;
+  /** The state is known since the subscription began, so waiters can switch to the longer pause. */
+  #caughtUp(): void {
+    if (!this.#mayHaveMissed) return;
+    this.#mayHaveMissed = false;
     this.wake();
   }
 
-  /** Until something is heard, or it was time to ask again and there is an answer. */
-  #begin(): Turn {
+  /** A pause that ends with a notification or with the next poll. */
+  #startWait(): Wait {
     let settle = (_end: (resolve: () => void, reject: (error: unknown) => void) => void): void => undefined;
-    const over = new Promise<void>((resolve, reject) => {
+    const ended = new Promise<void>((resolve, reject) => {
       settle = (end) => {
         clearTimeout(timer);
-        if (this.#turn === turn) this.#turn = undefined;
+        if (this.#wait === wait) this.#wait = undefined;
         end(resolve, reject);
       };
     });
-    const turn: Turn = { over: ignoreRejection(over), waiting: 0, end: () => settle((resolve) => resolve()) };
+    const wait: Wait = { ended: ignoreRejection(ended), waiters: 0, end: () => settle((resolve) => resolve()) };
     const timer = setTimeout(() => {
       this.poll().then(
-        () => turn.end(),
+        () => wait.end(),
         (error: unknown) => settle((_resolve, reject) => reject(error)),
       );
     }, this.#pauseMs());
-    return turn;
+    return wait;
   }
 
   #pauseMs(): number {
-    const wanted = this.#state["pollIntervalMs"];
-    const ms = (typeof wanted === "number" && wanted > 0 ? wanted : POLL_MS) * 2 ** this.#failures;
-    const paced = this.#isHeard && !this.#isBehind ? Math.max(ms, HEARD_POLL_MS) : ms;
-    return Math.min(Math.max(Math.min(paced, this.#leftMs()), SHORTEST_POLL_MS), LONGEST_POLL_MS);
+    const interval = this.#state["pollIntervalMs"];
+    const ms = (typeof interval === "number" && interval > 0 ? interval : DEFAULT_POLL_MS) * 2 ** this.#failures;
+    const paced = this.#isSubscribed && !this.#mayHaveMissed ? Math.max(ms, SUBSCRIBED_POLL_MS) : ms;
+    return Math.min(Math.max(Math.min(paced, this.#leftMs()), MIN_POLL_MS), MAX_POLL_MS);
   }
 
-  /** For how long the handler has to know of it, at least since we do. */
+  /** How long the handler still has to keep the task, counted from when the watch began. */
   #leftMs(): number {
     const { ttlMs } = this.#state as { readonly ttlMs?: unknown };
-    // No time at all cannot be meant.
+    // A lifetime of 0 cannot be meant.
     return typeof ttlMs === "number" && ttlMs > 0 ? this.#since + ttlMs - performance.now() : Infinity;
   }
 
-  #explained(error: unknown): unknown {
+  #explain(error: unknown): unknown {
     if (!(error instanceof McpError) || error.code !== INVALID_PARAMS || EXPLAINED.has(error)) return error;
     const { status } = this.#state;
-    const text = `The end no longer knows the task ${this.id}, last seen ${String(status)}: it has expired, or was lost`;
+    const text = `The server no longer knows the task ${this.id}, last seen ${String(status)}: it has expired, or was lost`;
     const explained = McpError.of(
       "invalid_params",
       `${text} (${error.message})`,
@@ -277,34 +275,30 @@ export class TaskWatch {
   }
 }
 
-/** How a task stands that was only just made. One that is over already has still to be asked for what came of it. */
-export function seedOf(made: Json): Json {
-  const { resultType: _kind, _meta, ...state } = made;
-  if (!isOver(state["status"])) return state;
-  const seed = { ...state, status: "working" };
-  UNFETCHED.add(seed);
-  return seed;
+/** The state of a task that was just created. If it is already finished, its outcome still has to be fetched. */
+export function initialTaskState(created: Json): Json {
+  const { resultType: _kind, _meta, ...state } = created;
+  if (!isTaskFinished(state["status"])) return state;
+  const initial = { ...state, status: "working" };
+  UNFETCHED.add(initial);
+  return initial;
 }
 
-const PASSING: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unreachable"]);
+const TRANSIENT: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unreachable"]);
 
-/** Whether it was the way that failed, so that it may go well the next time. */
-function isPassing(error: unknown): boolean {
-  return PASSING.has(error instanceof ConnectionError ? error.kind : kindOf(error));
+/** Whether only the connection failed, so that the next attempt may succeed. */
+function isTransient(error: unknown): boolean {
+  return TRANSIENT.has(error instanceof ConnectionError ? error.kind : errorKind(error));
 }
 
-// Who may see a task of which only its maker is known. Who speaks on a wire is proved anew with each message, and may
-// be allowed less than before; what the tool itself needed, only its server knows.
-
-
-/** Whether what a caller may see can differ from one of its messages to the next. */
-export function isProved({ principal, scopes }: Caller): boolean {
+/** Whether the caller is authenticated, so that what it may see can differ from one of its messages to the next. */
+export function hasIdentity({ principal, scopes }: Caller): boolean {
   return principal !== undefined || scopes !== undefined;
 }
 
-/** What the tool needed is not known here: whoever was allowed as much as its caller is allowed to see what came of it. */
-export function checkAllowed(now: Caller, then: Caller): void {
-  const { scopes = [] } = then;
-  if (scopes.every((scope) => now.scopes?.includes(scope))) return;
+/** Throws unless the caller has all scopes that `creator` had: which of them the tool needed is not known here. */
+export function checkTaskScopes(caller: Caller, creator: Caller): void {
+  const { scopes = [] } = creator;
+  if (scopes.every((scope) => caller.scopes?.includes(scope))) return;
   throw McpError.of("access_denied", "The task needs the scopes of the call that made it", { requiredScopes: scopes });
 }

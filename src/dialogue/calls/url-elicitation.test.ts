@@ -1,5 +1,5 @@
-// An end of the last session-style revision wants a person to visit an address first, by a question or by an error: what
-// callers of each revision get of it, and who hears that the visit is over.
+// A server of the last session-style revision asks for a URL elicitation, by a request or by an error: what clients of
+// each revision get, and who is notified that it is complete.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { rawBridge, type BridgeOptions, type RawBridge } from "../../../test/support/raw-bridge.ts";
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const bridge of open.splice(0)) await bridge.close();
 });
 
-async function stage(callers: BridgeOptions["callers"]): Promise<RawBridge> {
+async function setUp(callers: BridgeOptions["callers"]): Promise<RawBridge> {
   const bridge = await rawBridge({ end: R4, callers });
   open.push(bridge);
   return bridge;
@@ -31,22 +31,22 @@ const complete = (elicitationId: string) => ({
   params: { elicitationId },
 });
 
-/** The caller's request, answered by the end with the error. */
+/** The client's request, answered by the server with the error. */
 async function refused(bridge: RawBridge, request: { readonly [key: string]: unknown }, nth = 1) {
   const answer = bridge.ask(0, request);
   bridge.end.send({ id: (await bridge.heard(String(request["method"]), nth))["id"], error: ERROR });
   return answer;
 }
 
-describe("the error that asks for a visit", () => {
-  it("is an error as it was for a caller of the same revision", async () => {
-    const bridge = await stage([{ revision: R4, capabilities: URL }]);
+describe("the error that requires URL elicitations", () => {
+  it("is passed on to a client of the same revision", async () => {
+    const bridge = await setUp([{ revision: R4, capabilities: URL }]);
     const { error } = (await refused(bridge, CALL)) as { error: { data: object } };
     expect(error).toMatchObject(ERROR);
   });
 
-  it("is a question to an exchange, and its retry goes to the end again", async () => {
-    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+  it("is input_required for a stateless client, and its retry goes to the server again", async () => {
+    const bridge = await setUp([{ revision: R5, capabilities: URL }]);
     expect((await refused(bridge, CALL))["result"]).toEqual({
       resultType: "input_required",
       inputRequests: { "visit-1": VISIT },
@@ -59,8 +59,8 @@ describe("the error that asks for a visit", () => {
     expect((await retry)["result"]).toMatchObject({ resultType: "complete", content: [] });
   });
 
-  it("is asked again where the visit has not been enough, but not of a person who said no", async () => {
-    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+  it("is repeated if the visit was not enough, but not after the person declined", async () => {
+    const bridge = await setUp([{ revision: R5, capabilities: URL }]);
     for (const [nth, action] of ["accept", "decline", "cancel"].entries()) {
       const params = { ...CALL.params, inputResponses: { "visit-1": { action } } };
       const answer = await refused(bridge, { ...CALL, id: nth + 1, params }, nth + 1);
@@ -69,8 +69,8 @@ describe("the error that asks for a visit", () => {
     }
   });
 
-  it("is refused by name to an exchange that cannot be asked, with the address", async () => {
-    const bridge = await stage([{ revision: R5, capabilities: { elicitation: {} } }]);
+  it("becomes an error with the URL for a stateless client that cannot be asked", async () => {
+    const bridge = await setUp([{ revision: R5, capabilities: { elicitation: {} } }]);
     expect((await refused(bridge, CALL))["error"]).toMatchObject({
       code: -32021,
       message: expect.stringContaining(ELICITATION.url) as string,
@@ -78,15 +78,15 @@ describe("the error that asks for a visit", () => {
     });
   });
 
-  it.each(OLDER)("is the result of a tool to a caller of %s, and an error elsewhere", async (revision) => {
-    const bridge = await stage([{ revision }]);
+  it.each(OLDER)("is a tool result for a client of %s, and an error for other requests", async (revision) => {
+    const bridge = await setUp([{ revision }]);
     const text = expect.stringContaining(ELICITATION.url) as string;
     expect((await refused(bridge, CALL))["result"]).toEqual({ isError: true, content: [{ type: "text", text }] });
     expect((await refused(bridge, { ...READ, id: 2 }))["error"]).toMatchObject({ code: -32603, message: text });
   });
 
-  it("is left alone where it names no address", async () => {
-    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+  it("is passed on unchanged if it names no URL", async () => {
+    const bridge = await setUp([{ revision: R5, capabilities: URL }]);
     const answer = bridge.ask(0, CALL);
     const data = { elicitations: [{ mode: "url" }, 7] };
     bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], error: { ...ERROR, data } });
@@ -94,27 +94,27 @@ describe("the error that asks for a visit", () => {
   });
 });
 
-describe("the end of a visit", () => {
-  it("is told to a caller of the same revision, after the call too, under the end's name for it", async () => {
-    const bridge = await stage([{ revision: R4, capabilities: URL }]);
+describe("the completion of a URL elicitation", () => {
+  it("is notified to a client of the same revision, even after the call, with the server's id", async () => {
+    const bridge = await setUp([{ revision: R4, capabilities: URL }]);
     const { end } = bridge;
     const [caller] = bridge.callers;
     const answer = bridge.ask(0, CALL);
     const { id } = await bridge.heard("tools/call");
     end.send({ id: "q", method: "elicitation/create", params: ELICITATION });
-    const question = await caller!.until(({ method }) => method === "elicitation/create");
-    expect(question["params"]).toEqual(ELICITATION);
-    caller!.send({ id: question["id"], result: { action: "accept" } });
+    const request = await caller!.until(({ method }) => method === "elicitation/create");
+    expect(request["params"]).toEqual(ELICITATION);
+    caller!.send({ id: request["id"], result: { action: "accept" } });
     await end.answerTo("q");
     end.send({ id, result: { content: [] } });
     await answer;
     end.send(complete("e-2"), complete("e-1"));
-    const told = await caller!.until(({ method }) => method === complete("").method);
-    expect(told).toMatchObject(complete("e-1"));
+    const notified = await caller!.until(({ method }) => method === complete("").method);
+    expect(notified).toMatchObject(complete("e-1"));
   });
 
-  it("is told after the error too, and to nobody but its caller", async () => {
-    const bridge = await stage([
+  it("is notified after the error too, and only to the client that got it", async () => {
+    const bridge = await setUp([
       { revision: R4, capabilities: URL },
       { revision: R4, capabilities: URL },
     ]);
@@ -123,13 +123,13 @@ describe("the end of a visit", () => {
     const [ada, bea] = bridge.callers;
     for (const caller of [ada!, bea!])
       await caller.until(({ method }) => method === "notifications/tools/list_changed");
-    const told = [ada!, bea!].map(({ received }) => received.some(({ method }) => method === complete("").method));
-    expect(told).toEqual([true, false]);
+    const notified = [ada!, bea!].map(({ received }) => received.some(({ method }) => method === complete("").method));
+    expect(notified).toEqual([true, false]);
     expect(bridge.home).toEqual([]);
   });
 
-  it.each([R5, ...OLDER])("is not told to a caller of %s", async (revision) => {
-    const bridge = await stage([{ revision, capabilities: revision === R5 ? URL : {} }]);
+  it.each([R5, ...OLDER])("is not notified to a client of %s", async (revision) => {
+    const bridge = await setUp([{ revision, capabilities: revision === R5 ? URL : {} }]);
     await refused(bridge, CALL);
     bridge.end.send(complete("e-1"));
     const listed = bridge.ask(0, { id: 9, method: "tools/list", params: {} });
@@ -138,8 +138,8 @@ describe("the end of a visit", () => {
     expect(bridge.callers[0]!.received.some(({ method }) => method === complete("").method)).toBe(false);
   });
 
-  it("has no name in a question to an exchange", async () => {
-    const bridge = await stage([{ revision: R5, capabilities: URL }]);
+  it("has no id in the input request of a stateless client", async () => {
+    const bridge = await setUp([{ revision: R5, capabilities: URL }]);
     const answer = bridge.ask(0, CALL);
     await bridge.heard("tools/call");
     bridge.end.send({ id: "q", method: "elicitation/create", params: ELICITATION });

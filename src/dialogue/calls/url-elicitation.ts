@@ -1,39 +1,43 @@
-// An end has answered with the error that a person must visit an address first, and the caller's revision does not know
-// that error: an exchange is asked to visit and to come again, and to an older session it is said in words. Nothing
-// waits for the visit: whoever comes again is simply passed on to the end. How the error looks to a caller that knows
-// it, its revision says.
+// URL elicitation across revisions. A server may answer with an error that asks a person to visit URLs first. If the
+// client's revision does not know that error, a stateless client gets `input_required` and an older session gets text.
+// Nothing waits for the visit: the client simply tries again.
 
 import type { Caller } from "../../core/handler.ts";
 import type { Request, Result, Params } from "../../core/handler.ts";
-import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
+import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import { type Visit, VISITED, visitsIn, nameOf } from "../../protocol/visits.ts";
-import { kindOf } from "./errors.ts";
+import {
+  type UrlElicitation,
+  ELICITATION_COMPLETE,
+  requiredUrlElicitations,
+  elicitationIdOf,
+} from "../../protocol/session-features.ts";
+import { errorKind } from "./errors.ts";
 
-/** The result that an exchange gets instead. Throws the error where it is another, or its caller has said no. */
-export function askedToVisit(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
-  const visits = visitsIn(error);
-  if (visits === undefined || !ASKABLE.has(method)) throw error;
-  const questions = visits.map(({ url, message }) => ({
+/** The result for a stateless client. Rethrows other errors, and this one if the client has declined before. */
+export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
+  const elicitations = requiredUrlElicitations(error);
+  if (elicitations === undefined || !INPUT_METHODS.has(method)) throw error;
+  const requests = elicitations.map(({ url, message }) => ({
     method: "elicitation/create",
     params: { mode: "url", message, url },
   }));
   try {
-    for (const question of questions) checkAsk(question, capabilities);
+    for (const request of requests) checkClientRequest(request, capabilities);
   } catch (missing) {
-    // Somebody may read it, and visit by hand.
-    if (kindOf(missing) !== "missing_capability") throw missing;
+    // The message names the URLs, so that a person who reads it can visit them.
+    if (errorKind(missing) !== "missing_capability") throw missing;
     const { data } = missing as McpError;
-    throw McpError.of("missing_capability", `${(missing as McpError).message}: ${inWords(error, visits)}`, {
+    throw McpError.of("missing_capability", `${(missing as McpError).message}: ${toText(error, elicitations)}`, {
       ...(isObject(data) ? data : undefined),
-      elicitations: questions.map((question) => question.params),
+      elicitations: requests.map((request) => request.params),
     });
   }
-  const keyed = questions.map((question, index) => [`visit-${index + 1}`, question] as const);
+  const keyed = requests.map((request, index) => [`visit-${index + 1}`, request] as const);
   const given = params["inputResponses"];
-  // Asked again, whoever refused would refuse again.
+  // A client that declined would be asked the same forever.
   if (isObject(given) && keyed.some(([key]) => isRefusal(given[key]))) throw error;
   return { resultType: "input_required", inputRequests: Object.fromEntries(keyed) };
 }
@@ -42,41 +46,41 @@ function isRefusal(answer: unknown): boolean {
   return isObject(answer) && answer["action"] !== "accept";
 }
 
-/** What a session gets instead; throws the error, with the addresses in its text where its caller would not see them. */
-export function toldToVisit(error: unknown, { method }: Request, revision: Revision): Result {
-  const visits = visitsIn(error);
-  if (visits === undefined || revision.endNotifications.has(VISITED)) throw error;
-  const text = inWords(error, visits);
+/** The result for an older session; otherwise throws the error, with the URLs in its message. */
+export function urlElicitationAsText(error: unknown, { method }: Request, revision: Revision): Result {
+  const elicitations = requiredUrlElicitations(error);
+  if (elicitations === undefined || revision.serverNotifications.has(ELICITATION_COMPLETE)) throw error;
+  const text = toText(error, elicitations);
   if (method === "tools/call") return { resultType: "complete", content: [{ type: "text", text }], isError: true };
   const { code, data } = error as McpError;
   throw new McpError(code, text, data, { cause: error });
 }
 
-function inWords(error: unknown, visits: readonly Visit[]): string {
-  const addresses = visits.map(({ url, message }) => (message === "" ? url : `${url} (${message})`));
-  return `${(error as McpError).message}: visit ${addresses.join(", ")}, then try again`;
+function toText(error: unknown, elicitations: readonly UrlElicitation[]): string {
+  const urls = elicitations.map(({ url, message }) => (message === "" ? url : `${url} (${message})`));
+  return `${(error as McpError).message}: visit ${urls.join(", ")}, then try again`;
 }
 
-// Who was asked to visit an address, by the name that the end gave the question: that the visit is over is said later,
-// perhaps when the call is long answered, and is for nobody else to know. Only names are kept, and not for ever.
+const MAX_OWNERS = 1_000;
 
-
-const MOST_KEPT = 1_000;
-
-export class VisitOwners {
+/**
+ * Remembers which client was asked to visit a URL, by the server's elicitation id: the notification that the visit is
+ * complete may come after the call was answered, and only that client may get it.
+ */
+export class UrlElicitationOwners {
   readonly #owners = new Map<string, Caller>();
 
-  /** A question that goes to somebody. */
+  /** An elicitation request goes to this client. */
   asked(params: Params, owner: Caller): void {
-    this.#note(nameOf(params), owner);
+    this.#add(elicitationIdOf(params), owner);
   }
 
-  /** An error that goes to somebody. */
+  /** An error that may require elicitations goes to this client. */
   failed(error: unknown, owner: Caller): void {
-    for (const { id } of visitsIn(error) ?? []) this.#note(id, owner);
+    for (const { id } of requiredUrlElicitations(error) ?? []) this.#add(id, owner);
   }
 
-  /** Asked for once: a visit is over only once. */
+  /** Returns the owner and forgets it, since an elicitation completes once. */
   take(id: unknown): Caller | undefined {
     if (typeof id !== "string") return undefined;
     const owner = this.#owners.get(id);
@@ -84,10 +88,10 @@ export class VisitOwners {
     return owner;
   }
 
-  #note(id: unknown, owner: Caller): void {
+  #add(id: unknown, owner: Caller): void {
     if (typeof id !== "string") return;
     this.#owners.delete(id);
-    if (this.#owners.size >= MOST_KEPT)
+    if (this.#owners.size >= MAX_OWNERS)
       for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) break;
     this.#owners.set(id, owner);
   }

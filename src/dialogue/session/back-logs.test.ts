@@ -1,5 +1,5 @@
-// Log messages of an end on a wire that does not say to which call they belong: when the end is told what is wanted,
-// and which of a caller's calls gets what comes.
+// Log messages on a transport that does not say to which call they belong: when the level is sent to the server, and
+// which call gets the messages.
 
 import { afterEach, expect, it, vi } from "vitest";
 import { RawPeer } from "../../../test/support/raw-peer.ts";
@@ -8,7 +8,7 @@ import type { Notification } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
-import { open, type Opened } from "../connect.ts";
+import { openConnection, type ServerConnection } from "../connect.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -21,15 +21,15 @@ const contextOf = (name: string, logLevel?: LogLevel, origin?: object): Context 
   signal: new AbortController().signal,
   ...(logLevel === undefined ? undefined : { logLevel }),
   notify: ({ params }: Notification) => void heard.push(`${name}: ${String(params?.["data"])}`),
-  ask: () => Promise.reject(new Error("nobody is asked here")),
+  ask: () => Promise.reject(new Error("Not asked")),
 });
 
-async function stage(revision: string): Promise<{ end: RawPeer; opened: Opened }> {
+async function stage(revision: string): Promise<{ end: RawPeer; opened: ServerConnection }> {
   heard.length = 0;
   const [back, side] = memoryPair();
   const end = await new RawPeer(side).start();
   const info = { name: "us", version: "1" };
-  const opening = open(() => back, { info, capabilities: {}, home: contextOf("home"), revision });
+  const opening = openConnection(() => back, { info, capabilities: {}, defaultContext: contextOf("home"), revision });
   const { id, method } = await end.until((message) => message["method"] !== undefined);
   const capabilities = { tools: {}, logging: {} };
   const said =
@@ -46,11 +46,11 @@ const say = (level: string, data: string): { method: string; params: object } =>
   params: { level, data },
 });
 
-it("waits with a call until a session-style end knows the level, which requests over HTTP could overtake", async () => {
+it("a call waits until a session-style server has confirmed the level, since HTTP requests may overtake each other", async () => {
   const { end, opened } = await stage(NEWEST_SESSION.name);
   const calls = ["one", "two"].map((name) => opened.handler(called, contextOf(name, "debug")));
   const { id } = await end.until(({ method }) => method === "logging/setLevel");
-  // Who wants no logs waits for nothing.
+  // A call that wants no logs does not wait.
   const list = opened.handler({ method: "tools/list", params: {} }, contextOf("list"));
   end.send({ id: (await end.until(({ method }) => method === "tools/list"))["id"], result: { tools: [] } });
   await list;
@@ -64,7 +64,7 @@ it("waits with a call until a session-style end knows the level, which requests 
   await opened.close();
 });
 
-it("does not wait for an end that never says that it knows", async () => {
+it("a call does not wait for a server that never confirms the level", async () => {
   const { end, opened } = await stage(NEWEST_SESSION.name);
   vi.useFakeTimers();
   const call = opened.handler(called, contextOf("one", "debug"));
@@ -76,7 +76,7 @@ it("does not wait for an end that never says that it knows", async () => {
   await opened.close();
 });
 
-it("gives what a session-style end says to the call that runs something, not to a list beside it", async () => {
+it("a log of a session-style server goes to the running call, not to a list request", async () => {
   const { end, opened } = await stage(NEWEST_SESSION.name);
   const call = opened.handler(called, contextOf("call", "info"));
   end.send({ id: (await end.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
@@ -89,12 +89,12 @@ it("gives what a session-style end says to the call that runs something, not to 
   await opened.close();
 });
 
-it("gives it to no call beside one that wants none, where both may be of different people", async () => {
+it("a log goes to no call if another client's call could have caused it", async () => {
   const { end, opened } = await stage(NEWEST_SESSION.name);
-  const anybody = {};
-  const wanting = opened.handler(called, contextOf("one", "info", anybody));
+  const origin = {};
+  const wanting = opened.handler(called, contextOf("one", "info", origin));
   end.send({ id: (await end.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
-  const silent = opened.handler(called, contextOf("other", undefined, anybody));
+  const silent = opened.handler(called, contextOf("other", undefined, origin));
   await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
   end.send(say("info", "of one of them"));
   for (const { id } of end.received.filter(({ method }) => method === "tools/call"))
@@ -104,7 +104,7 @@ it("gives it to no call beside one that wants none, where both may be of differe
   await opened.close();
 });
 
-it("gives what an exchange-style end says to a call of the same caller that wants as much", async () => {
+it("a log of a stateless server goes to a call of the same client that wants the level", async () => {
   const { end, opened } = await stage(NEWEST.name);
   const calls = (["debug", "error"] as const).map((level) => opened.handler(called, contextOf(level, level)));
   await vi.waitFor(() => expect(end.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));

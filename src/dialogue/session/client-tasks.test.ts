@@ -1,5 +1,5 @@
-// Tasks of the last session-style revision, in front of a handler that is not our server: whatever the caller asks in
-// its form reaches the handler in the newest, whether or not the handler lets itself be listened to.
+// Tasks for a client of the last session-style revision, with a fake handler: requests reach it in the newest form,
+// whether or not it supports subscriptions.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { facing } from "../../../test/support/connection.ts";
@@ -32,7 +32,7 @@ async function session(
 
 const augmented = (more: Loose = {}): Loose => ({ name: "job", task: {}, ...more });
 
-/** The next request of the front that is none of those seen. */
+/** The next request of the front that has not been seen yet. */
 function asked(peer: RawPeer, method: string, after = 0): Promise<Loose> {
   return peer.until((message) => {
     const all = peer.received.filter((one) => one["method"] === method && "id" in one);
@@ -41,7 +41,7 @@ function asked(peer: RawPeer, method: string, after = 0): Promise<Loose> {
 }
 
 describe("a call with a task", () => {
-  it("declares the extension, and is answered with the task in the older form", async () => {
+  it("declares the extension and is answered with the task in the older form", async () => {
     const { end, ask } = await session();
     const { result } = await ask("tools/call", augmented({ task: { ttl: 5 }, arguments: { a: 1 } }));
     expect(result).toEqual({
@@ -59,7 +59,7 @@ describe("a call with a task", () => {
     expect(JSON.parse(JSON.stringify(request.params))).toEqual({ name: "job", arguments: { a: 1 } });
   });
 
-  it("does not declare it where the caller did not ask for a task, whatever its capabilities name", async () => {
+  it("does not declare it without a task, whatever the client's capabilities are", async () => {
     const { end, ask } = await session(
       { call: () => ({ resultType: "complete", content: [] }) },
       { extensions: { "io.modelcontextprotocol/tasks": {} } },
@@ -68,7 +68,7 @@ describe("a call with a task", () => {
     expect(end.requests.find((one) => one.request.method === "tools/call")?.declared).toBe(false);
   });
 
-  it("never shows a task to a caller that did not ask for one", async () => {
+  it("never returns a task to a client that did not request one", async () => {
     const { ask } = await session();
     expect(await ask("tools/call", { name: "job" })).toMatchObject({ error: { code: -32603 } });
   });
@@ -82,7 +82,7 @@ describe("a call with a task", () => {
     },
   );
 
-  it("that is answered at once is a task that is over, and was never anything but working before", async () => {
+  it("that is answered without a task becomes a finished one, which began as working", async () => {
     const content = [{ type: "text", text: "quick" }];
     const { ask } = await session({ call: () => ({ resultType: "complete", content, isError: true }) });
     const made = (await ask("tools/call", augmented()))["result"] as { task: Loose };
@@ -98,7 +98,7 @@ describe("a call with a task", () => {
     expect(await ask("tasks/cancel", { taskId })).toMatchObject({ error: { code: -32602 } });
   });
 
-  it("may be asked first, in the call itself", async () => {
+  it("may ask for input before the task is created", async () => {
     const call: NonNullable<TaskServerOptions["call"]> = ({ params }) =>
       params["inputResponses"] === undefined
         ? { resultType: "input_required", inputRequests: { name: ELICIT }, requestState: "s" }
@@ -111,12 +111,12 @@ describe("a call with a task", () => {
     expect(await answer).toMatchObject({ result: { task: { taskId: "after", ttl: null } } });
   });
 
-  it("fails where the end makes a task that cannot be named", async () => {
+  it("fails if the server creates a task without an id", async () => {
     const { ask } = await session({ call: () => ({ resultType: "task", status: "working" }) });
     expect(await ask("tools/call", augmented())).toMatchObject({ error: { code: -32603 } });
   });
 
-  it("passes on what the end says of its progress, under the caller's token, for as long as the task lives", async () => {
+  it("passes progress on under the client's token until the task is finished", async () => {
     let say: (progress: number) => void = () => undefined;
     const { peer, ask } = await session({
       call: (_request, context) => {
@@ -140,156 +140,157 @@ describe("a call with a task", () => {
     expect(heard).toHaveLength(1);
   });
 
-  it.each(["completed", "failed", "cancelled"])(
-    "has nothing more to say when it is %s, whatever the end says",
-    async (status) => {
-      let say: (progress: number) => void = () => undefined;
-      const { end, peer, ask } = await session({
-        call: (_request, context) => {
-          say = (progress) => {
-            context.notify({ method: "notifications/progress", params: { progress } });
-            context.notify({ method: "notifications/message", params: { level: "error", data: progress } });
-          };
-          return undefined as never;
-        },
-      });
-      await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
-      await ask("tasks/get", { taskId: "task-1" });
-      say(1);
-      if (status === "cancelled") await ask("tasks/cancel", { taskId: "task-1" });
-      else end.move("task-1", { ...DONE, status });
-      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status } });
-      say(2);
-      await ask("tasks/get", { taskId: "task-1" });
-      const told = peer.received.filter(({ method }) => /progress|message/.test(String(method)));
-      expect(told.map(({ params }) => (params as Loose)["progress"] ?? (params as Loose)["data"])).toEqual([1, 1]);
-    },
-  );
-});
-
-describe.each([{ listens: true }, { listens: false }])("the result of a task, where $listens", ({ listens }) => {
-  it("is waited for, and is the tool's own", async () => {
-    const { end, peer, ask } = await session({ listens });
-    await ask("tools/call", augmented());
-    const answer = ask("tasks/result", { taskId: "task-1" });
-    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "working" } });
-    end.move("task-1", DONE);
-    expect((await answer)["result"]).toEqual({ ...DONE.result, _meta: { [RELATED]: { taskId: "task-1" } } });
-    // It is not asked for twice.
-    const asks = end.requests.length;
-    expect((await ask("tasks/result", { taskId: "task-1" }))["result"]).toMatchObject(DONE.result);
-    const state = (await ask("tasks/get", { taskId: "task-1" }))["result"] as Loose;
-    expect(state).toMatchObject({ status: "completed" });
-    expect(state).not.toHaveProperty("result");
-    expect(end.requests.length).toBe(asks);
-    const told = peer.received.filter((one) => one["method"] === "notifications/tasks/status");
-    expect(told.map(({ params }) => (params as Loose)["status"])).toEqual(["completed"]);
-  });
-
-  it("is its error where it failed", async () => {
-    const { end, ask } = await session({ listens });
-    await ask("tools/call", augmented());
-    const answer = ask("tasks/result", { taskId: "task-1" });
-    end.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken", data: { why: 1 } } });
-    expect(await answer).toMatchObject({ error: { code: -31_999, message: "Broken", data: { why: 1 } } });
-    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({
-      result: { status: "failed", statusMessage: "Broken" },
-    });
-  });
-
-  it("comes after what the task asks, which says to which task it belongs", async () => {
-    const answers: Loose[] = [];
+  it.each(["completed", "failed", "cancelled"])("sends no more notifications once it is %s", async (status) => {
+    let say: (progress: number) => void = () => undefined;
     const { end, peer, ask } = await session({
-      listens,
-      update: (taskId, responses) => {
-        answers.push(responses);
-        if (answers.length === 2) end.move(taskId, DONE);
+      call: (_request, context) => {
+        say = (progress) => {
+          context.notify({ method: "notifications/progress", params: { progress } });
+          context.notify({ method: "notifications/message", params: { level: "error", data: progress } });
+        };
+        return undefined as never;
       },
     });
-    await ask("tools/call", augmented());
-    const results = [ask("tasks/result", { taskId: "task-1" }), ask("tasks/result", { taskId: "task-1" })];
-    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT, b: ELICIT } });
-    const first = await asked(peer, "elicitation/create", 0);
-    const second = await asked(peer, "elicitation/create", 1);
-    for (const { params } of [first, second]) {
-      expect(params).toMatchObject({ message: "Name?", _meta: { [RELATED]: { taskId: "task-1" } } });
-    }
-    peer.send({ id: second["id"], result: { action: "accept", content: { name: "b" } } });
-    // An error of the caller has a word in elicitation.
-    peer.send({ id: first["id"], error: { code: -1, message: "no" } });
-    for (const answer of results) expect(await answer).toMatchObject({ result: { content: [{ text: "done" }] } });
-    expect(answers).toEqual([{ b: { action: "accept", content: { name: "b" } } }, { a: { action: "cancel" } }]);
-    // Two wait, and nobody is asked twice.
-    expect(peer.received.filter((one) => one["method"] === "elicitation/create")).toHaveLength(2);
-  });
-
-  it("says so where the caller cannot answer, and the end's task is cancelled", async () => {
-    const { end, peer, ask } = await session({ listens });
-    await ask("tools/call", augmented());
-    const answer = ask("tasks/result", { taskId: "task-1" });
-    const sample = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
-    end.move("task-1", { status: "input_required", inputRequests: { s: sample } });
-    const question = await asked(peer, "sampling/createMessage");
-    peer.send({ id: question["id"], error: { code: -1, message: "User rejected sampling" } });
-    expect(await answer).toMatchObject({
-      result: { isError: true, content: [{ text: expect.stringContaining("User rejected sampling") }] },
-    });
-    expect(end.count("tasks/cancel")).toBe(1);
-    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "failed" } });
-  });
-
-  it("is an error where the task is cancelled meanwhile, and questions are taken back", async () => {
-    const { end, peer, ask } = await session({ listens });
-    await ask("tools/call", augmented());
-    const answer = ask("tasks/result", { taskId: "task-1" });
-    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
-    const question = await asked(peer, "elicitation/create");
-    expect((await ask("tasks/cancel", { taskId: "task-1" }))["result"]).toMatchObject({
-      taskId: "task-1",
-      status: "cancelled",
-      ttl: 60_000,
-    });
-    expect(await answer).toMatchObject({ error: { code: -32603 } });
-    await peer.until(
-      (one) => one["method"] === "notifications/cancelled" && (one["params"] as Loose)["requestId"] === question["id"],
-    );
-    expect(await ask("tasks/cancel", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
-    expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32603 } });
-    expect(end.count("tasks/cancel")).toBe(1);
-  });
-
-  it("is an error where the end has forgotten the task", async () => {
-    const { end, ask } = await session({ listens });
-    await ask("tools/call", augmented());
-    end.forget("task-1");
-    expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
-    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
-    expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [] } });
-  });
-
-  it("is no longer waited for when the request is cancelled; the task goes on", async () => {
-    const { end, peer, ask } = await session({ listens, update: (taskId) => end.move(taskId, DONE) });
-    await ask("tools/call", augmented());
-    peer.send({ id: "wait", method: "tasks/result", params: { taskId: "task-1" } });
-    const other = ask("tasks/result", { taskId: "task-1" });
-    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
-    await asked(peer, "elicitation/create", 0);
-    peer.send({ method: "notifications/cancelled", params: { requestId: "wait" } });
-    // Whoever still waits puts the question now.
-    const again = await asked(peer, "elicitation/create", 1);
-    peer.send({ id: again["id"], result: { action: "accept" } });
-    expect(await other).toMatchObject({ result: DONE.result });
-    expect(peer.received.some(({ id, method }) => id === "wait" && method === undefined)).toBe(false);
-    expect(end.count("tasks/cancel")).toBe(0);
+    await ask("tools/call", augmented({ _meta: { progressToken: "mine" } }));
+    await ask("tasks/get", { taskId: "task-1" });
+    say(1);
+    if (status === "cancelled") await ask("tasks/cancel", { taskId: "task-1" });
+    else end.move("task-1", { ...DONE, status });
+    expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status } });
+    say(2);
+    await ask("tasks/get", { taskId: "task-1" });
+    const notified = peer.received.filter(({ method }) => /progress|message/.test(String(method)));
+    expect(notified.map(({ params }) => (params as Loose)["progress"] ?? (params as Loose)["data"])).toEqual([1, 1]);
   });
 });
 
-describe("an answer that the end does not take", () => {
-  it("is told to who waits, and can be given again", async () => {
+describe.each([{ listens: true }, { listens: false }])(
+  "the result of a task, with subscriptions: $listens",
+  ({ listens }) => {
+    it("is waited for, and is the tool's own", async () => {
+      const { end, peer, ask } = await session({ listens });
+      await ask("tools/call", augmented());
+      const answer = ask("tasks/result", { taskId: "task-1" });
+      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "working" } });
+      end.move("task-1", DONE);
+      expect((await answer)["result"]).toEqual({ ...DONE.result, _meta: { [RELATED]: { taskId: "task-1" } } });
+      // It is fetched once.
+      const asks = end.requests.length;
+      expect((await ask("tasks/result", { taskId: "task-1" }))["result"]).toMatchObject(DONE.result);
+      const state = (await ask("tasks/get", { taskId: "task-1" }))["result"] as Loose;
+      expect(state).toMatchObject({ status: "completed" });
+      expect(state).not.toHaveProperty("result");
+      expect(end.requests.length).toBe(asks);
+      const notified = peer.received.filter((one) => one["method"] === "notifications/tasks/status");
+      expect(notified.map(({ params }) => (params as Loose)["status"])).toEqual(["completed"]);
+    });
+
+    it("is its error if it failed", async () => {
+      const { end, ask } = await session({ listens });
+      await ask("tools/call", augmented());
+      const answer = ask("tasks/result", { taskId: "task-1" });
+      end.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken", data: { why: 1 } } });
+      expect(await answer).toMatchObject({ error: { code: -31_999, message: "Broken", data: { why: 1 } } });
+      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({
+        result: { status: "failed", statusMessage: "Broken" },
+      });
+    });
+
+    it("comes after the input requests, which name their task", async () => {
+      const answers: Loose[] = [];
+      const { end, peer, ask } = await session({
+        listens,
+        update: (taskId, responses) => {
+          answers.push(responses);
+          if (answers.length === 2) end.move(taskId, DONE);
+        },
+      });
+      await ask("tools/call", augmented());
+      const results = [ask("tasks/result", { taskId: "task-1" }), ask("tasks/result", { taskId: "task-1" })];
+      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT, b: ELICIT } });
+      const first = await asked(peer, "elicitation/create", 0);
+      const second = await asked(peer, "elicitation/create", 1);
+      for (const { params } of [first, second]) {
+        expect(params).toMatchObject({ message: "Name?", _meta: { [RELATED]: { taskId: "task-1" } } });
+      }
+      peer.send({ id: second["id"], result: { action: "accept", content: { name: "b" } } });
+      // Elicitation has an answer for errors of the client.
+      peer.send({ id: first["id"], error: { code: -1, message: "no" } });
+      for (const answer of results) expect(await answer).toMatchObject({ result: { content: [{ text: "done" }] } });
+      expect(answers).toEqual([{ b: { action: "accept", content: { name: "b" } } }, { a: { action: "cancel" } }]);
+      // Two requests wait, and the client is asked once.
+      expect(peer.received.filter((one) => one["method"] === "elicitation/create")).toHaveLength(2);
+    });
+
+    it("says so if the client cannot answer, and the server's task is cancelled", async () => {
+      const { end, peer, ask } = await session({ listens });
+      await ask("tools/call", augmented());
+      const answer = ask("tasks/result", { taskId: "task-1" });
+      const sample = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
+      end.move("task-1", { status: "input_required", inputRequests: { s: sample } });
+      const question = await asked(peer, "sampling/createMessage");
+      peer.send({ id: question["id"], error: { code: -1, message: "User rejected sampling" } });
+      expect(await answer).toMatchObject({
+        result: { isError: true, content: [{ text: expect.stringContaining("User rejected sampling") }] },
+      });
+      expect(end.count("tasks/cancel")).toBe(1);
+      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "failed" } });
+    });
+
+    it("is an error if the task is cancelled meanwhile, and input requests are cancelled", async () => {
+      const { end, peer, ask } = await session({ listens });
+      await ask("tools/call", augmented());
+      const answer = ask("tasks/result", { taskId: "task-1" });
+      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+      const question = await asked(peer, "elicitation/create");
+      expect((await ask("tasks/cancel", { taskId: "task-1" }))["result"]).toMatchObject({
+        taskId: "task-1",
+        status: "cancelled",
+        ttl: 60_000,
+      });
+      expect(await answer).toMatchObject({ error: { code: -32603 } });
+      await peer.until(
+        (one) =>
+          one["method"] === "notifications/cancelled" && (one["params"] as Loose)["requestId"] === question["id"],
+      );
+      expect(await ask("tasks/cancel", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
+      expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32603 } });
+      expect(end.count("tasks/cancel")).toBe(1);
+    });
+
+    it("is an error if the server has lost the task", async () => {
+      const { end, ask } = await session({ listens });
+      await ask("tools/call", augmented());
+      end.forget("task-1");
+      expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
+      expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
+      expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [] } });
+    });
+
+    it("is no longer awaited when the request is cancelled, but the task goes on", async () => {
+      const { end, peer, ask } = await session({ listens, update: (taskId) => end.move(taskId, DONE) });
+      await ask("tools/call", augmented());
+      peer.send({ id: "wait", method: "tasks/result", params: { taskId: "task-1" } });
+      const other = ask("tasks/result", { taskId: "task-1" });
+      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+      await asked(peer, "elicitation/create", 0);
+      peer.send({ method: "notifications/cancelled", params: { requestId: "wait" } });
+      // The other waiting request sends the input request now.
+      const again = await asked(peer, "elicitation/create", 1);
+      peer.send({ id: again["id"], result: { action: "accept" } });
+      expect(await other).toMatchObject({ result: DONE.result });
+      expect(peer.received.some(({ id, method }) => id === "wait" && method === undefined)).toBe(false);
+      expect(end.count("tasks/cancel")).toBe(0);
+    });
+  },
+);
+
+describe("an answer that the server rejects", () => {
+  it("is reported to the waiting request, and can be given again", async () => {
     let refuse = true;
     const { end, peer, ask } = await session({
       update: (taskId) => {
-        if (refuse) throw McpError.of("invalid_params", "That is no name");
+        if (refuse) throw McpError.of("invalid_params", "Not a valid name");
         end.move(taskId, DONE);
       },
     });
@@ -298,14 +299,14 @@ describe("an answer that the end does not take", () => {
     for (const n of [0, 1]) {
       const answer = ask("tasks/result", { taskId: "task-1" });
       peer.send({ id: (await asked(peer, "elicitation/create", n))["id"], result: { action: "accept" } });
-      expect(await answer).toMatchObject(n === 0 ? { error: { message: "That is no name" } } : { result: {} });
+      expect(await answer).toMatchObject(n === 0 ? { error: { message: "Not a valid name" } } : { result: {} });
       refuse = false;
     }
   });
 });
 
 describe("the list of tasks", () => {
-  it("holds the session's own, in order, by pages", async () => {
+  it("has the session's own tasks, in order and in pages", async () => {
     const { end, peer, ask } = await session({ listens: false });
     const wanted = Array.from({ length: 150 }, (_, index) => `task-${index + 1}`);
     for (const _ of wanted) await ask("tools/call", augmented());
@@ -322,7 +323,7 @@ describe("the list of tasks", () => {
     await peer.close();
   });
 
-  it("comes to hold one that the session had not heard of, once it asks for it", async () => {
+  it("includes an unknown task once the client has asked for it", async () => {
     const { end, ask } = await session();
     await ask("tools/call", augmented());
     const peer = await facing(end.handler);
@@ -340,7 +341,7 @@ describe("the list of tasks", () => {
 });
 
 describe("the list of tools", () => {
-  it("says of each tool that it may be a task, where the end can only say that some are", async () => {
+  it("marks every tool as optional if the server cannot say which tools run as tasks", async () => {
     const { ask } = await session();
     expect(await ask("tools/list")).toMatchObject({
       result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
@@ -356,7 +357,7 @@ describe("time", () => {
     vi.useRealTimers();
   });
 
-  it("lets go of a task when its own is over, and the end is asked no faster than it wants", async () => {
+  it("drops a task after its lifetime, and respects the poll interval", async () => {
     const { end, ask } = await session({ listens: false, pollIntervalMs: 5_000 });
     await ask("tools/call", augmented());
     void ask("tasks/result", { taskId: "task-1" });

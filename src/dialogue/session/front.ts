@@ -1,10 +1,19 @@
-// Our side toward a session-style caller: the handshake, and the state that such a caller expects us to
-// keep (its revision, capabilities, log level, subscriptions). It turns that state into the
-// self-contained requests of the newest revision, and what comes back into the caller's own revision.
-// It does not know which wire it is on: every message brings its own way back.
+// The side that faces session-style clients: the handshake, and the state that such a client expects us to keep (its
+// revision, capabilities, log level, subscriptions). Turns that state into the self-contained requests of the newest
+// revision, and results back into the client's revision. It is independent of the transport.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
-import { type Caller, type Context, type LogLevel, LOG_LEVELS, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
+import {
+  type Caller,
+  type Context,
+  type LogLevel,
+  LOG_LEVELS,
+  type Handler,
+  type Notification,
+  type Params,
+  type Request,
+  type Result,
+} from "../../core/handler.ts";
 import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
 import type {
   ErrorBody,
@@ -13,65 +22,80 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { checkParams } from "../../protocol/check.ts";
+import { checkParams } from "../../protocol/params.ts";
 import { isObject } from "../../core/objects.ts";
-import { McpError, methodNotFound, REFUSED, type Profile, type Refusable } from "../../protocol/errors.ts";
+import {
+  McpError,
+  methodNotFound,
+  INVALID_ARGUMENTS,
+  type Profile,
+  type WithInvalidArguments,
+} from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import { ROOTS_NOTIFICATION } from "../../protocol/roots.ts";
+import {
+  notifiesRoots,
+  ON_ROOTS_CHANGED,
+  ROOTS_LIST_CHANGED,
+  type RootsChangeSource,
+} from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { goOn } from "../calls/input-required.ts";
-import { errorBody, unsupported } from "../calls/errors.ts";
-import { type Flight, type InFlight, ANSWERED, progressUnder } from "../calls/in-flight.ts";
-import { Questions, type Asked } from "../calls/client-requests.ts";
-import { RootChanges } from "./root-changes.ts";
-import { SessionListen } from "./subscriptions-front.ts";
-import { TaskDoor } from "./tasks-front.ts";
-import { toldToVisit } from "../calls/url-elicitation.ts";
+import { answerInputRequired } from "../calls/input-required.ts";
+import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { type InFlightCall, type InFlightCalls, ALREADY_ANSWERED, progressFilter } from "../calls/in-flight.ts";
+import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
+import { ClientSubscriptions } from "./subscriptions-front.ts";
+import { TasksFront } from "./tasks-front.ts";
+import { urlElicitationAsText } from "../calls/url-elicitation.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
 
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
-  /** All that is spoken here, in either style: what a caller whom we cannot serve is told. */
-  readonly spoken: readonly Revision[];
+  /** All revisions that may be spoken, for the error of a client that offers none of them. */
+  readonly allRevisions: readonly Revision[];
   readonly profile: Profile;
-  /** Whether the caller may end us with `shutdown`: only where it is our only caller. */
+  /** Whether the client may stop the server with `shutdown`: only if it is the only client. */
   readonly mayShutDown: boolean;
-  /** Stands for the connection, in its callers' contexts. */
+  /** Identifies the connection in the contexts of its calls. */
   readonly origin: object;
 }
 
 export class SessionFront {
   readonly #handler: Handler;
   readonly #options: SessionFrontOptions;
-  readonly #inFlight: InFlight;
-  readonly #questions = new Questions();
-  readonly #roots = new RootChanges();
-  readonly #listen: SessionListen;
-  readonly #tasks: TaskDoor;
-  /** Toward the caller, outside any call. */
+  readonly #inFlight: InFlightCalls;
+  readonly #clientRequests = new ClientRequests();
+  readonly #subscriptions: ClientSubscriptions;
+  readonly #tasks: TasksFront;
+  readonly #rootsListeners = new Set<() => void>();
+  /** Sends to the client outside any call. */
   readonly #push: (message: Message) => void;
-  readonly #toCaller = (notification: Notification): void => this.#deliver(notification);
-  readonly #over = new AbortController();
+  readonly #toClient = (notification: Notification): void => this.#deliver(notification);
+  readonly #closed = new AbortController();
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
   #caller: Caller = { capabilities: {} };
-  #capabilities: Json = {};
+  #serverCapabilities: Json = {};
   #level: LogLevel = "info";
-  #listening = false;
+  #isSubscribed = false;
 
-  constructor(handler: Handler, push: (message: Message) => void, inFlight: InFlight, options: SessionFrontOptions) {
+  constructor(
+    handler: Handler,
+    push: (message: Message) => void,
+    inFlight: InFlightCalls,
+    options: SessionFrontOptions,
+  ) {
     this.#handler = handler;
     this.#push = push;
     this.#inFlight = inFlight;
     this.#options = options;
-    this.#listen = new SessionListen(handler);
-    const quiet = (): Context => this.#quiet();
-    this.#tasks = new TaskDoor({ handler, revision: () => this.#revision, quiet, deliver: this.#toCaller });
+    this.#subscriptions = new ClientSubscriptions(handler);
+    const defaultContext = (): Context => this.#defaultContext();
+    this.#tasks = new TasksFront({ handler, revision: () => this.#revision, defaultContext, deliver: this.#toClient });
   }
 
   get revision(): Revision {
@@ -82,8 +106,8 @@ export class SessionFront {
     return this.#phase !== "new";
   }
 
-  /** The result on the caller's wire. Throws whatever `fault` can put into words. */
-  async answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<Result> {
+  /** Returns the result in the client's revision. What it throws is for `errorBody`. */
+  async answer(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<Result> {
     const { method } = message;
     const params = (message.params ?? {}) as Params;
     if (method === "ping") return {};
@@ -101,65 +125,65 @@ export class SessionFront {
         this.#level = params["level"] as LogLevel;
         return {};
       case "resources/subscribe":
-        await this.#listen.subscribe(params["uri"] as string, this.#callerOf(inbound));
+        await this.#subscriptions.subscribe(params["uri"] as string, this.#callerOf(inbound));
         return {};
       case "resources/unsubscribe":
-        await this.#listen.unsubscribe(params["uri"] as string);
+        await this.#subscriptions.unsubscribe(params["uri"] as string);
         return {};
       case "shutdown":
         if (!this.#options.mayShutDown) break;
         this.#phase = "closing";
-        await this.#inFlight.drained(SHUTDOWN_GRACE_MS, flight);
+        await this.#inFlight.drained(SHUTDOWN_GRACE_MS, call);
         return {};
     }
     if (!this.#revision.requests.has(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
-    const context = this.#context(params, inbound, flight);
-    if (this.#tasks.takes(request)) return this.#tasks.answer(request, context, inbound.gone);
+    const context = this.#context(params, inbound, call);
+    if (this.#tasks.handles(request)) return this.#tasks.answer(request, context, inbound.gone);
     let result: Result;
     try {
       result = await this.#handler(request, context);
-      if (result.resultType === "input_required") result = await goOn(result, this.#handler, request, context);
+      if (result.resultType === "input_required")
+        result = await answerInputRequired(result, this.#handler, request, context);
     } catch (error) {
       result = await this.#tasks
-        .instead(error, request, context)
-        .catch((thrown: unknown) => toldToVisit(thrown, request, this.#revision));
+        .recover(error, request, context)
+        .catch((thrown: unknown) => urlElicitationAsText(thrown, request, this.#revision));
     }
-    // What later became a result that the model sees is here an error of the request.
-    const refused = this.#revision.argumentErrors ? (result as Refusable)[REFUSED] : undefined;
-    if (refused !== undefined) throw refused;
+    // Older revisions report invalid tool arguments as an error, newer ones as an isError result.
+    const invalid = this.#revision.argumentErrors ? (result as WithInvalidArguments)[INVALID_ARGUMENTS] : undefined;
+    if (invalid !== undefined) throw invalid;
     return this.#revision.lower.result(method, result);
   }
 
-  fault(error: unknown, message: RequestMessage): ErrorBody {
+  errorBody(error: unknown, message: RequestMessage): ErrorBody {
     const request: Request = { method: message.method, params: message.params ?? {} };
-    return errorBody(error, request, this.#revision, this.#options.profile);
+    return toErrorBody(error, request, this.#revision, this.#options.profile);
   }
 
-  /** A notification of the caller. Cancellations are not for us: they are found by their id in any style. */
+  /** Takes a notification of the client. Cancellations are handled by the connection, in either style. */
   take(message: NotificationMessage): void {
     // Some clients leave the prefix out.
     if (message.method === "notifications/initialized" || message.method === "initialized") {
-      // It may come in one breath with initialize, which is being answered yet.
+      // It may arrive while `initialize` is still being answered.
       void this.#starting?.then(
         () => this.#ready(),
         () => undefined,
       );
-    } else if (message.method === ROOTS_NOTIFICATION) this.#roots.tell();
+    } else if (message.method === ROOTS_LIST_CHANGED) for (const listener of [...this.#rootsListeners]) listener();
   }
 
-  /** The answer to a question of ours. False where there was none. */
+  /** Takes the answer to a request of ours. Returns false if there was no such request. */
   settle(message: ResponseMessage): boolean {
-    return this.#questions.settle(message);
+    return this.#clientRequests.settle(message);
   }
 
-  /** From now on nothing begins here, whatever is still to come. */
   close(reason: Error): void {
     this.#phase = "closing";
-    this.#over.abort(reason);
-    this.#listen.close();
+    this.#closed.abort(reason);
+    this.#subscriptions.close();
     this.#tasks.close();
-    this.#questions.failAll(reason);
+    this.#clientRequests.failAll(reason);
   }
 
   async #initialize(params: Params, inbound: Inbound): Promise<Result> {
@@ -167,14 +191,14 @@ export class SessionFront {
     const { revisions } = this.#options;
     const requested = params["protocolVersion"] as string;
     const revision = revisions.find(({ name }) => name === requested) ?? revisions.at(-1);
-    if (revision === undefined) throw unsupported(requested, this.#options.spoken);
+    if (revision === undefined) throw unsupportedRevision(requested, this.#options.allRevisions);
     this.#revision = revision;
     this.#phase = "starting";
     this.#starting = this.#start(params, inbound);
     try {
       return await this.#starting;
     } catch (error) {
-      if (!this.#over.signal.aborted) this.#phase = "new";
+      if (!this.#closed.signal.aborted) this.#phase = "new";
       throw error;
     }
   }
@@ -189,98 +213,109 @@ export class SessionFront {
       capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),
     };
     const discovered = await this.#discover();
-    this.#capabilities = (discovered["capabilities"] as Json | undefined) ?? {};
-    this.#tasks.open(this.#capabilities);
+    this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
+    this.#tasks.open(this.#serverCapabilities);
     this.#phase = "ready";
     const { instructions } = discovered;
     const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
     return {
       protocolVersion: revision.name,
-      capabilities: revision.lower.serverCapabilities(this.#capabilities),
+      capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
       ...(instructions === undefined ? undefined : { instructions }),
     };
   }
 
-  /** Waited for no longer than the session lives. */
+  /** Fails when the session is closed, even if the handler ignores its signal. */
   async #discover(): Promise<Result> {
-    const { signal } = this.#over;
+    const { signal } = this.#closed;
     let forget: (() => void) | undefined;
-    const over = new Promise<never>((_resolve, reject) => {
+    const closed = new Promise<never>((_resolve, reject) => {
       forget = onAbort(signal, () => reject(signal.reason as Error));
     });
     try {
       return await Promise.race([
-        this.#handler({ method: "server/discover", params: {} }, { ...this.#quiet(), signal }),
-        over,
+        this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal }),
+        closed,
       ]);
     } finally {
       forget?.();
     }
   }
 
-  /** The caller has our answer to `initialize`: from now on we may speak first. */
+  /** The client has our answer to `initialize`: from now on notifications may be sent. */
   #ready(): void {
-    if (this.#listening || this.#over.signal.aborted) return;
-    this.#listening = true;
-    this.#listen.start({ context: this.#quiet(), deliver: this.#toCaller }, this.#capabilities);
+    if (this.#isSubscribed || this.#closed.signal.aborted) return;
+    this.#isSubscribed = true;
+    this.#subscriptions.start({ context: this.#defaultContext(), deliver: this.#toClient }, this.#serverCapabilities);
   }
 
-  /** The context of what no call of the caller stands behind. */
-  #quiet(): Context {
+  /** The context for work outside any call. */
+  #defaultContext(): Context {
     return {
       revision: this.#revision.name,
       caller: this.#caller,
       signal: new AbortController().signal,
       logLevel: this.#level,
       notify: () => undefined,
-      ask: (question, options) => ignoreRejection(this.#questions.ask(question, this.#asked(this.#push), options)),
-      ...this.#roots.way(this.#caller.capabilities),
+      ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#push), options)),
+      ...this.#rootsChanges(),
     };
   }
 
-  #context(params: Params, inbound: Inbound, flight: Flight): Context {
-    const progress = progressUnder(params._meta?.["progressToken"]);
+  /** Lets a back on the other side forward changes of the client's roots, if the client announces them. */
+  #rootsChanges(): RootsChangeSource {
+    if (!notifiesRoots(this.#caller.capabilities)) return {};
+    return {
+      [ON_ROOTS_CHANGED]: (changed) => {
+        this.#rootsListeners.add(changed);
+        return () => this.#rootsListeners.delete(changed);
+      },
+    };
+  }
+
+  #context(params: Params, inbound: Inbound, call: InFlightCall): Context {
+    const progress = progressFilter(params._meta?.["progressToken"]);
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
-    const { stop } = flight;
+    const { cancelToken } = call;
     const context: ContextBeforeSignal = {
-      [CANCEL_TOKEN]: stop,
+      [CANCEL_TOKEN]: cancelToken,
       revision: this.#revision.name,
       caller: this.#callerOf(inbound),
       logLevel: this.#level,
       notify: (notification) => {
-        if (flight.done || flight.cancelled) return;
+        if (call.done || call.cancelled) return;
         const event = notification.method === "notifications/progress" ? progress(notification) : notification;
         if (event !== undefined) this.#deliver(event, send);
       },
-      ask: (question, options) => {
-        flight.asking ??= new AbortController();
-        if (flight.done) flight.asking.abort(new Error(ANSWERED));
-        const signals = [stop.signal, flight.asking.signal];
-        return ignoreRejection(this.#questions.ask(question, { ...this.#asked(send), signals }, options));
+      ask: (request, options) => {
+        call.clientRequests ??= new AbortController();
+        if (call.done) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
+        const signals = [cancelToken.signal, call.clientRequests.signal];
+        return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(send), signals }, options));
       },
     };
-    // Set, not spread into the literal: that would be paid for by every call.
+    // Assigned afterwards, because a spread in the literal would slow down every call.
     if (inbound.hangUp !== undefined) context.hangUp = (retryMs) => inbound.hangUp?.(retryMs);
-    return stop.lend(context);
+    return cancelToken.attachTo(context);
   }
 
-  /** What the wire proves of a caller, it proves of one message: nothing of that is taken over from the handshake. */
-  #callerOf({ caller: proved }: Inbound): Caller {
-    if (proved === undefined) return this.#caller;
+  /** Authentication holds for one message: the identity of the handshake is not taken over. */
+  #callerOf({ caller: authenticated }: Inbound): Caller {
+    if (authenticated === undefined) return this.#caller;
     const { info, capabilities } = this.#caller;
-    return { origin: this.#options.origin, ...(info && { info }), capabilities, ...proved };
+    return { origin: this.#options.origin, ...(info && { info }), capabilities, ...authenticated };
   }
 
-  #asked(send: (message: Message) => void): Asked {
+  #target(send: (message: Message) => void): ClientRequestTarget {
     return { caller: this.#caller, revision: this.#revision, send };
   }
 
   #deliver(notification: Notification, send: (message: Message) => void = this.#push): void {
     const { method, params } = notification;
-    const isQuieter = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
-    if (method === "notifications/message" && isQuieter) return;
-    if (!this.#revision.endNotifications.has(method)) return;
+    const isTooVerbose = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
+    if (method === "notifications/message" && isTooVerbose) return;
+    if (!this.#revision.serverNotifications.has(method)) return;
     const lowered = this.#revision.lower.notification(notification);
     if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
   }

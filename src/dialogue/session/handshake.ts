@@ -1,5 +1,5 @@
-// The handshake with a session-style end: what we offer, what the end makes of it, and the terms on which the session
-// stands from then on. A session that is begun anew shakes hands again, and may come to other terms.
+// The handshake with a session-style server, and its renewal when the server has forgotten the session. A renewed
+// session may have other terms than the one before.
 
 import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -7,7 +7,7 @@ import { isObject } from "../../core/objects.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import type { Wire } from "../calls/peer.ts";
+import type { Peer } from "../calls/peer.ts";
 import { ignoreRejection, abortable } from "../../core/async.ts";
 import { errorMessage } from "../../core/text.ts";
 import { SessionLost } from "../../transport/transport.ts";
@@ -15,50 +15,52 @@ import { backoffMs, pause } from "../calls/backoff.ts";
 
 export interface HandshakeOptions {
   readonly info: Json;
-  /** Client capabilities, in the newest shape. */
+  /** Client capabilities, in the shape of the newest revision. */
   readonly capabilities: Json;
-  /** The revision to offer; the end may answer with any that `accepts` holds. */
+  /** The revision to offer; the server may answer with any of `accepts`. */
   readonly offers: Revision;
   readonly accepts: readonly Revision[];
-  /** Who is asked, and told, where no call of ours stands behind it. */
-  readonly home: Context;
+  /** The context for requests and notifications outside any call. */
+  readonly defaultContext: Context;
 }
 
-/** What a handshake came to. */
-export interface Terms {
+/** The outcome of a handshake. */
+export interface SessionTerms {
   readonly revision: Revision;
+  /** The server's capabilities, in the shape of the newest revision. */
   readonly capabilities: Json;
-  /** The same in the end's own words. */
-  readonly offered: Json;
-  /** The end's answer, as an answer to `server/discover`. */
+  /** The capabilities as the server sent them. */
+  readonly rawCapabilities: Json;
+  /** The answer to `initialize`, as an answer to `server/discover`. */
   readonly discovered: Result;
 }
 
-export async function shakeHands(
-  wire: Wire,
+/** Sends `initialize` and checks the answer. */
+export async function initialize(
+  peer: Peer,
   options: HandshakeOptions,
-  starting: Context,
+  startContext: Context,
   timeoutMs: number,
-): Promise<Terms> {
+): Promise<SessionTerms> {
   const { offers } = options;
-  const context: Context = { ...starting, timeouts: { idleMs: timeoutMs, totalMs: 0 } };
+  const context: Context = { ...startContext, timeouts: { idleMs: timeoutMs, totalMs: 0 } };
   const params = {
     protocolVersion: offers.name,
     capabilities: offers.lower.clientCapabilities(options.capabilities),
     clientInfo: offers.lower.implementation(options.info),
   };
-  const answer: Result = await wire.call("initialize", () => params, context);
+  const answer: Result = await peer.call("initialize", () => params, context);
   const name = answer["protocolVersion"];
   const revision = typeof name === "string" ? revisionNamed(name) : undefined;
   if (revision === undefined || !options.accepts.includes(revision)) {
     const known = options.accepts.map((accepted) => accepted.name).join(", ");
     throw new ConnectionError(
       "protocol",
-      `The end answered initialize with revision ${String(name)}; we speak ${known}`,
+      `The server answered initialize with revision ${String(name)}; we speak ${known}`,
     );
   }
-  const offered = (answer["capabilities"] as Json | undefined) ?? {};
-  const capabilities = revision.lift.serverCapabilities(offered);
+  const rawCapabilities = (answer["capabilities"] as Json | undefined) ?? {};
+  const capabilities = revision.lift.serverCapabilities(rawCapabilities);
   const serverInfo = isObject(answer["serverInfo"]) ? revision.lift.implementation(answer["serverInfo"]) : undefined;
   const discovered: Result = {
     resultType: "complete",
@@ -68,45 +70,42 @@ export async function shakeHands(
     cacheScope: "private",
     ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
   };
-  return { revision, capabilities, offered, discovered };
+  return { revision, capabilities, rawCapabilities, discovered };
 }
 
-// A session that the end has forgotten, begun anew. Whoever finds that out waits for one and the same handshake, and
-// what was refused for want of the session is done once more in the new one: the end had surely not begun with it.
-// Where nobody asks, but somebody listens, the handshake is tried again by itself until the end is there.
-
-
+/**
+ * Begins a new session when the server has forgotten the old one. All callers that notice the loss wait for the same
+ * handshake, and a request that was refused because of it is sent again: the server cannot have run it. Without a
+ * request, the handshake is retried with backoff, so that subscriptions go on.
+ */
 export class SessionRenewal {
   readonly #begin: () => Promise<void>;
-  /** Aborted when nobody needs a session any more. */
-  readonly #over: AbortSignal;
-  /** How many sessions there have been: tells one that was lost from the one that came after it. */
+  /** Aborted when the connection is closed. */
+  readonly #closed: AbortSignal;
+  /** The number of renewals: tells a session that was lost from its successor. */
   #count = 0;
   #isLost = false;
   #running: Promise<void> | undefined;
 
-  constructor(begin: () => Promise<void>, over: AbortSignal) {
+  constructor(begin: () => Promise<void>, closed: AbortSignal) {
     this.#begin = begin;
-    this.#over = over;
+    this.#closed = closed;
   }
 
-  /**
-   * Does the work in a session, and once more in the next if this one turns out to be lost. Who has gone by then does
-   * not wait for it.
-   */
-  async within<T>(work: () => Promise<T>, whose?: { readonly signal: AbortSignal }): Promise<T> {
-    if (this.#isLost) await this.#renewed(this.#count, whose?.signal ?? this.#over);
+  /** Runs `work` in the session, and once more in the next one if this one turns out to be lost. */
+  async run<T>(work: () => Promise<T>, owner?: { readonly signal: AbortSignal }): Promise<T> {
+    if (this.#isLost) await this.#renewed(this.#count, owner?.signal ?? this.#closed);
     const count = this.#count;
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
-      await this.#renewed(count, whose?.signal ?? this.#over);
+      await this.#renewed(count, owner?.signal ?? this.#closed);
       return work();
     }
   }
 
-  /** The end has said so without being asked. */
+  /** The transport reports that the session is lost. */
   lost(): void {
     this.#isLost = true;
     void ignoreRejection(this.#persist(this.#count));
@@ -117,9 +116,9 @@ export class SessionRenewal {
       try {
         return await this.#renew(count);
       } catch (error) {
-        // Nobody is asked again and again to sign in for what nobody has called: the next call says so.
+        // Retrying could prompt the user to sign in again and again: the next call reports it instead.
         if (error instanceof ConnectionError && error.kind === "unauthorized") return;
-        await pause(backoffMs(failures), this.#over);
+        await pause(backoffMs(failures), this.#closed);
       }
     }
   }
@@ -128,20 +127,20 @@ export class SessionRenewal {
     try {
       await abortable(signal, ignoreRejection(this.#renew(count)));
     } catch (error) {
-      throw signal.aborted ? cancelled(signal) : unsent(error);
+      throw signal.aborted ? cancelled(signal) : renewalFailed(error);
     }
   }
 
   async #renew(count: number): Promise<void> {
     if (count !== this.#count) return;
     this.#isLost = true;
-    this.#running ??= this.#run();
+    this.#running ??= this.#handshake();
     await this.#running;
   }
 
-  async #run(): Promise<void> {
+  async #handshake(): Promise<void> {
     try {
-      this.#over.throwIfAborted();
+      this.#closed.throwIfAborted();
       await this.#begin();
       this.#isLost = false;
       this.#count += 1;
@@ -151,15 +150,18 @@ export class SessionRenewal {
   }
 }
 
-/** Why there is no session; the request that wanted one was not sent. */
-function unsent(error: unknown): unknown {
+function renewalFailed(error: unknown): unknown {
   if (!(error instanceof ConnectionError)) return error;
   const { kind, status, message } = error;
-  return new ConnectionError(kind, `The end has forgotten the session, and another could not be begun: ${message}`, {
-    cause: error,
-    mayHaveRun: false,
-    ...(status === undefined ? undefined : { status }),
-  });
+  return new ConnectionError(
+    kind,
+    `The server has forgotten the session, and a new one could not be begun: ${message}`,
+    {
+      cause: error,
+      mayHaveRun: false,
+      ...(status === undefined ? undefined : { status }),
+    },
+  );
 }
 
 function cancelled({ reason }: AbortSignal): unknown {

@@ -1,4 +1,4 @@
-// A session that the end has forgotten: one handshake for all who wait, and what each of them gets.
+// A session that the server has forgotten: one handshake for all waiting requests, and the outcome for each.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers());
 
 const forever = new AbortController().signal;
 
-test("all that find the session lost wait for one handshake, and each is done once more", async () => {
+test("all requests that find the session lost wait for one handshake, and each is sent once more", async () => {
   let begun = 0;
   const renewal = new SessionRenewal(async () => {
     await Promise.resolve();
@@ -20,30 +20,30 @@ test("all that find the session lost wait for one handshake, and each is done on
     if (begun === 0) throw new SessionLost("gone");
     return begun;
   };
-  expect(await Promise.all([renewal.within(work), renewal.within(work), renewal.within(work)])).toEqual([1, 1, 1]);
+  expect(await Promise.all([renewal.run(work), renewal.run(work), renewal.run(work)])).toEqual([1, 1, 1]);
 });
 
-test("who finds out late that the session before was lost does not begin a third", async () => {
+test("a request that learns late of the lost session does not begin a third one", async () => {
   let begun = 0;
   let late: (error: Error) => void = () => undefined;
   const renewal = new SessionRenewal(async () => void (begun += 1), forever);
-  const slow = renewal.within(() =>
+  const slow = renewal.run(() =>
     begun === 0 ? new Promise<number>((_, reject) => (late = reject)) : Promise.resolve(begun),
   );
-  await renewal.within(async () => {
+  await renewal.run(async () => {
     if (begun === 0) throw new SessionLost("gone");
   });
   late(new SessionLost("gone"));
   expect(await slow).toBe(1);
 });
 
-test("a session that is lost twice in one request is an error", async () => {
+test("a request fails if the session is lost twice", async () => {
   const renewal = new SessionRenewal(async () => undefined, forever);
   const lost = new SessionLost("gone");
-  await expect(renewal.within(() => Promise.reject(lost))).rejects.toBe(lost);
+  await expect(renewal.run(() => Promise.reject(lost))).rejects.toBe(lost);
 });
 
-test("a handshake that fails is tried again by the next request, and by itself where the end said so", async () => {
+test("a failed handshake is retried by the next request, or with backoff if the transport reported the loss", async () => {
   let begun = 0;
   const begin = async (): Promise<void> => {
     begun += 1;
@@ -51,14 +51,14 @@ test("a handshake that fails is tried again by the next request, and by itself w
   };
   const renewal = new SessionRenewal(begin, forever);
   renewal.lost();
-  await expect(renewal.within(async () => "done")).rejects.toThrow("not there");
+  await expect(renewal.run(async () => "done")).rejects.toThrow("not there");
   await vi.runAllTimersAsync();
   expect(begun).toBe(3);
-  expect(await renewal.within(async () => "done")).toBe("done");
+  expect(await renewal.run(async () => "done")).toBe("done");
   expect(begun).toBe(3);
 });
 
-test("nothing is begun when nobody needs it any more", async () => {
+test("no session is begun after the connection is closed", async () => {
   let begun = 0;
   const over = new AbortController();
   const renewal = new SessionRenewal(async () => {
@@ -71,11 +71,11 @@ test("nothing is begun when nobody needs it any more", async () => {
   expect(begun).toBeLessThanOrEqual(1);
 });
 
-test("who goes while a session is begun anew does not wait for it, and has sent nothing", async () => {
+test("a request that is cancelled during the renewal does not wait for it, and was not sent", async () => {
   const renewal = new SessionRenewal(() => new Promise(() => undefined), forever);
   const lost = (): Promise<never> => Promise.reject(new SessionLost("gone"));
   const leaving = new AbortController();
-  const outcomes = [renewal.within(lost, leaving), renewal.within(lost, leaving)];
+  const outcomes = [renewal.run(lost, leaving), renewal.run(lost, leaving)];
   for (const outcome of outcomes) outcome.catch(() => undefined);
   await vi.advanceTimersByTimeAsync(0);
   leaving.abort(new Error("enough"));
@@ -84,7 +84,7 @@ test("who goes while a session is begun anew does not wait for it, and has sent 
   }
 });
 
-test("nobody is asked again and again to sign in where nobody has called anything", async () => {
+test("a failed sign-in is not repeated without a request", async () => {
   let begun = 0;
   const renewal = new SessionRenewal(async () => {
     begun += 1;
@@ -93,6 +93,6 @@ test("nobody is asked again and again to sign in where nobody has called anythin
   renewal.lost();
   await vi.runAllTimersAsync();
   expect(begun).toBe(1);
-  expect(await renewal.within(async () => "done")).toBe("done");
+  expect(await renewal.run(async () => "done")).toBe("done");
   expect(begun).toBe(2);
 });

@@ -1,96 +1,94 @@
-// What a session-style end asks in mid-call, and who is asked for it: the caller of the call on whose stream the question
-// came; where the wire does not say, one of the calls under way, if they are all of one caller; and outside any call
-// whoever listens. No question ever goes to a caller who might not be the one that is meant.
+// Requests that a session-style server makes during calls (elicitation, sampling, roots), and which client answers them:
+// the caller of the call on whose stream the request came; if the transport does not say, one of the calls in flight,
+// provided that they are all of one client; and outside any call a subscriber. A request never goes to a client that it
+// may not be meant for.
 
 import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { idKey, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
-import { ASKABLE } from "../../protocol/asks.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { cancellation, errorBody } from "../calls/errors.ts";
-import type { Origins } from "../calls/call-attribution.ts";
-import type { SessionChanges } from "./subscriptions-back.ts";
-import type { Asker, TaskBackDoor } from "./tasks-back.ts";
-import type { VisitOwners } from "../calls/url-elicitation.ts";
-import type { Outgoing, Wire } from "../calls/peer.ts";
+import { cancellationError, toErrorBody } from "../calls/errors.ts";
+import type { CallAttribution } from "../calls/call-attribution.ts";
+import type { ServerSubscriptions } from "./subscriptions-back.ts";
+import type { AskTarget } from "./server-tasks.ts";
+import type { TasksBack } from "./tasks-back.ts";
+import type { UrlElicitationOwners } from "../calls/url-elicitation.ts";
+import type { OutgoingCall, Peer } from "../calls/peer.ts";
 
-/** What the back lends. */
+/** What the session's back provides. */
 export interface ServerRequestsHost {
-  readonly wire: Wire;
-  readonly home: Context;
-  readonly changes: SessionChanges;
-  readonly tasks: TaskBackDoor;
-  readonly origins: Origins;
-  readonly visits: VisitOwners;
+  readonly peer: Peer;
+  readonly defaultContext: Context;
+  readonly subscriptions: ServerSubscriptions;
+  readonly tasks: TasksBack;
+  readonly attribution: CallAttribution;
+  readonly urlElicitations: UrlElicitationOwners;
   revision(): Revision;
 }
 
 export class ServerRequests {
   readonly #host: ServerRequestsHost;
-  /** Those that are being answered. */
-  readonly #asked = new Map<string, AbortController>();
+  /** The requests being answered, by id. */
+  readonly #inFlight = new Map<string, AbortController>();
 
   constructor(host: ServerRequestsHost) {
     this.#host = host;
   }
 
-  /** The end no longer wants to know. */
-  withdraw(id: Id, reason: unknown): void {
-    this.#asked.get(idKey(id))?.abort(cancellation(reason, "the end"));
+  /** The server has cancelled its request. */
+  cancel(id: Id, reason: unknown): void {
+    this.#inFlight.get(idKey(id))?.abort(cancellationError(reason, "the server"));
   }
 
   /** Never rejects. */
   async answer(message: RequestMessage, inbound: Inbound): Promise<void> {
     const { id, method } = message;
-    const question: Request = { method, params: message.params ?? {} };
+    const request: Request = { method, params: message.params ?? {} };
     const stop = new AbortController();
-    this.#asked.set(idKey(id), stop);
-    const task = this.#host.tasks.asker(question.params);
-    const named = this.#host.wire.callNamed(inbound.about);
-    const calls = task !== undefined ? [] : named === undefined ? this.#guesses() : [named];
-    for (const call of calls) this.#host.wire.hold(call);
+    this.#inFlight.set(idKey(id), stop);
+    const task = this.#host.tasks.askTarget(request.params);
+    const named = this.#host.peer.findCall(inbound.about);
+    const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
+    for (const call of calls) this.#host.peer.hold(call);
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
-    const asking = async (): Promise<Result> => {
-      if (!this.#host.revision().asks.has(method)) throw methodNotFound(method);
-      const lifted: Request = { method, params: this.#host.revision().lift.request(method, question.params) };
-      const asker = await task;
-      const ask = (context: Asker): Promise<Result> => {
-        this.#host.visits.asked(lifted.params, context.caller);
+    const run = async (): Promise<Result> => {
+      if (!this.#host.revision().clientRequests.has(method)) throw methodNotFound(method);
+      const lifted: Request = { method, params: this.#host.revision().lift.request(method, request.params) };
+      const target = await task;
+      const ask = (context: AskTarget): Promise<Result> => {
+        this.#host.urlElicitations.asked(lifted.params, context.caller);
         return context.ask(lifted, { signal: stop.signal });
       };
-      const answered = asker === undefined ? this.#askBy(calls, ask, isFinal) : ask(asker);
+      const answered = target === undefined ? this.#askOneOf(calls, ask, isFinal) : ask(target);
       return this.#host.revision().lower.result(method, await answered);
     };
-    const answer = await asking().then(
+    const answer = await run().then(
       (result): Message => ({ jsonrpc: "2.0", id, result }),
       (error: unknown): Message => ({
         jsonrpc: "2.0",
         id,
-        error: errorBody(refusal(error, method), question, this.#host.revision(), "mcp"),
+        error: toErrorBody(asRefusal(error, method), request, this.#host.revision(), "mcp"),
       }),
     );
-    this.#asked.delete(idKey(id));
-    for (const call of calls) this.#host.wire.release(call);
-    // An answer that could not be delivered is not followed by another.
+    this.#inFlight.delete(idKey(id));
+    for (const call of calls) this.#host.peer.release(call);
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 
-  /**
-   * Whose question it may be where the wire does not say: the calls that can be asked, the youngest last, if all that
-   * has been under way lately is of one caller.
-   */
-  #guesses(): readonly Outgoing[] {
-    return this.#host.origins.isOne
-      ? [...this.#host.wire.calls.values()].filter(({ method }) => ASKABLE.has(method))
+  /** The calls that may have caused a request, newest last; none unless all recent calls are of one client. */
+  #candidates(): readonly OutgoingCall[] {
+    return this.#host.attribution.isUnambiguous
+      ? [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method))
       : [];
   }
 
-  /** A call that is answered before its caller has replied was not the one that asked: then by another, or by none. */
-  async #askBy(
-    calls: readonly Outgoing[],
-    ask: (context: Asker) => Promise<Result>,
+  /** A call that is answered before its client has replied did not make the request: the next candidate is asked. */
+  async #askOneOf(
+    calls: readonly OutgoingCall[],
+    ask: (context: AskTarget) => Promise<Result>,
     isFinal: () => boolean,
   ): Promise<Result> {
     for (let left = calls; ;) {
@@ -98,19 +96,21 @@ export class ServerRequests {
       try {
         return await ask(call?.context ?? this.#outsideCalls());
       } catch (error) {
-        // One that its caller has cancelled may have asked, and nobody wants to hear of it any more.
-        const isAnswered = call !== undefined && !this.#host.wire.calls.has(call.id) && !call.context.signal.aborted;
+        // A call that its client cancelled may have made the request; then the answer no longer matters.
+        const isAnswered = call !== undefined && !this.#host.peer.calls.has(call.id) && !call.context.signal.aborted;
         if (!isAnswered || isFinal()) throw error;
-        left = left.filter(({ id }) => this.#host.wire.calls.has(id));
+        left = left.filter(({ id }) => this.#host.peer.calls.has(id));
       }
     }
   }
 
-  /** Who is asked where no call stands behind the question, or it is not clear which. */
+  /** Who is asked if no call made the request, or it is unclear which. */
   #outsideCalls(): Context {
-    if (this.#host.origins.isOne && this.#host.changes.isOfOne) return this.#host.changes.listener() ?? this.#host.home;
-    const why = "Calls of several callers share this end, and the wire does not say whom it asks";
-    const message = `${why}; give each caller a session of its own`;
+    const { attribution, subscriptions, defaultContext } = this.#host;
+    if (attribution.isUnambiguous && subscriptions.isUnambiguous)
+      return subscriptions.askableContext() ?? defaultContext;
+    const why = "Several clients share this connection, and the server's request does not say which of them it is for";
+    const message = `${why}; give each client a session of its own`;
     throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
   }
 }
@@ -118,8 +118,8 @@ export class ServerRequests {
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** What our caller cannot answer, in the words that the client pages of the specification ask for. */
-function refusal(error: unknown, method: string): unknown {
+/** A missing capability, with the code that the client pages of the specification require. */
+function asRefusal(error: unknown, method: string): unknown {
   if (!(error instanceof McpError) || error.kind !== "missing_capability") return error;
   return new McpError(method === "elicitation/create" ? INVALID_PARAMS : METHOD_NOT_FOUND, error.message, error.data);
 }

@@ -1,23 +1,22 @@
-// Tasks of a session-style end, in front of a hand-made one: which calls are made into one, what becomes of them, who
-// may ask about them, and how they are cancelled. What reaches the end is written in its own form, what comes back is
-// in the newest.
+// Tasks of a session-style server, with a fake server: which calls become a task, their outcome, who may see them, and
+// how they are cancelled. Requests reach the server in its own form; results come back in that of the newest revision.
 
 import { describe, expect, it, vi } from "vitest";
 import { as, desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN } from "../../../test/support/session-task-desk.ts";
 import { RELATED } from "../../../test/support/session-task-end.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
-import { TASK_SUPPORT, TASK_WANTED, TASKS, TASKS_LISTED } from "../../protocol/tasks.ts";
+import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
-describe("what an end can do", () => {
-  it("is the extension where it can make tasks of calls, and else nothing", async () => {
+describe("the capabilities of a server", () => {
+  it("include the extension only if it can run calls as tasks", async () => {
     const capabilities = async (tasks: Loose): Promise<unknown> => {
       const { opened } = await desk({ capabilities: { tools: {}, tasks } });
       return opened.discovered["capabilities"];
     };
-    const extended = { tools: {}, extensions: { [TASKS]: {} } };
+    const extended = { tools: {}, extensions: { [TASKS_EXTENSION]: {} } };
     expect(await capabilities({ list: {}, cancel: {}, requests: { tools: { call: {} } } })).toEqual(extended);
     expect(await capabilities({ requests: { tools: { call: {} } } })).toEqual(extended);
     expect(await capabilities({ list: {}, requests: { tools: {} } })).toEqual({ tools: {} });
@@ -25,11 +24,11 @@ describe("what an end can do", () => {
   });
 
   it.each(REVISIONS.filter(({ requests }) => requests.has("initialize") && !requests.has("tasks/get")))(
-    "is nothing in $name, whatever the end says",
+    "never include it in $name",
     async ({ name }) => {
       const { ask, end, opened } = await desk({ revision: name });
       expect(opened.discovered["capabilities"]).toEqual({ tools: {} });
-      expect(await ask("tools/call", { name: "job", [TASK_WANTED]: "if-it-can" })).toMatchObject({
+      expect(await ask("tools/call", { name: "job", [TASK_REQUESTED]: "if-it-can" })).toMatchObject({
         content: [{ text: "plain" }],
       });
       expect(end.all("tools/list")).toEqual([]);
@@ -42,7 +41,7 @@ describe("what an end can do", () => {
 describe("a call", () => {
   const tools = { job: "required", maybe: "optional", never: "forbidden", silent: "" };
 
-  it("is sent as a task where its tool must be one, and answered in the newest form", async () => {
+  it("is sent as a task if its tool requires one, and answered in the newest form", async () => {
     const { ask, end } = await desk();
     expect(await ask("tools/call", { name: "job", arguments: { a: 1 } })).toEqual({
       resultType: "task",
@@ -64,18 +63,18 @@ describe("a call", () => {
     ["never", "if-it-can", false],
     ["silent", "if-it-can", false],
     ["nowhere", undefined, false],
-    // What is wrong with it the end will say.
+    // The server reports what is wrong with it.
     ["nowhere", true, false],
-  ] as const)("of %s, whose caller wants a task %j: as one %j", async (name, wanted, isTask) => {
+  ] as const)("of %s with a task request of %j runs as a task: %j", async (name, wanted, isTask) => {
     const { ask, end } = await desk({ tools });
-    const result = await ask("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_WANTED]: wanted }) });
+    const result = await ask("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_REQUESTED]: wanted }) });
     expect(result.resultType).toBe(isTask ? "task" : "complete");
     expect("task" in end.last("tools/call")).toBe(isTask);
   });
 
-  it.each(["never", "silent"])("of %s, whose caller insists on a task, is refused and not sent", async (name) => {
+  it.each(["never", "silent"])("of %s is refused and not sent if the caller insists on a task", async (name) => {
     const { ask, end } = await desk({ tools });
-    await expect(ask("tools/call", { name, [TASK_WANTED]: true })).rejects.toMatchObject({
+    await expect(ask("tools/call", { name, [TASK_REQUESTED]: true })).rejects.toMatchObject({
       code: -32601,
       message: `Tool ${name} cannot be run as a task`,
     });
@@ -93,7 +92,7 @@ describe("a call", () => {
     expect(end.all("tools/list")).toHaveLength(8);
   });
 
-  it("needs no list where one went by, and marks it for who is in this process", async () => {
+  it("needs no list if one passed by, which is marked for handlers in this process", async () => {
     const { ask, end } = await desk({ tools });
     const { tools: page } = (await ask("tools/list", { cursor: "3" })) as { tools: readonly Loose[] };
     expect(page[0]).toMatchObject({ name: "silent", [TASK_SUPPORT]: "forbidden" });
@@ -104,14 +103,14 @@ describe("a call", () => {
     expect(end.all("tools/list")).toHaveLength(2);
   });
 
-  it("goes out as it is where the tools cannot be listed", async () => {
+  it("is sent unchanged if the tools cannot be listed", async () => {
     const error = { code: -32603, message: "Not now" };
     const { ask, end } = await desk({ answer: ({ method }) => (method === "tools/list" ? { error } : undefined) });
     expect(await ask("tools/call", { name: "job" })).toMatchObject({ content: [{ text: "plain" }] });
     expect(end.last("tools/call")).not.toHaveProperty("task");
   });
 
-  it("is given up at once while the tools are listed", async () => {
+  it("can be cancelled while the tools are listed", async () => {
     const { ask, end } = await desk({ answer: ({ method }) => (method === "tools/list" ? silence : undefined) });
     const stop = new AbortController();
     const call = ask("tools/call", { name: "job" }, { signal: stop.signal });
@@ -121,7 +120,7 @@ describe("a call", () => {
     expect(end.all("tools/call")).toEqual([]);
   });
 
-  it("that was sent as it is must not be answered with a task", async () => {
+  it("that did not request a task must not be answered with one", async () => {
     const answer = ({ method }: Loose) => (method === "tools/call" ? { result: { task: { taskId: "x" } } } : undefined);
     const { ask } = await desk({ tools: { never: "forbidden" }, answer });
     await expect(ask("tools/call", { name: "never" })).rejects.toMatchObject({
@@ -130,14 +129,14 @@ describe("a call", () => {
     });
   });
 
-  it("may be answered at once all the same", async () => {
+  it("may be answered without a task after all", async () => {
     const { ask } = await desk({ answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined) });
     expect(await ask("tools/call", { name: "job" })).toEqual({ ...TEXT, resultType: "complete" });
   });
 });
 
 describe("a task", () => {
-  it("is over with its result inside, which is fetched once", async () => {
+  it("is finished with its result inside, which is fetched once", async () => {
     const { end, start, get } = await desk();
     const id = await start();
     expect(await get(id)).toMatchObject({ resultType: "complete", status: "working", ttlMs: 60_000 });
@@ -153,7 +152,7 @@ describe("a task", () => {
     expect(end.all("tasks/get")).toHaveLength(2);
   });
 
-  it("that failed as a tool is completed; only an error makes a failed one", async () => {
+  it("is completed if its tool returned isError, and failed only after a protocol error", async () => {
     const { end, start, get } = await desk();
     const [tool, error] = [await start(), await start()];
     end.finish(tool, "failed", { result: { ...TEXT, isError: true } });
@@ -166,7 +165,7 @@ describe("a task", () => {
     expect(failed).not.toHaveProperty("result");
   });
 
-  it("whose result could not be fetched is asked for again", async () => {
+  it("is polled again if its result could not be fetched", async () => {
     let fails = true;
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     const { end, start, get } = await desk({
@@ -183,7 +182,7 @@ describe("a task", () => {
     expect(await get(id)).toMatchObject({ status: "completed", result: TEXT });
   });
 
-  it("that is gone is unknown, and so is one that never was", async () => {
+  it("is unknown if it is gone or never existed", async () => {
     const { end, start, get, ask } = await desk();
     const id = await start();
     end.forget(id);
@@ -193,7 +192,7 @@ describe("a task", () => {
     }
   });
 
-  it("that was made before our time is found by who is nobody in particular", async () => {
+  it("from before the connection is found by unauthenticated callers", async () => {
     const { end, get } = await desk();
     end.make("old");
     expect(await get("old")).toMatchObject({ taskId: "old", status: "working" });
@@ -204,7 +203,7 @@ describe("a task", () => {
     await expect(get("oldest", as("ada"))).rejects.toMatchObject(UNKNOWN);
   });
 
-  it("belongs to the principal that made it", async () => {
+  it("belongs to the principal that created it", async () => {
     const { end, start, get, ask, listen } = await desk();
     const id = await start(as("ada"));
     for (const stranger of [as("bob"), {}]) {
@@ -222,12 +221,12 @@ describe("a task", () => {
     expect(end.all("tasks/get")).toEqual([]);
     expect(await get(id, as("ada"))).toMatchObject({ status: "working" });
     const listed = async (more: Partial<Context>): Promise<unknown> =>
-      (await ask("tasks/list", { [TASKS_LISTED]: true }, more))["tasks"];
+      (await ask("tasks/list", { [LISTS_TASKS]: true }, more))["tasks"];
     expect(await listed(as("ada"))).toMatchObject([{ taskId: id }]);
     expect(await listed(as("bob"))).toEqual([]);
   });
 
-  it("is for who has at least the rights of its maker", async () => {
+  it("is visible to callers with at least the scopes of its creator", async () => {
     const { start, get } = await desk();
     const rights = (...scopes: string[]): Partial<Context> => ({
       caller: { capabilities: KNOWS, principal: "ada", scopes },
@@ -237,7 +236,7 @@ describe("a task", () => {
     expect(await get(id, rights("look", "run"))).toMatchObject({ status: "working" });
   });
 
-  it("is nothing for a caller that has not declared the extension, nor what the newest form has not", async () => {
+  it("is refused to callers without the extension, as are methods that the newest form lacks", async () => {
     const { start, ask } = await desk();
     const taskId = await start();
     for (const [method, params] of [
@@ -254,15 +253,15 @@ describe("a task", () => {
   });
 });
 
-it("asks an end that makes no tasks for none", async () => {
+it("never requests a task from a server without tasks", async () => {
   const { ask, end } = await desk({ capabilities: { tools: {}, tasks: { list: {}, cancel: {} } } });
   for (const method of ["tasks/get", "tasks/cancel", "tasks/list"]) {
-    await expect(ask(method, { taskId: "x", [TASKS_LISTED]: true })).rejects.toMatchObject({ code: -32601 });
+    await expect(ask(method, { taskId: "x", [LISTS_TASKS]: true })).rejects.toMatchObject({ code: -32601 });
     expect(end.all(method)).toEqual([]);
   }
 });
 
-it("hears what is said of a task before its call is answered", async () => {
+it("takes a status that comes before the call is answered", async () => {
   const { ask, end, get } = await desk({
     answer: ({ method, id }) => {
       if (method !== "tools/call") return undefined;
@@ -280,14 +279,14 @@ it("hears what is said of a task before its call is answered", async () => {
 });
 
 describe("cancelling", () => {
-  it("is for us alone where the end has not said that it can: it is not asked, and whoever looks is told", async () => {
+  it("is local if the server has not declared it: the server is not asked, but callers see it", async () => {
     const capabilities = { tools: {}, tasks: { list: {}, requests: { tools: { call: {} } } } };
     const { end, start, ask, get, listen } = await desk({ capabilities });
     const id = await start();
     const { heard, over } = listen(id);
     expect(await ask("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
     await over;
-    const statusMessage = "Cancelled by request; the end cannot cancel tasks, and may still be at work on it";
+    const statusMessage = "Cancelled by request; the server cannot cancel tasks and may still be working on it";
     expect(heard.at(-1)).toMatchObject({ taskId: id, status: "cancelled", statusMessage });
     end.finish(id, "completed", { result: TEXT });
     end.tell(id);
@@ -297,7 +296,7 @@ describe("cancelling", () => {
     expect(end.all("tasks/result")).toEqual([]);
   });
 
-  it("is passed on, and acknowledged also where there is nothing left to cancel", async () => {
+  it("is passed on, and acknowledged even if there is nothing left to cancel", async () => {
     const { end, start, ask, get } = await desk();
     const id = await start();
     expect(await ask("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
@@ -311,7 +310,7 @@ describe("cancelling", () => {
     expect(end.all("tasks/cancel")).toHaveLength(2);
   });
 
-  it("is acknowledged by an end that cannot, and fails where the end does", async () => {
+  it("is acknowledged if the server refuses, and fails if the connection does", async () => {
     let error = { code: -32601, message: "Method not found" };
     const { start, ask, get } = await desk({
       answer: ({ method }) => (method === "tasks/cancel" ? { error } : undefined),

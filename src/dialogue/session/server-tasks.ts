@@ -1,74 +1,123 @@
-// Tasks of a session-style end, toward a caller that speaks of them in the newest form: which calls are made into one,
-// and what is asked of them afterwards. A caller that knows no tasks and calls a tool that is always one waits for its
-// end. A task is known to the principal that made it and to nobody else. One that was made before our time is known to
-// the end alone: it is let be asked for only by callers of whom nothing is proved, for whose it was nobody can say.
+// Tasks of a session-style server, presented in the form of the newest revision: which calls become a task, and what
+// callers can do with them. A caller that does not know tasks waits for the outcome. A task belongs to the principal
+// that created it. One created before this connection is known to the server alone, so only unauthenticated callers may
+// ask for it.
 
-import type { Caller, Context, Notification, Params, Request, Result, Handler, AskOptions } from "../../core/handler.ts";
+import type {
+  Caller,
+  Context,
+  Notification,
+  Params,
+  Request,
+  Result,
+  Handler,
+  AskOptions,
+} from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
-import type { Json } from "../../protocol/revision.ts";
+import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import { declaringTasks, hasTasks, isOver, type Listing, TASK_TERMS, TASK_WANTED, TASKS_LISTED, tasksUndeclared, type TaskSupport, type Wanting } from "../../protocol/tasks.ts";
-import type { Besides } from "./subscriptions-back.ts";
-import type { Asker, TaskBackHost } from "./tasks-back.ts";
-import { outcomeOf, taskToEnd } from "../calls/task-completion.ts";
-import { checkAllowed, isProved, seedOf, TaskWatch } from "../calls/task-watch.ts";
+import {
+  withTasksExtension,
+  hasTasks,
+  isTaskFinished,
+  type WithTaskListing,
+  TASK_PARAMS,
+  TASK_REQUESTED,
+  LISTS_TASKS,
+  tasksNotDeclared,
+  type TaskSupport,
+  type WithTaskRequest,
+} from "../../protocol/tasks.ts";
+import type { TaskSubscription } from "./subscriptions-back.ts";
+import { taskOutcome, completeTask } from "../calls/task-completion.ts";
+import { checkTaskScopes, hasIdentity, initialTaskState, TaskWatch } from "../calls/task-watch.ts";
 import { within, onAbort } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { checkAsk } from "../../protocol/asks.ts";
-import { OpenQuestions } from "../../protocol/open-questions.ts";
+import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Leaving } from "../calls/peer.ts";
+import type { Abandonment } from "../calls/peer.ts";
 
-/** How long the end is asked to keep a task of a caller that does not say so; it may decide otherwise. */
-const TTL_MS = 3_600_000;
-const MOST_TASKS = 1_000;
-const MOST_EARLY = 100;
+/** The TTL requested for a task if its caller names none; the server may choose another. */
+const DEFAULT_TTL_MS = 3_600_000;
+const MAX_TASKS = 1_000;
+const MAX_EARLY_STATUSES = 100;
 
-interface Kept {
+/** How to send a request. */
+export interface TaskRequestOptions {
+  /** Extra params that only the server's revision has. */
+  readonly extraParams?: Json;
+  /** Called with the JSON-RPC id. */
+  readonly onSent?: (id: number) => void;
+  readonly abandonment?: Abandonment;
+}
+
+/** What the session's back provides. */
+export interface ServerTasksHost {
+  /** The context for requests outside any call. */
+  readonly defaultContext: Context;
+  /** The server, in the form of the newest revision. */
+  readonly handler: Handler;
+  revision(): Revision;
+  /** The server's capabilities, in the shape of the newest revision. */
+  capabilities(): Json;
+  /** The capabilities as the server sent them. */
+  rawCapabilities(): Json;
+  /** Sends a request that has nothing to do with tasks. */
+  plain(request: Request, context: Context): Promise<Result>;
+  /** Returns the answer in the server's revision; errors are in the newest. */
+  send(request: Request, context: Context, options?: TaskRequestOptions): Promise<Result>;
+  /** Marks work of this caller as running on the server; returns a function to call when it has ended. */
+  attribute(caller: Caller): () => void;
+}
+
+/** Who answers a server request. */
+export type AskTarget = Pick<Context, "ask" | "caller">;
+
+interface TaskEntry {
   readonly task: ServerTask;
   readonly token: number | undefined;
   readonly expires: number;
 }
 
-export class SessionTaskBack {
-  readonly #host: TaskBackHost;
-  /** In the order in which they were heard of. */
-  readonly #kept = new Map<string, Kept>();
-  /** By the ids of the calls that made them. */
-  readonly #tokens = new Map<unknown, ServerTask>();
-  readonly #making = new Set<Promise<unknown>>();
-  /** What was said last of tasks that may be among those, by their ids. */
-  readonly #early = new Map<string, Params>();
+export class ServerTasks {
+  readonly #host: ServerTasksHost;
+  /** In the order in which they became known. */
+  readonly #entries = new Map<string, TaskEntry>();
+  /** By progress token, which is the id of the call that created the task. */
+  readonly #byToken = new Map<unknown, ServerTask>();
+  readonly #creating = new Set<Promise<unknown>>();
+  /** The last status of unknown tasks, by id: one may belong to a call whose answer has not come yet. */
+  readonly #earlyStatuses = new Map<string, Params>();
 
-  constructor(host: TaskBackHost) {
+  constructor(host: ServerTasksHost) {
     this.#host = host;
   }
 
-  /** A call of a tool. Its caller gets no task that the tool cannot be, however it insists. */
+  /** Calls a tool, as a task if the caller requests one or the tool requires it. */
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
-    if (support === "forbidden") throw neverTask(request.params["name"]);
+    if (support === "forbidden") throw notATaskTool(request.params["name"]);
     const declared = hasTasks(context.caller.capabilities);
-    const wanted = (request.params as Wanting)[TASK_WANTED];
-    const isWanted = declared && (wanted === true || (wanted !== undefined && support === "optional"));
-    if (support !== "required" && !isWanted) return this.#host.plain(request, context);
-    const making = this.#make(request, context, !declared);
-    this.#making.add(making);
-    const made = await making.finally(() => this.#made(making));
-    if (declared || made.resultType !== "task") return made;
-    return outcomeOf(await taskToEnd(this.#host.handler, made, request, declaringTasks(context)));
+    const requested = (request.params as WithTaskRequest)[TASK_REQUESTED];
+    const isRequested = declared && (requested === true || (requested !== undefined && support === "optional"));
+    if (support !== "required" && !isRequested) return this.#host.plain(request, context);
+    const creating = this.#create(request, context, !declared);
+    this.#creating.add(creating);
+    const created = await creating.finally(() => this.#created(creating));
+    if (declared || created.resultType !== "task") return created;
+    return taskOutcome(await completeTask(this.#host.handler, created, request, withTasksExtension(context)));
   }
 
   async answer(request: Request, context: Context): Promise<Result> {
     const { method, params } = request;
     checkDeclared(method, context);
     if (method === "tasks/list") return this.#list(request, context);
-    if (!ANSWERED.has(method)) throw methodNotFound(method);
+    if (!TASK_METHODS.has(method)) throw methodNotFound(method);
     const task = await this.#find(params["taskId"] as string, context);
     switch (method) {
       case "tasks/update":
-        task.update(params["inputResponses"] as Json);
+        task.answerInputs(params["inputResponses"] as Json);
         return { resultType: "complete" };
       case "tasks/cancel":
         await task.cancel(context);
@@ -78,356 +127,354 @@ export class SessionTaskBack {
     }
   }
 
-  async listening(ids: readonly string[], context: Context): Promise<Besides | undefined> {
-    checkDeclared("A listen on tasks", context);
+  async subscribe(ids: readonly string[], context: Context): Promise<TaskSubscription | undefined> {
+    checkDeclared("A subscription to tasks", context);
     const found = await Promise.all([...new Set(ids)].map((id) => this.#find(id, context).catch(() => undefined)));
     const tasks = found.filter((task) => task !== undefined);
     if (tasks.length === 0) return undefined;
     return {
       granted: { taskIds: tasks.map(({ watch }) => watch.id) },
-      begin: (end) => tell(tasks, context, end),
+      begin: (onEnd) => followTasks(tasks, context, onEnd),
     };
   }
 
-  /** Who answers a question about this task. Its name may be heard before the answer to the call that made it. */
-  async asker(id: string): Promise<Asker | undefined> {
-    if (!this.#kept.has(id)) await Promise.allSettled(this.#making);
-    return this.#kept.get(id)?.task;
+  /** Who answers a server request about this task. Its id may arrive before the answer to the call that created it. */
+  async askTarget(id: string): Promise<AskTarget | undefined> {
+    if (!this.#entries.has(id)) await Promise.allSettled(this.#creating);
+    return this.#entries.get(id)?.task;
   }
 
-  /** The end says how a task stands. */
-  hear(said: Params): void {
-    const id = String(said["taskId"]);
-    const task = this.#kept.get(id)?.task;
-    if (task !== undefined) told(task, said);
-    else if (this.#making.size > 0 && this.#early.size < MOST_EARLY) this.#early.set(id, said);
+  onStatus(params: Params): void {
+    const id = String(params["taskId"]);
+    const task = this.#entries.get(id)?.task;
+    if (task !== undefined) applyStatus(task, params);
+    else if (this.#creating.size > 0 && this.#earlyStatuses.size < MAX_EARLY_STATUSES)
+      this.#earlyStatuses.set(id, params);
   }
 
-  /** Whether the token is that of a task. */
-  progress(params: Params): boolean {
-    const task = this.#tokens.get(params[META.progressToken]);
+  /** Returns whether the progress token belongs to a task. */
+  onProgress(params: Params): boolean {
+    const task = this.#byToken.get(params[META.progressToken]);
     if (task === undefined) return false;
-    if (!task.watch.isOver) task.progress?.({ method: "notifications/progress", params });
+    if (!task.watch.isFinished) task.onProgress?.({ method: "notifications/progress", params });
     return true;
   }
 
-  async #make(request: Request, context: Context, waits: boolean): Promise<Result> {
+  async #create(request: Request, context: Context, waits: boolean): Promise<Result> {
     let token: number | undefined;
-    const sent = (id: number): void => {
+    const onSent = (id: number): void => {
       if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
-    const leaving = leavingUnheard(this.#host, context);
-    const more = { task: (request.params as Wanting)[TASK_TERMS] ?? { ttl: TTL_MS } };
-    const answer = await this.#host.send(request, context, { more, sent, leaving });
-    const said = answer["task"];
-    if (context.signal.aborted) cancelUnheard(this.#host, context.caller, said);
+    const abandonment = abandonUnnamedTask(this.#host, context);
+    const extraParams = { task: (request.params as WithTaskRequest)[TASK_PARAMS] ?? { ttl: DEFAULT_TTL_MS } };
+    const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
+    const raw = answer["task"];
+    if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
     context.signal.throwIfAborted();
-    // It may have thought better of it.
-    if (!isObject(said)) return this.#host.revision().lift.result(request.method, answer);
-    // An exchange is over with its answer: no later message can belong to it.
-    const canHear = waits || revisionNamed(context.revision)?.style === "session";
+    // The server may answer without a task after all.
+    if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
+    // A stateless call ends with its answer, so no later progress can be delivered in it.
+    const canNotify = waits || revisionNamed(context.revision)?.style === "session";
     const notify = (notification: Notification): void => context.notify(notification);
-    const task = new ServerTask(this.#host, context.caller, said, canHear ? notify : undefined);
-    this.#keep(task, token);
-    const early = this.#early.get(task.watch.id);
-    if (early !== undefined) told(task, early);
+    const task = new ServerTask(this.#host, context.caller, raw, canNotify ? notify : undefined);
+    this.#add(task, token);
+    const early = this.#earlyStatuses.get(task.watch.id);
+    if (early !== undefined) applyStatus(task, early);
     const { _meta } = answer;
-    return { ...fieldsOf(this.#host, said), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
+    return { ...liftTask(this.#host, raw), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
   }
 
-  #made(making: Promise<unknown>): void {
-    this.#making.delete(making);
-    if (this.#making.size === 0) this.#early.clear();
+  #created(creating: Promise<unknown>): void {
+    this.#creating.delete(creating);
+    if (this.#creating.size === 0) this.#earlyStatuses.clear();
   }
 
   async #find(id: string, context: Context): Promise<ServerTask> {
     this.#sweep();
     const { caller } = context;
-    const kept = this.#kept.get(id)?.task;
-    if (kept === undefined ? isProved(caller) : kept.caller.principal !== caller.principal) throw unknownTask(id);
-    if (kept !== undefined) {
-      checkAllowed(caller, kept.caller);
-      return kept;
+    const known = this.#entries.get(id)?.task;
+    if (known === undefined ? hasIdentity(caller) : known.caller.principal !== caller.principal) throw unknownTask(id);
+    if (known !== undefined) {
+      checkTaskScopes(caller, known.caller);
+      return known;
     }
-    const said = await this.#host.send({ method: "tasks/get", params: { taskId: id } }, context);
-    const meanwhile = this.#kept.get(id)?.task;
+    const raw = await this.#host.send({ method: "tasks/get", params: { taskId: id } }, context);
+    const meanwhile = this.#entries.get(id)?.task;
     if (meanwhile !== undefined) return meanwhile;
-    const task = new ServerTask(this.#host, caller, said);
-    this.#keep(task, undefined);
-    await task.take(said);
+    const task = new ServerTask(this.#host, caller, raw);
+    this.#add(task, undefined);
+    await task.update(raw);
     return task;
   }
 
-  /** For a front, because the newest form has no such list. */
+  /** Only for session fronts: the newest revision has no `tasks/list`. */
   async #list({ method, params }: Request, { caller }: Context): Promise<Result> {
-    if ((params as Listing)[TASKS_LISTED] !== true) throw methodNotFound(method);
+    if ((params as WithTaskListing)[LISTS_TASKS] !== true) throw methodNotFound(method);
     this.#sweep();
-    const own = [...this.#kept.values()].filter(({ task }) => task.caller.principal === caller.principal);
+    const own = [...this.#entries.values()].filter(({ task }) => task.caller.principal === caller.principal);
     const states = await Promise.all(own.map(({ task }) => task.watch.refresh().catch(() => undefined)));
     return { resultType: "complete", tasks: states.filter((state) => state !== undefined) };
   }
 
-  #keep(task: ServerTask, token: number | undefined): void {
+  #add(task: ServerTask, token: number | undefined): void {
     this.#sweep();
-    if (this.#kept.size >= MOST_TASKS) this.#makeRoom();
+    if (this.#entries.size >= MAX_TASKS) this.#evict();
     const { ttlMs } = task.watch.state as { readonly ttlMs?: unknown };
     const expires = typeof ttlMs === "number" && ttlMs > 0 ? performance.now() + ttlMs : Infinity;
-    this.#kept.set(task.watch.id, { task, token, expires });
-    if (token !== undefined) this.#tokens.set(token, task);
+    this.#entries.set(task.watch.id, { task, token, expires });
+    if (token !== undefined) this.#byToken.set(token, task);
   }
 
-  /** The oldest goes; one that is over, if there is one. */
-  #makeRoom(): void {
-    const all = [...this.#kept.values()];
-    const oldest = all.find(({ task }) => task.watch.isOver) ?? all[0];
-    if (oldest !== undefined) this.#drop(oldest);
+  /** Removes the oldest finished task, or the oldest of all. */
+  #evict(): void {
+    const all = [...this.#entries.values()];
+    const oldest = all.find(({ task }) => task.watch.isFinished) ?? all[0];
+    if (oldest !== undefined) this.#remove(oldest);
   }
 
   #sweep(): void {
     const now = performance.now();
-    for (const kept of this.#kept.values()) if (kept.expires <= now) this.#drop(kept);
+    for (const entry of this.#entries.values()) if (entry.expires <= now) this.#remove(entry);
   }
 
-  #drop({ task, token }: Kept): void {
+  #remove({ task, token }: TaskEntry): void {
     task.release();
-    this.#kept.delete(task.watch.id);
-    this.#tokens.delete(token);
+    this.#entries.delete(task.watch.id);
+    this.#byToken.delete(token);
   }
 }
 
-const ANSWERED: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tasks/cancel"]);
+const TASK_METHODS: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tasks/cancel"]);
 
 function checkDeclared(what: string, { caller }: { readonly caller: Caller }): void {
-  if (!hasTasks(caller.capabilities)) throw tasksUndeclared(what);
+  if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
 }
 
-function neverTask(toolName: unknown): McpError {
+function notATaskTool(toolName: unknown): McpError {
   return McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
 }
 
-/** The end has said how it stands. */
-function told(task: ServerTask, said: Params): void {
-  // Who waits looks for itself where this fails, and hears why.
-  if (!task.watch.isOver) task.take(said).catch(() => task.watch.wake());
+function applyStatus(task: ServerTask, raw: Params): void {
+  // If this fails, waiters poll and get the error themselves.
+  if (!task.watch.isFinished) task.update(raw).catch(() => task.watch.wake());
 }
 
 function unknownTask(taskId: string): Error {
-  return invalidParams("Unknown task: there is none with this id, or none any more", { taskId });
+  return invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
 }
 
-/** Begins with how each stands now, so that nothing that happened before the listen is missed. */
-function tell(tasks: readonly ServerTask[], context: Context, end: () => void): () => void {
+/** Notifies of every change, starting with the current states, so that nothing before the subscription is missed. */
+function followTasks(tasks: readonly ServerTask[], context: Context, onEnd: () => void): () => void {
   const following = new Map<ServerTask, () => void>();
   const drop = (task: ServerTask): void => {
     following.get(task)?.();
     following.delete(task);
-    if (following.size === 0) end();
+    if (following.size === 0) onEnd();
   };
-  const say = (task: ServerTask, state: Json): void => {
+  const notify = (task: ServerTask, state: Json): void => {
     const { resultType: _kind, ...params } = state;
     context.notify({ method: "notifications/tasks", params });
-    if (isOver(state["status"])) drop(task);
+    if (isTaskFinished(state["status"])) drop(task);
   };
   for (const task of tasks) {
-    const follow = task.watch.follow(
-      (state) => say(task, state),
+    const stop = task.watch.follow(
+      (state) => notify(task, state),
       () => drop(task),
     );
-    following.set(task, follow);
+    following.set(task, stop);
   }
-  for (const task of tasks) say(task, task.watch.state);
+  for (const task of tasks) notify(task, task.watch.state);
   return () => {
     for (const stop of following.values()) stop();
   };
 }
 
-// One task of a session-style end, as the newest form has it: with what it asks and what came of it inside. The end
-// gives the one as requests of its own and the other by a request that waits, so both are fetched when the status says
-// that there is something to fetch. A tool that failed is a completed task here, and only an error is a failed one.
-// Who may ask about it, and how long it is kept, is for the table.
+/** How long to wait for the input request that the server says a task has. */
+const INPUT_WAIT_MS = 500;
+/** How long to wait for a `tasks/result` that is already pending; some servers check for a result only now and then. */
+const RESULT_WAIT_MS = 50;
+const MAX_INPUT_REQUESTS = 100;
+/** Answers of a server that cannot cancel the task, or has nothing left to cancel. */
+const CANCEL_REFUSALS: ReadonlySet<number> = new Set([-32602, -32601]);
+const NO_TIMEOUT = { idleMs: 0, totalMs: 0 };
 
-
-/** How long a look waits for the question that the end says it has. */
-const QUESTION_MS = 500;
-/** How long a result may take that is asked for already; some ends look only now and then whether there is one. */
-const RESULT_MS = 50;
-const MOST_QUESTIONS = 100;
-/** What an end answers that has nothing to cancel any more, or cannot. */
-const UNCANCELLED: ReadonlySet<number> = new Set([-32602, -32601]);
-const FOR_EVER = { idleMs: 0, totalMs: 0 };
-
-type Outcome =
+type TaskOutcome =
   | { readonly status: "completed"; readonly result: Result }
   | { readonly status: "failed"; readonly error: ErrorBody };
 
-export class ServerTask {
+/**
+ * One task of the server. The newest revision puts input requests and the outcome into the task itself; this server
+ * sends the former as requests and the latter as the answer to a blocking `tasks/result`. Both are fetched when the
+ * status says that they exist. A task whose tool returned `isError` is completed here; only a protocol error is failed.
+ */
+class ServerTask {
   readonly watch: TaskWatch;
   readonly caller: Caller;
-  /** Takes progress under the token of its call, for as long as it lives. */
-  readonly progress: ((notification: Notification) => void) | undefined;
-  readonly #host: TaskBackHost;
+  /** Receives progress under the token of the call that created the task. */
+  readonly onProgress: ((notification: Notification) => void) | undefined;
+  readonly #host: ServerTasksHost;
   readonly #context: Context;
-  /** Ends the request that waits. */
+  /** Aborts the pending `tasks/result`. */
   readonly #stop = new AbortController();
-  readonly #questions = new OpenQuestions(() => this.#retell());
-  readonly #leave: () => void;
-  /** What the end said of it last. */
+  readonly #inputs = new PendingInputs(() => this.#inputsChanged());
+  readonly #ended: () => void;
+  /** The last fields from the server. */
   #fields: Json;
-  /** The request that waits for the result, and in whose stream the end may ask. */
+  /** The pending `tasks/result`, on whose stream the server may send input requests. */
   #waiting: Promise<void> | undefined;
-  #fetching: Promise<Outcome> | undefined;
-  #outcome: Outcome | undefined;
-  #asked = (): void => undefined;
+  #fetching: Promise<TaskOutcome> | undefined;
+  #outcome: TaskOutcome | undefined;
+  #onInput = (): void => undefined;
   #isReleased = false;
 
-  constructor(host: TaskBackHost, caller: Caller, said: Json, progress?: (notification: Notification) => void) {
+  constructor(host: ServerTasksHost, caller: Caller, raw: Json, onProgress?: (notification: Notification) => void) {
     this.#host = host;
-    this.#fields = seedOf(fieldsOf(host, said));
+    this.#fields = initialTaskState(liftTask(host, raw));
     this.caller = caller;
-    this.progress = progress;
-    this.#leave = host.enter(caller);
+    this.onProgress = onProgress;
+    this.#ended = host.attribute(caller);
     this.#context = {
-      ...host.home,
+      ...host.defaultContext,
       caller,
-      ask: (question, options) => this.ask(question, options),
+      ask: (request, options) => this.ask(request, options),
     };
-    // Who listens to it is told by us; where the end says nothing, somebody has to look.
+    // Only `tasks/get` is forwarded: a subscription is refused, so the watch polls where no status comes in.
     const handler: Handler = async ({ method }) => {
       if (method !== "tasks/get") throw methodNotFound(method);
-      return this.#look();
+      return this.#fetch();
     };
-    // Whose it is the table knows: nobody is proved here.
-    const nobody: Context = { ...host.home, caller: { capabilities: {} } };
-    this.watch = new TaskWatch(handler, nobody, this.#fields, ({ status }) => {
-      if (isOver(status)) this.release();
+    // Without an identity, since ServerTasks has already checked whose task it is.
+    const anonymous: Context = { ...host.defaultContext, caller: { capabilities: {} } };
+    this.watch = new TaskWatch(handler, anonymous, this.#fields, ({ status }) => {
+      if (isTaskFinished(status)) this.release();
     });
   }
 
-  /** The end has said how it stands; resolves with that in the newest shape. */
-  async take(said: Json): Promise<Json> {
-    const state = await this.#detailed(fieldsOf(this.#host, said));
-    this.watch.take(state);
+  /** Takes a status from the server; resolves to the state in the shape of the newest revision. */
+  async update(raw: Json): Promise<Json> {
+    const state = await this.#detailed(liftTask(this.#host, raw));
+    this.watch.update(state);
     return this.watch.state;
   }
 
-  /** A question of the end, on behalf of this task. */
+  /** An input request of the server on behalf of this task. */
   async ask({ method, params }: Request, { signal }: AskOptions = {}): Promise<Result> {
-    if (this.#isReleased) throw new Error("The task is over: nobody can be asked on its behalf any more");
-    if (this.#questions.size >= MOST_QUESTIONS) {
-      throw McpError.of("rate_limited", `The task waits for ${MOST_QUESTIONS} answers already`);
+    if (this.#isReleased) throw new Error("The task is finished; it can no longer send requests to the client");
+    if (this.#inputs.size >= MAX_INPUT_REQUESTS) {
+      throw McpError.of("rate_limited", `The task already waits for ${MAX_INPUT_REQUESTS} answers`);
     }
-    const request: Request = { method, params: unrelated(params) };
-    checkAsk(request, this.caller.capabilities);
-    const answer = await this.#questions.ask(request, signal === undefined ? {} : { signal });
+    const request: Request = { method, params: withoutRelatedTask(params) };
+    checkClientRequest(request, this.caller.capabilities);
+    const answer = await this.#inputs.ask(request, signal === undefined ? {} : { signal });
     return { ...answer, _meta: { ...answer._meta, [META.relatedTask]: { taskId: this.watch.id } } };
   }
 
-  update(responses: Json): void {
-    this.#questions.answer(responses);
+  answerInputs(responses: Json): void {
+    this.#inputs.answer(responses);
   }
 
-  /** Nothing is owed but the acknowledgement: it may be over, or the end unable to cancel it. */
+  /** Succeeds even if the task is finished or cannot be cancelled: the caller is owed only an acknowledgement. */
   async cancel(context: Context): Promise<void> {
-    if (this.watch.isOver) return;
+    if (this.watch.isFinished) return;
     if (!canCancel(this.#host)) {
-      this.#giveUp();
+      this.#cancelLocally();
       return;
     }
     try {
-      const said = await this.#host.send({ method: "tasks/cancel", params: { taskId: this.watch.id } }, context);
-      if (said["status"] === "cancelled") await this.take(said);
+      const raw = await this.#host.send({ method: "tasks/cancel", params: { taskId: this.watch.id } }, context);
+      if (raw["status"] === "cancelled") await this.update(raw);
     } catch (error) {
-      if (!(error instanceof McpError) || !UNCANCELLED.has(error.code)) throw error;
+      if (!(error instanceof McpError) || !CANCEL_REFUSALS.has(error.code)) throw error;
     }
   }
 
-  /** Nothing more is asked or waited for on its behalf. */
+  /** Stops everything that runs on behalf of the task. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    const reason = new Error("The task is over");
+    const reason = new Error("The task is finished");
     this.watch.close();
-    this.#questions.drop(reason);
+    this.#inputs.drop(reason);
     this.#stop.abort(reason);
-    this.#leave();
+    this.#ended();
   }
 
-  /** The end has not said that it can be told so: it is over for us alone. */
-  #giveUp(): void {
-    const statusMessage = "Cancelled by request; the end cannot cancel tasks, and may still be at work on it";
+  /** For a server that cannot cancel tasks: the task is over for the client alone. */
+  #cancelLocally(): void {
+    const statusMessage = "Cancelled by request; the server cannot cancel tasks and may still be working on it";
     this.#fields = { ...this.#fields, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() };
-    this.watch.take(this.#fields);
+    this.watch.update(this.#fields);
   }
 
-  async #look(): Promise<Json> {
+  async #fetch(): Promise<Json> {
     const request: Request = { method: "tasks/get", params: { taskId: this.watch.id } };
-    return this.#detailed(fieldsOf(this.#host, await this.#host.send(request, this.#context)));
+    return this.#detailed(liftTask(this.#host, await this.#host.send(request, this.#context)));
   }
 
-  /** With what belongs to its status, which is fetched first. */
+  /** Adds the fields that belong to the status, after fetching them. */
   async #detailed(fields: Json): Promise<Json> {
-    // Of what comes while something is fetched, the last is the newest; but nothing comes after the end.
-    if (!isOver(this.#fields["status"])) this.#fields = fields;
+    // The last status is the newest, but a finished task does not change any more.
+    if (!isTaskFinished(this.#fields["status"])) this.#fields = fields;
     const { status } = this.#fields;
-    if (status === "completed" || status === "failed") return { ...this.#fields, ...(await this.#fetched()) };
+    if (status === "completed" || status === "failed") return { ...this.#fields, ...(await this.#fetchOutcome()) };
     if (status === "cancelled") return this.#fields;
-    // What was answered before the end was no outcome.
+    // An answer to `tasks/result` before the task is finished is not its outcome.
     this.#outcome = undefined;
-    if (status === "input_required") await this.#letAsk();
-    // While we waited it may have come to its end: whoever heard that goes on from there.
-    return isOver(this.#fields["status"]) ? this.watch.state : this.#shown();
+    if (status === "input_required") await this.#waitForInput();
+    // The task may have finished meanwhile: the status that said so carries on.
+    return isTaskFinished(this.#fields["status"]) ? this.watch.state : this.#unfinished();
   }
 
-  /** Before the end: what counts is whether something is asked, not whether the end says so. */
-  #shown(): Json {
-    const inputRequests = this.#questions.requests;
+  /** The state of an unfinished task: it is `input_required` only while an input request is actually pending. */
+  #unfinished(): Json {
+    const inputRequests = this.#inputs.requests;
     if (inputRequests === undefined) return { ...this.#fields, status: "working" };
     return { ...this.#fields, status: "input_required", inputRequests };
   }
 
-  #retell(): void {
-    if (!isOver(this.#fields["status"])) this.watch.take(this.#shown());
-    this.#asked();
+  #inputsChanged(): void {
+    if (!isTaskFinished(this.#fields["status"])) this.watch.update(this.#unfinished());
+    this.#onInput();
   }
 
-  /** Opens the way by which the end asks, and lets the question come. */
-  async #letAsk(): Promise<void> {
+  /** Sends `tasks/result`, so that the server can send its input request, and gives that a moment to arrive. */
+  async #waitForInput(): Promise<void> {
     if (this.#waiting !== undefined || this.#isReleased) return;
-    const asked = new Promise<void>((resolve) => {
-      this.#asked = resolve;
+    const arrived = new Promise<void>((resolve) => {
+      this.#onInput = resolve;
     });
-    const waiting = this.#wait();
+    const waiting = this.#waitForResult();
     this.#waiting = waiting;
     void waiting.then(async () => {
-      // Over, most likely: who listens to it hears so at once. If not, it is for the next look to open it anew.
+      // Most likely finished: subscribers are notified at once. If not, the next poll sends `tasks/result` again.
       if (!this.#isReleased) await this.watch.refresh().catch(() => this.watch.wake());
       this.#waiting = undefined;
     });
-    if (this.#questions.size === 0) await within(QUESTION_MS, Promise.race([asked, waiting]));
+    if (this.#inputs.size === 0) await within(INPUT_WAIT_MS, Promise.race([arrived, waiting]));
   }
 
-  /** Never throws: where the way fails, the next look opens it anew. */
-  async #wait(): Promise<void> {
+  /** Never throws: after a failure the next poll sends `tasks/result` again. */
+  async #waitForResult(): Promise<void> {
     try {
-      this.#outcome = await this.#result({ ...this.#context, signal: this.#stop.signal, timeouts: FOR_EVER });
+      this.#outcome = await this.#result({ ...this.#context, signal: this.#stop.signal, timeouts: NO_TIMEOUT });
     } catch {
-      // Whoever looks hears why, if it is of any importance.
+      // The next poll reports it, if it matters.
     }
   }
 
-  async #fetched(): Promise<Outcome> {
-    if (this.#waiting !== undefined) await within(RESULT_MS, this.#waiting);
+  async #fetchOutcome(): Promise<TaskOutcome> {
+    if (this.#waiting !== undefined) await within(RESULT_WAIT_MS, this.#waiting);
     if (this.#outcome !== undefined) return this.#outcome;
     this.#fetching ??= this.#result(this.#context).finally(() => (this.#fetching = undefined));
     this.#outcome = await this.#fetching;
     return this.#outcome;
   }
 
-  async #result(context: Context): Promise<Outcome> {
+  async #result(context: Context): Promise<TaskOutcome> {
     const request: Request = { method: "tasks/result", params: { taskId: this.watch.id } };
     try {
       const answer = this.#host.revision().lift.result("tools/call", await this.#host.send(request, context));
-      return { status: "completed", result: unrelated(answer) };
+      return { status: "completed", result: withoutRelatedTask(answer) };
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       return { status: "failed", error: error.toBody() };
@@ -435,59 +482,58 @@ export class ServerTask {
   }
 }
 
-/** What an end says of a task, in the words of the newest form. */
-export function fieldsOf(host: TaskBackHost, said: Json): Json {
-  const { resultType: _complete, ...fields } = host.revision().lift.result("tasks/get", said);
+/** The fields of a task in the shape of the newest revision. */
+function liftTask(host: ServerTasksHost, raw: Json): Json {
+  const { resultType: _complete, ...fields } = host.revision().lift.result("tasks/get", raw);
   return fields;
 }
 
-/** Without the name of the task, which is the end's own. */
-function unrelated<T extends Params | Result>(fields: T): T {
+/** Removes the related-task id from `_meta`; it has a meaning only in the server's revision. */
+function withoutRelatedTask<T extends Params | Result>(fields: T): T {
   const { _meta, ...rest } = fields;
   if (_meta?.[META.relatedTask] === undefined) return fields;
   const { [META.relatedTask]: _task, ...meta } = _meta;
   return (Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta }) as T;
 }
 
-// A task whose caller left before the end had named it. A request that makes a task must not be cancelled by
-// `notifications/cancelled` (specification of the last session-style revision, basic/utilities/cancellation), and
-// `tasks/cancel` needs the name: so nothing is said until the end has answered, and nobody waits for that but we.
+/** How long to wait for the id of a task whose caller has left. */
+const UNNAMED_TASK_MS = 60_000;
 
-
-/** How long the name of a task is waited for that nobody wants any more. */
-const LATE_MS = 60_000;
-
-/** What becomes of a call that makes a task, where its caller leaves it. */
-export function leavingUnheard(host: TaskBackHost, { caller }: Context): Leaving {
-  const left = new AbortController();
-  const over = new AbortController();
+/**
+ * What to do if the caller leaves before the server has named the task. A call that creates a task must not be cancelled
+ * by `notifications/cancelled` (specification of the last session-style revision, basic/utilities/cancellation), and
+ * `tasks/cancel` needs an id: so the answer is awaited, and the task is cancelled then.
+ */
+function abandonUnnamedTask(host: ServerTasksHost, { caller }: Context): Abandonment {
+  const abandoned = new AbortController();
+  const expired = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  onAbort(left.signal, () => {
-    timer = setTimeout(() => over.abort(), LATE_MS);
-    // Nothing is kept running for it.
+  onAbort(abandoned.signal, () => {
+    timer = setTimeout(() => expired.abort(), UNNAMED_TASK_MS);
+    // It must not keep the process running.
     timer.unref();
   });
   const ask = (): Promise<never> => Promise.reject(new ConnectionError("cancelled", "The caller has left the call"));
   return {
-    left,
-    over: over.signal,
-    context: { ...host.home, caller, notify: () => undefined, ask },
-    late: (answer) => {
+    abandoned,
+    expired: expired.signal,
+    context: { ...host.defaultContext, caller, notify: () => undefined, ask },
+    onLateAnswer: (answer) => {
       clearTimeout(timer);
-      cancelUnheard(host, caller, answer["task"]);
+      cancelAbandonedTask(host, caller, answer["task"]);
     },
   };
 }
 
-/** Nobody hears what comes of it. */
-export function cancelUnheard(host: TaskBackHost, caller: Caller, said: unknown): void {
-  if (!isObject(said) || !canCancel(host)) return;
-  const params = { taskId: said["taskId"] };
-  host.send({ method: "tasks/cancel", params }, { ...host.home, caller }).catch(() => undefined);
+/** Failures are ignored, since no caller is left to report them to. */
+function cancelAbandonedTask(host: ServerTasksHost, caller: Caller, raw: unknown): void {
+  if (!isObject(raw) || !canCancel(host)) return;
+  const params = { taskId: raw["taskId"] };
+  host.send({ method: "tasks/cancel", params }, { ...host.defaultContext, caller }).catch(() => undefined);
 }
 
-/** Whether the end has said that tasks can be cancelled: what it has not said must not be asked of it. */
-export function canCancel(host: TaskBackHost): boolean {
-  const { tasks } = host.offered();
+/** Whether the server has declared that it can cancel tasks. */
+function canCancel(host: ServerTasksHost): boolean {
+  const { tasks } = host.rawCapabilities();
   return isObject(tasks) && Boolean(tasks["cancel"]);
 }

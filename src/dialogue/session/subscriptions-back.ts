@@ -1,199 +1,208 @@
-// Change events of a session-style end, shared out to any number of listens. The end is subscribed to a
-// resource while at least one listen wants it; each listen gets only what it asked for and what the end
-// honours. What belongs to no call at all (a log message, a question right after the handshake) comes
-// here too, because a listen is the only caller that is always there.
+// Presents the change notifications of a session-style server as `subscriptions/listen`, for any number of
+// subscriptions. The server is subscribed to a resource while at least one of them wants it; each gets only what it
+// asked for and the server supports. Messages outside any call (logs, requests right after the handshake) are delivered
+// here too, because a subscription is the only call that is always open.
 
 import { onAbort } from "../../core/async.ts";
 import type { Caller, Context } from "../../core/handler.ts";
 import type { Notification, Request, Result } from "../../core/handler.ts";
+import {
+  changedFlag,
+  changedMethod,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+} from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
-import { NOBODY } from "../calls/call-attribution.ts";
+import { INTERNAL_ORIGIN } from "../calls/call-attribution.ts";
 import type { SessionRenewal } from "./handshake.ts";
-import type { Wire } from "../calls/peer.ts";
+import type { Peer } from "../calls/peer.ts";
 
-interface Listener {
+interface Subscriber {
   readonly context: Context;
   readonly flags: ReadonlySet<string>;
   readonly uris: Set<string>;
-  /** Events that came before the acknowledgement; undefined once it is out. */
+  /** Notifications that came before the acknowledgement; undefined once it is sent. */
   early: Notification[] | undefined;
 }
 
-/** What a listen carries besides changes of lists and resources. */
-export interface Besides {
+/** The part of a `subscriptions/listen` that concerns tasks. */
+export interface TaskSubscription {
   readonly granted: Json;
-  /** Begins to tell; calls `end` when nothing more can come. Returns how to stop it. */
-  begin(end: () => void): () => void;
+  /** Starts notifying; calls `onEnd` when nothing more can come. Returns a stop function. */
+  begin(onEnd: () => void): () => void;
 }
 
-/** The one subscription to a resource: how many listens want it, and whether the end grants it. */
-interface Shared {
+/** The one subscription to a resource: how many subscribers share it, and whether the server granted it. */
+interface SharedSubscription {
   count: number;
-  readonly made: Promise<boolean>;
+  readonly granted: Promise<boolean>;
 }
 
-const FLAG_OF: Readonly<Record<string, string>> = {
-  "notifications/tools/list_changed": "toolsListChanged",
-  "notifications/prompts/list_changed": "promptsListChanged",
-  "notifications/resources/list_changed": "resourcesListChanged",
-};
+const FLAG_OF: Readonly<Record<string, string>> = Object.fromEntries(
+  LIST_CAPABILITIES.map((capability) => [changedMethod(capability), changedFlag(capability)]),
+);
 
-export class SessionChanges {
-  readonly #wire: Wire;
-  readonly #within: SessionRenewal["within"];
+export class ServerSubscriptions {
+  readonly #peer: Peer;
+  readonly #inSession: SessionRenewal["run"];
   readonly #capabilities: () => Json;
-  readonly #home: Context;
-  readonly #listeners = new Set<Listener>();
-  readonly #subscribed = new Map<string, Shared>();
+  readonly #defaultContext: Context;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #shared = new Map<string, SharedSubscription>();
 
-  /** `within` does the work in a session, whether or not the end still knows the one that there was. */
-  constructor(wire: Wire, within: SessionRenewal["within"], capabilities: () => Json, home: Context) {
-    this.#wire = wire;
-    this.#within = within;
+  /** `inSession` runs work in a session, renewing it if it is lost. */
+  constructor(peer: Peer, inSession: SessionRenewal["run"], capabilities: () => Json, defaultContext: Context) {
+    this.#peer = peer;
+    this.#inSession = inSession;
     this.#capabilities = capabilities;
-    this.#home = home;
+    this.#defaultContext = defaultContext;
   }
 
-  /** The context of a listen whose caller can be asked there, for questions that belong to no call. */
-  listener(): Context | undefined {
-    return [...this.#listeners].findLast(({ context: { revision, caller } }) => {
-      return caller.origin !== NOBODY && knownRevision(revision).style === "session";
+  /** A subscriber that can be asked outside any call: the latest with a session-style client. */
+  askableContext(): Context | undefined {
+    return [...this.#subscribers].findLast(({ context: { revision, caller } }) => {
+      return caller.origin !== INTERNAL_ORIGIN && knownRevision(revision).style === "session";
     })?.context;
   }
 
-  /** Whether all who listen are one caller. */
-  get isOfOne(): boolean {
-    const origins = [...this.#listeners].map(({ context }) => context.caller.origin);
-    return new Set(origins.filter((origin) => origin !== NOBODY)).size < 2;
+  /** Whether all subscribers are one client. */
+  get isUnambiguous(): boolean {
+    const origins = [...this.#subscribers].map(({ context }) => context.caller.origin);
+    return new Set(origins.filter((origin) => origin !== INTERNAL_ORIGIN)).size < 2;
   }
 
-  /** The context of a listen of this caller's, one that is there for more than updates, for what belongs to no call. */
-  listenerOf({ origin }: Caller): Context | undefined {
-    const own = [...this.#listeners].filter(({ context }) => context.caller.origin === origin);
+  /** A subscription of this client, for messages outside any call; preferably not one for a single resource. */
+  contextOf({ origin }: Caller): Context | undefined {
+    const own = [...this.#subscribers].filter(({ context }) => context.caller.origin === origin);
     return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;
   }
 
-  /** Lives until the caller ends it; throws when the wire ends first. */
-  async listen(request: Request, context: Context, besides?: Besides): Promise<Result> {
+  /** Runs until the caller ends it; throws if the connection closes first. */
+  async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
     const wanted = request.params["notifications"] as Json;
     const flags = Object.values(FLAG_OF).filter((flag) => wanted[flag] === true && this.#canChange(flag));
     const uris = (wanted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
-    const listener: Listener = { context, flags: new Set(flags), uris: new Set(), early: [] };
-    // One that wants nothing of ours is not there for what belongs to no call.
-    const isElsewhere = besides !== undefined && flags.length === 0 && uris.length === 0;
-    if (!isElsewhere) this.#listeners.add(listener);
+    const subscriber: Subscriber = { context, flags: new Set(flags), uris: new Set(), early: [] };
+    // A subscription to tasks alone does not get messages outside any call.
+    const isTasksOnly = tasks !== undefined && flags.length === 0 && uris.length === 0;
+    if (!isTasksOnly) this.#subscribers.add(subscriber);
     const over = new AbortController();
     const forget = onAbort(context.signal, () => over.abort());
     if (context.signal.aborted) over.abort();
     let stop = (): void => undefined;
     try {
-      await this.#subscribe(listener, uris);
-      const honoured = {
+      await this.#subscribe(subscriber, uris);
+      const granted = {
         ...Object.fromEntries(flags.map((flag) => [flag, true])),
-        ...(listener.uris.size > 0 ? { resourceSubscriptions: [...listener.uris] } : undefined),
-        ...besides?.granted,
+        ...(subscriber.uris.size > 0 ? { resourceSubscriptions: [...subscriber.uris] } : undefined),
+        ...tasks?.granted,
       };
-      context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: honoured } });
-      const early = listener.early ?? [];
-      listener.early = undefined;
-      for (const event of early) context.notify(event);
-      stop = besides?.begin(() => (isElsewhere ? over.abort() : undefined)) ?? stop;
-      await this.#wire.untilEnd(over.signal);
+      context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: granted } });
+      const early = subscriber.early ?? [];
+      subscriber.early = undefined;
+      for (const notification of early) context.notify(notification);
+      stop = tasks?.begin(() => (isTasksOnly ? over.abort() : undefined)) ?? stop;
+      await this.#peer.untilClosed(over.signal);
       return { resultType: "complete" };
     } finally {
       stop();
       forget();
-      this.#listeners.delete(listener);
-      for (const uri of listener.uris) this.#release(uri);
+      this.#subscribers.delete(subscriber);
+      for (const uri of subscriber.uris) this.#release(uri);
     }
   }
 
-  /** In a new session the end knows of no subscription. */
+  /** Subscribes again in a new session. */
   async renew(): Promise<void> {
-    const uris = [...this.#subscribed.keys()];
+    const uris = [...this.#shared.keys()];
     await Promise.all(
-      uris.map((uri) => this.#wire.call("resources/subscribe", () => ({ uri }), this.#home).catch(() => undefined)),
+      uris.map((uri) =>
+        this.#peer.call("resources/subscribe", () => ({ uri }), this.#defaultContext).catch(() => undefined),
+      ),
     );
-    this.tellAll();
+    this.notifyAll();
   }
 
-  /** Changes may have been missed: whoever listens is told that all of it may have changed. */
-  tellAll(): void {
+  /** Changes may have been missed: every subscriber is notified that everything may have changed. */
+  notifyAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
-    for (const uri of this.#subscribed.keys())
-      this.deliver({ method: "notifications/resources/updated", params: { uri } });
+    for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });
   }
 
-  deliver(event: Notification): void {
-    if (event.method === "notifications/message") {
-      for (const listener of this.#listeners) this.#hand(listener, event);
-      if (this.#listeners.size === 0) this.#home.notify(event);
+  deliver(notification: Notification): void {
+    if (notification.method === "notifications/message") {
+      for (const subscriber of this.#subscribers) this.#notify(subscriber, notification);
+      if (this.#subscribers.size === 0) this.#defaultContext.notify(notification);
       return;
     }
-    const flag = FLAG_OF[event.method];
-    const uri = event.method === "notifications/resources/updated" ? event.params?.["uri"] : undefined;
-    for (const listener of this.#listeners) {
-      if (flag !== undefined ? listener.flags.has(flag) : typeof uri === "string" && covers(listener.uris, uri)) {
-        this.#hand(listener, event);
+    const flag = FLAG_OF[notification.method];
+    const uri = notification.method === RESOURCE_UPDATED ? notification.params?.["uri"] : undefined;
+    for (const subscriber of this.#subscribers) {
+      if (flag !== undefined ? subscriber.flags.has(flag) : typeof uri === "string" && covers(subscriber.uris, uri)) {
+        this.#notify(subscriber, notification);
       }
     }
   }
 
-  #hand(listener: Listener, event: Notification): void {
-    if (listener.early === undefined) listener.context.notify(event);
-    else listener.early.push(event);
+  #notify(subscriber: Subscriber, notification: Notification): void {
+    if (subscriber.early === undefined) subscriber.context.notify(notification);
+    else subscriber.early.push(notification);
   }
 
   #canChange(flag: string): boolean {
-    const family = this.#capabilities()[flag.replace("ListChanged", "")] as Json | undefined;
-    return family?.["listChanged"] === true;
+    const capability = this.#capabilities()[flag.replace("ListChanged", "")] as Json | undefined;
+    return capability?.["listChanged"] === true;
   }
 
-  /** What the end refuses is simply not honoured. */
-  async #subscribe(listener: Listener, uris: readonly string[]): Promise<void> {
+  /** Resources that the server refuses are left out of the acknowledgement. */
+  async #subscribe(subscriber: Subscriber, uris: readonly string[]): Promise<void> {
     if ((this.#capabilities()["resources"] as Json | undefined)?.["subscribe"] !== true) return;
     const wanted = [...new Set(uris)];
-    // Wanted at once: an update may come in one breath with the answer.
-    for (const uri of wanted) listener.uris.add(uri);
+    // Added before the answer, since an update may come together with it.
+    for (const uri of wanted) subscriber.uris.add(uri);
     const granted = await Promise.all(wanted.map((uri) => this.#share(uri)));
-    for (const [index, uri] of wanted.entries()) if (granted[index] !== true) listener.uris.delete(uri);
+    for (const [index, uri] of wanted.entries()) if (granted[index] !== true) subscriber.uris.delete(uri);
   }
 
-  /** A share in the one subscription to this resource; whoever comes while it is being made waits for the same answer. */
+  /** Takes a share in the one subscription to this resource, and makes it if it is the first. */
   async #share(uri: string): Promise<boolean> {
-    let shared = this.#subscribed.get(uri);
+    let shared = this.#shared.get(uri);
     if (shared === undefined) {
-      const made = this.#within(() => this.#wire.call("resources/subscribe", () => ({ uri }), this.#home));
+      const subscribed = this.#inSession(() =>
+        this.#peer.call("resources/subscribe", () => ({ uri }), this.#defaultContext),
+      );
       shared = {
         count: 0,
-        made: made.then(
+        granted: subscribed.then(
           () => true,
           () => false,
         ),
       };
-      this.#subscribed.set(uri, shared);
+      this.#shared.set(uri, shared);
     }
     shared.count += 1;
-    if (await shared.made) return true;
-    this.#forget(uri, shared);
+    if (await shared.granted) return true;
+    this.#leave(uri, shared);
     return false;
   }
 
-  #forget(uri: string, shared: Shared): boolean {
+  /** Returns whether that was the last share. */
+  #leave(uri: string, shared: SharedSubscription): boolean {
     shared.count -= 1;
-    if (shared.count > 0 || this.#subscribed.get(uri) !== shared) return false;
-    return this.#subscribed.delete(uri);
+    if (shared.count > 0 || this.#shared.get(uri) !== shared) return false;
+    return this.#shared.delete(uri);
   }
 
   #release(uri: string): void {
-    const shared = this.#subscribed.get(uri);
-    if (shared === undefined || !this.#forget(uri, shared)) return;
-    this.#wire.call("resources/unsubscribe", () => ({ uri }), this.#home).catch(() => undefined);
+    const shared = this.#shared.get(uri);
+    if (shared === undefined || !this.#leave(uri, shared)) return;
+    this.#peer.call("resources/unsubscribe", () => ({ uri }), this.#defaultContext).catch(() => undefined);
   }
 }
 
-/** An update may name a part of what was subscribed to. */
+/** An update may name a sub-resource of what was subscribed to. */
 function covers(uris: ReadonlySet<string>, uri: string): boolean {
   if (uris.has(uri)) return true;
   for (const whole of uris) {

@@ -1,5 +1,5 @@
-// Subscriptions of a session on a wire that proves with each message what its sender may do: each is judged by the
-// message that asks for it, and one that is refused leaves alone what was granted before.
+// Subscriptions of a session whose messages are authenticated one by one: each is judged by the message that requests
+// it, and a refused one leaves the previous one open.
 
 import { describe, expect, it, vi } from "vitest";
 import { proving, type Proving } from "../../../test/support/connection.ts";
@@ -16,14 +16,14 @@ const URI = "r:1";
 const DENIED = { error: { code: -32603, data: { kind: "access_denied", requiredScopes: ["read"] } } };
 
 interface House {
-  /** The listens on resources that are open. */
+  /** The open resource subscriptions. */
   readonly listens: Set<Context>;
-  /** Listens are granted only when this resolves. */
+  /** Subscriptions are granted only when this resolves. */
   held: Promise<void>;
   readonly handler: Handler;
 }
 
-/** One resource, for those who have the scope. */
+/** One resource, for clients with the scope. */
 function house(): House {
   const listens = new Set<Context>();
   const self: House = {
@@ -67,7 +67,7 @@ function update({ listens }: House): void {
 }
 
 describe("a subscription of a session", () => {
-  it("is granted to who may have it now, though it might not when the session began", async () => {
+  it("is granted with the scope, even if the session began without it", async () => {
     const at = house();
     const { ask, prove } = await session(at, NARROW);
     expect(await ask("subscribe")).toMatchObject(DENIED);
@@ -76,7 +76,7 @@ describe("a subscription of a session", () => {
     expect([...at.listens].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
   });
 
-  it("is refused to who may not have it now, though it might when the session began", async () => {
+  it("is refused without the scope, even if the session began with it", async () => {
     const at = house();
     const { ask, prove } = await session(at, WIDE);
     prove(NARROW);
@@ -84,7 +84,7 @@ describe("a subscription of a session", () => {
     expect(at.listens.size).toBe(0);
   });
 
-  it("is refused also where there is one already, which stays", async () => {
+  it("is refused even if there is a granted one, which stays", async () => {
     const at = house();
     const wire = await session(at, WIDE);
     expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
@@ -96,7 +96,7 @@ describe("a subscription of a session", () => {
     expect(at.listens.size).toBe(0);
   });
 
-  it("takes the place of the one before, so that there is never more than one", async () => {
+  it("replaces the previous one, so that there is never more than one", async () => {
     const at = house();
     const wire = await session(at, WIDE);
     for (const _ of [1, 2, 3]) expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
@@ -108,7 +108,7 @@ describe("a subscription of a session", () => {
     await vi.waitFor(() => expect(heard(wire)).toBe(1));
   });
 
-  it("is over when it is taken back, also one that is not granted yet", async () => {
+  it("ends with unsubscribe, even if it is not granted yet", async () => {
     const at = house();
     const wire = await session(at, WIDE);
     await wire.ask("subscribe");

@@ -1,4 +1,4 @@
-// What a session remembers of tasks: for whom, for how long, and how many.
+// The tasks that a session remembers: for which caller, for how long, and how many.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
@@ -11,17 +11,17 @@ const context: Context = {
   caller: { capabilities: {} },
   signal: new AbortController().signal,
   notify: () => undefined,
-  ask: () => Promise.reject(new Error("Nobody is asked")),
+  ask: () => Promise.reject(new Error("Not asked")),
 };
 
 function watchOf(taskId: string, status = "working", ttlMs: number | null = 1_000): TaskWatch {
   return new TaskWatch(() => Promise.reject(new Error("Nothing is asked for")), context, { taskId, status, ttlMs });
 }
 
-const NOBODY = { capabilities: {} };
+const ANONYMOUS = { capabilities: {} };
 const ADA = { capabilities: {}, principal: "ada" };
 
-describe("a table of tasks", () => {
+describe("TaskTable", () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -29,47 +29,47 @@ describe("a table of tasks", () => {
     vi.useRealTimers();
   });
 
-  it("shows each caller its own, in order", () => {
+  it("lists each caller's own tasks, in order", () => {
     const table = new TaskTable();
     for (const id of ["a", "b"]) table.add(watchOf(id), "job", ADA);
-    table.add(watchOf("c"), "job", NOBODY);
+    table.add(watchOf("c"), "job", ANONYMOUS);
     expect(table.all(ADA).map(({ key }) => key)).toEqual(["a", "b"]);
     expect(table.find("a", ADA)?.key).toBe("a");
-    expect(table.find("a", NOBODY)).toBeUndefined();
+    expect(table.find("a", ANONYMOUS)).toBeUndefined();
     expect(table.find("c", ADA)).toBeUndefined();
     expect(table.find("none", ADA)).toBeUndefined();
   });
 
-  it("forgets what has expired, and what never does only when it is closed", () => {
+  it("drops expired tasks, and those without expiry when it is closed", () => {
     const table = new TaskTable();
-    table.add(watchOf("a"), "job", NOBODY);
-    table.add(watchOf("b", "working", null), "job", NOBODY);
+    table.add(watchOf("a"), "job", ANONYMOUS);
+    table.add(watchOf("b", "working", null), "job", ANONYMOUS);
     vi.advanceTimersByTime(999);
-    expect(table.all(NOBODY)).toHaveLength(2);
+    expect(table.all(ANONYMOUS)).toHaveLength(2);
     vi.advanceTimersByTime(1);
-    expect(table.find("a", NOBODY)).toBeUndefined();
-    expect(table.all(NOBODY).map(({ key }) => key)).toEqual(["b"]);
+    expect(table.find("a", ANONYMOUS)).toBeUndefined();
+    expect(table.all(ANONYMOUS).map(({ key }) => key)).toEqual(["b"]);
     table.close();
-    expect(table.all(NOBODY)).toEqual([]);
+    expect(table.all(ANONYMOUS)).toEqual([]);
   });
 
-  it("lets the oldest make room: one that is over, if there is one", () => {
+  it("evicts the oldest finished task, or the oldest of all", () => {
     const table = new TaskTable();
-    for (let n = 0; n < 1_000; n += 1) table.add(watchOf(String(n)), "job", NOBODY);
-    table.find("5", NOBODY)?.watch.take({ taskId: "5", status: "completed" });
-    table.add(watchOf("new"), "job", NOBODY);
-    table.add(watchOf("newer"), "job", NOBODY);
-    expect(table.all(NOBODY)).toHaveLength(1_000);
-    expect(table.find("5", NOBODY)).toBeUndefined();
-    expect(table.find("0", NOBODY)).toBeUndefined();
-    expect(table.find("1", NOBODY)).toBeDefined();
+    for (let n = 0; n < 1_000; n += 1) table.add(watchOf(String(n)), "job", ANONYMOUS);
+    table.find("5", ANONYMOUS)?.watch.update({ taskId: "5", status: "completed" });
+    table.add(watchOf("new"), "job", ANONYMOUS);
+    table.add(watchOf("newer"), "job", ANONYMOUS);
+    expect(table.all(ANONYMOUS)).toHaveLength(1_000);
+    expect(table.find("5", ANONYMOUS)).toBeUndefined();
+    expect(table.find("0", ANONYMOUS)).toBeUndefined();
+    expect(table.find("1", ANONYMOUS)).toBeDefined();
   });
 
-  it("keeps few of those whose results nobody else has", () => {
+  it("keeps only a few local tasks", () => {
     const table = new TaskTable();
-    table.add(watchOf("running"), "job", NOBODY);
-    for (let n = 0; n < 150; n += 1) table.add(watchOf(String(n), "completed"), "job", NOBODY);
-    expect(table.all(NOBODY).map(({ key }) => key)).toEqual([
+    table.add(watchOf("running"), "job", ANONYMOUS);
+    for (let n = 0; n < 150; n += 1) table.add(watchOf(String(n), "completed"), "job", ANONYMOUS);
+    expect(table.all(ANONYMOUS).map(({ key }) => key)).toEqual([
       "running",
       ...Array.from({ length: 100 }, (_, n) => String(n + 50)),
     ]);

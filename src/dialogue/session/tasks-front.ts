@@ -1,68 +1,67 @@
-// How tasks come into a session: what of a caller's requests is about them, and what becomes of a tool that is always
-// a task and was called as if it were none. The rest is loaded when it is needed, because most sessions never do.
+// Decides which requests of a session-style client concern tasks, and what happens to a tool that always runs as a task
+// but was called without one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
 
 import type { Context } from "../../core/handler.ts";
 import type { Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { hasTasks, saysTasksUndeclared } from "../../protocol/tasks.ts";
-import type { SessionTasks, TasksHost } from "./client-tasks.ts";
+import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";
+import type { ClientTasks, ClientTasksHost } from "./client-tasks.ts";
 
-export class TaskDoor {
-  readonly #host: TasksHost;
-  /** Whether both sides know tasks, each in its own form. */
-  #isOpen = false;
-  #tasks: SessionTasks | undefined;
+export class TasksFront {
+  readonly #host: ClientTasksHost;
+  /** Whether both the client's revision and the server know tasks. */
+  #isSupported = false;
+  #tasks: ClientTasks | undefined;
   #isClosed = false;
 
-  constructor(host: TasksHost) {
+  constructor(host: ClientTasksHost) {
     this.#host = host;
   }
 
-  /** What the end can do is known now. */
+  /** Called when the server's capabilities are known. */
   open(capabilities: Json): void {
-    this.#isOpen = this.#host.revision().requests.has("tasks/result") && hasTasks(capabilities);
+    this.#isSupported = this.#host.revision().requests.has("tasks/result") && hasTasks(capabilities);
   }
 
-  /** Whether the request is one to be answered here. */
-  takes({ method, params }: Request): boolean {
-    if (!this.#isOpen) return false;
+  handles({ method, params }: Request): boolean {
+    if (!this.#isSupported) return false;
     if (method === "tools/call") return params["task"] !== undefined;
     return method === "tools/list" || method.startsWith("tasks/");
   }
 
-  /** In the caller's revision. `gone` says when the way of the request is gone. */
+  /** Returns the result in the client's revision. `gone` is aborted when the request's reply can no longer be sent. */
   async answer(request: Request, context: Context, gone: AbortSignal): Promise<Result> {
     return (this.#tasks ?? (await this.#load())).answer(request, context, gone);
   }
 
-  async #load(): Promise<SessionTasks> {
-    const { SessionTasks } = await import("./client-tasks.ts");
-    const tasks = (this.#tasks ??= new SessionTasks(this.#host));
+  async #load(): Promise<ClientTasks> {
+    const { ClientTasks } = await import("./client-tasks.ts");
+    const tasks = (this.#tasks ??= new ClientTasks(this.#host));
     if (this.#isClosed) tasks.close();
     return tasks;
   }
 
   /**
-   * What comes instead of an error, in the newest shape; throws what is none of our business. A caller that was told
-   * of a tool that it is always a task must ask for one; for all others such a tool is waited for.
+   * Recovers from the error of a tool that must run as a task: runs it as one and waits for the outcome. A client that
+   * was told of the requirement must request the task itself. Rethrows any other error.
    */
-  async instead(error: unknown, request: Request, context: Context): Promise<Result> {
-    if (request.method !== "tools/call" || !saysTasksUndeclared(error)) throw error;
+  async recover(error: unknown, request: Request, context: Context): Promise<Result> {
+    if (request.method !== "tools/call" || !isTasksNotDeclared(error)) throw error;
     const { name } = request.params;
-    if (this.#isOpen && (await this.#isToldRequired(name, context))) {
+    if (this.#isSupported && (await this.#isListedAsRequired(name, context))) {
       throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
     }
-    const { callToEnd } = await import("../calls/task-completion.ts");
-    return callToEnd(this.#host.handler, request, context);
+    const { callAndWait } = await import("../calls/task-completion.ts");
+    return callAndWait(this.#host.handler, request, context);
   }
 
-  /** A handler behind a wire cannot say it: its tools are shown as if they might be called either way. */
-  async #isToldRequired(name: unknown, context: Context): Promise<boolean> {
-    const { TaskSupports } = await import("./tool-task-support.ts");
+  /** A remote stateless server cannot say so: its tools are listed as if tasks were optional. */
+  async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
+    const { ToolTaskSupport } = await import("./tool-task-support.ts");
     const list = (cursor?: string): Promise<Result> =>
       this.#host.handler({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, context);
-    return (await new TaskSupports().of(name, list)) === "required";
+    return (await new ToolTaskSupport().of(name, list)) === "required";
   }
 
   close(): void {

@@ -1,74 +1,73 @@
-// Which tools can be tasks, and which must be: a session-style end says it in its list of tools, a handler in this
-// process under a symbol, and a call must be treated accordingly. What of the list goes by is noted; where a tool was
-// not in it, the list is asked for once, and again only after it is said to have changed.
+// Remembers which tools can or must run as a task. A session-style server says so in its list of tools, a handler in
+// this process under a symbol. Pages that pass by are noted; for an unknown tool the whole list is read once, and again
+// only after it has changed.
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
-import { type Supporting, TASK_SUPPORT, type TaskSupport } from "../../protocol/tasks.ts";
+import { type WithTaskSupport, TASK_SUPPORT, type TaskSupport } from "../../protocol/tasks.ts";
 
-/** Tools that are kept in mind, and pages that are asked for. */
-const MOST_TOOLS = 10_000;
-const MOST_PAGES = 100;
+const MAX_TOOLS = 10_000;
+const MAX_PAGES = 100;
 
-/** One page of the list of tools. */
-type List = (cursor: string | undefined) => Promise<Result>;
+/** Reads one page of the list of tools. */
+type ListPage = (cursor: string | undefined) => Promise<Result>;
 
-export class TaskSupports {
+export class ToolTaskSupport {
   readonly #known = new Map<string, TaskSupport>();
-  /** Whether the whole list is known: a tool that is not in it is none. */
-  #isWhole = false;
+  /** Whether the whole list has been read, so that a missing tool does not exist. */
+  #isComplete = false;
   /** How often the list has changed. */
   #changes = 0;
-  #listing: Promise<void> | undefined;
+  #reading: Promise<void> | undefined;
 
-  /** The same page; each tool says for itself, under a symbol, how it stands to tasks. */
+  /** Notes a page, and returns it with each tool marked with its task support. */
   note(page: Result): Result {
     const { tools } = page;
     if (!Array.isArray(tools)) return page;
     const marked = tools.map((tool: unknown) => {
       if (!isObject(tool)) return tool;
       const support = supportOf(tool);
-      if (typeof tool["name"] === "string" && this.#known.size < MOST_TOOLS) this.#known.set(tool["name"], support);
-      const mark: Supporting = { [TASK_SUPPORT]: support };
+      if (typeof tool["name"] === "string" && this.#known.size < MAX_TOOLS) this.#known.set(tool["name"], support);
+      const mark: WithTaskSupport = { [TASK_SUPPORT]: support };
       return { ...tool, ...mark };
     });
     return { ...page, tools: marked };
   }
 
-  /** The list is no longer what it was. */
-  changed(): void {
+  /** Forgets everything, since the list has changed. */
+  clear(): void {
     this.#known.clear();
-    this.#isWhole = false;
+    this.#isComplete = false;
     this.#changes += 1;
   }
 
-  /** Undefined: the list, if there is one, does not name the tool. */
-  async of(name: unknown, list: List): Promise<TaskSupport | undefined> {
+  /** Undefined if the tool is not listed, or the list cannot be read. */
+  async of(name: unknown, list: ListPage): Promise<TaskSupport | undefined> {
     if (typeof name !== "string") return undefined;
-    if (!this.#known.has(name) && !this.#isWhole) {
-      // Without a list the call goes out as it is: what is wrong with it the end will say.
-      await (this.#listing ??= this.#all(list).finally(() => (this.#listing = undefined))).catch(() => undefined);
+    if (!this.#known.has(name) && !this.#isComplete) {
+      // Without a list the call goes out as it is: the server reports what is wrong with it.
+      await (this.#reading ??= this.#readAll(list).finally(() => (this.#reading = undefined))).catch(() => undefined);
     }
     return this.#known.get(name);
   }
 
-  async #all(list: List): Promise<void> {
+  async #readAll(list: ListPage): Promise<void> {
     const changes = this.#changes;
     let cursor: string | undefined;
-    for (let page = 0; page < MOST_PAGES; page += 1) {
+    for (let page = 0; page < MAX_PAGES; page += 1) {
       const result = await list(cursor);
       this.note(result);
       const next = result["nextCursor"];
       if (typeof next !== "string" || next === cursor) break;
       cursor = next;
     }
-    if (changes === this.#changes) this.#isWhole = true;
+    if (changes === this.#changes) this.#isComplete = true;
   }
 }
 
-/** A tool that says nothing of tasks cannot be one. */
-function supportOf(tool: Supporting & { readonly execution?: unknown }): TaskSupport {
+/** A tool that says nothing about tasks cannot run as one. */
+function supportOf(tool: WithTaskSupport & { readonly execution?: unknown }): TaskSupport {
   const { execution } = tool;
-  const said = tool[TASK_SUPPORT] ?? (isObject(execution) ? execution["taskSupport"] : undefined);
-  return said === "required" || said === "optional" ? said : "forbidden";
+  const support = tool[TASK_SUPPORT] ?? (isObject(execution) ? execution["taskSupport"] : undefined);
+  return support === "required" || support === "optional" ? support : "forbidden";
 }

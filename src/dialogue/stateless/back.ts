@@ -1,11 +1,20 @@
-// Our side toward an exchange-style end. Each request says by itself who asks, in which revision and with
-// which capabilities, so nothing is kept here. `input_required` is a result like any other and is passed
-// on as it is: whether the caller takes it or has to be asked is for the caller's front (see drive).
+// The side that faces a stateless server. Each request carries its client's identity, revision and capabilities, so
+// nothing is kept here. `input_required` is passed on like any result: the front of the caller decides whether to hand
+// it out or to ask its client (calls/input-required.ts).
 
-import { LOG_LEVELS, type Context, type LogLevel, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
+import {
+  LOG_LEVELS,
+  type Context,
+  type LogLevel,
+  type Handler,
+  type Notification,
+  type Params,
+  type Request,
+  type Result,
+} from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
-import { ASKABLE } from "../../protocol/asks.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/objects.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
@@ -13,29 +22,27 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { NOBODY } from "../calls/call-attribution.ts";
-import type { Outgoing, Role, Wire } from "../calls/peer.ts";
+import { INTERNAL_ORIGIN } from "../calls/call-attribution.ts";
+import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 
 export interface StatelessBackOptions {
   readonly revision: Revision;
-  /** What we say we are where the caller says nothing of itself. */
+  /** The client info for callers that have none. */
   readonly info: Json;
-  /** Who is told what belongs to no call. */
-  readonly home: Context;
+  /** The context for notifications outside any call. */
+  readonly defaultContext: Context;
 }
 
-export class StatelessBack implements Role {
+export class StatelessBack implements PeerListener {
   readonly revision: Revision;
   readonly handler: Handler;
-  /** Requests that the end sent although its revision has none. */
-  refusedRequests = 0;
-  /** Whether it is known that the end speaks our revision: from then on, that it does not is no answer to a caller. */
-  isFound = false;
-  readonly #wire: Wire;
+  /** Whether the server has confirmed the revision: an error that denies it is then ours, not the caller's. */
+  isConfirmed = false;
+  readonly #peer: Peer;
   readonly #options: StatelessBackOptions;
 
-  constructor(wire: Wire, options: StatelessBackOptions) {
-    this.#wire = wire;
+  constructor(peer: Peer, options: StatelessBackOptions) {
+    this.#peer = peer;
     this.#options = options;
     this.revision = options.revision;
     this.handler = (request, context) => this.#handle(request, context);
@@ -47,35 +54,35 @@ export class StatelessBack implements Role {
     const params = this.revision.lower.request(method, request.params);
     try {
       const result = this.revision.lift.result(method, await this.#call(method, params, context));
-      if (!isKnown(result.resultType, method, context)) {
+      if (!isAllowedType(result.resultType, method, context)) {
         throw new ConnectionError(
           "protocol",
-          `The end answered ${method} with a result of a type that it cannot have, ${String(result.resultType)}`,
+          `The server answered ${method} with an invalid result type, ${String(result.resultType)}`,
         );
       }
       return method === "subscriptions/listen" ? withoutTag(result) : result;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
-      if (this.isFound && MISSPOKEN.has(error.code)) throw misspoken(method, error);
+      if (this.isConfirmed && ENVELOPE_ERRORS.has(error.code)) throw envelopeRejected(method, error);
       throw McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params }));
     }
   }
 
   async #call(method: string, params: Params, context: Context): Promise<Result> {
-    const stamp = this.#stamp(context);
+    const envelope = this.#envelope(context);
     const wantsProgress = params._meta?.["progressToken"] !== undefined;
-    return this.#wire.call(
+    return this.#peer.call(
       method,
       (id) => ({
         ...params,
-        _meta: { ...params._meta, ...stamp, ...(wantsProgress ? { progressToken: id } : undefined) },
+        _meta: { ...params._meta, ...envelope, ...(wantsProgress ? { progressToken: id } : undefined) },
       }),
       context,
     );
   }
 
-  /** What every request says of its caller; a log level that an earlier front read is written anew. */
-  #stamp(context: Context): Json {
+  /** The `_meta` that every stateless request has. */
+  #envelope(context: Context): Json {
     const { caller, logLevel } = context;
     return {
       [META.revision]: this.revision.name,
@@ -85,78 +92,72 @@ export class StatelessBack implements Role {
     };
   }
 
-  request(): void {
-    // No revision of this style has requests of an end: there is nobody to whom it could be passed.
-    this.refusedRequests += 1;
+  onRequest(): void {
+    // Stateless servers make no requests: there is no client that it could be passed to.
   }
 
-  notification(message: NotificationMessage, inbound: Inbound): void {
+  onNotification(message: NotificationMessage, inbound: Inbound): void {
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
     const tag = params?._meta?.[META.subscriptionId];
-    if (tag !== undefined) this.#wire.callNamed(tag)?.context.notify({ method, params: untagged(params) });
+    if (tag !== undefined) this.#peer.findCall(tag)?.context.notify({ method, params: withoutTag(params ?? {}) });
     else if (method === "notifications/progress") {
-      const call = this.#wire.callNamed(params?.["progressToken"]);
+      const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) return;
-      this.#wire.touch(call);
+      this.#peer.touch(call);
       call.context.notify(lifted);
-    } else if (method === "notifications/cancelled") this.#wire.finishListen(params?.["requestId"]);
+    } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
     else if (method === "notifications/message") this.#log(lifted, inbound);
   }
 
   /**
-   * To the call it came for. A pipe does not say which that is: then to the one that wants logs, for no other may have
-   * any (specification, server/utilities/logging), or to one of several of the same caller that wants as much. What comes for none goes to
-   * the caller's listens, which are always there; what may be another's is nobody's.
+   * Goes to the call that it came for. Stdio does not say which that is: then to the one that wants logs, since no
+   * other may get them (specification, server/utilities/logging), or to one of several of the same client. Without such
+   * a call it goes to the client's subscriptions. If it could belong to another client, no call gets it.
    */
   #log(notification: Notification, inbound: Inbound): void {
-    const named = this.#wire.callNamed(inbound.about);
-    const takers = named === undefined ? this.#takers(notification.params?.["level"]) : [named];
-    if (takers.length === 0) this.#options.home.notify(notification);
-    for (const { context } of takers) context.notify(notification);
+    const named = this.#peer.findCall(inbound.about);
+    const receivers = named === undefined ? this.#logReceivers(notification.params?.["level"]) : [named];
+    if (receivers.length === 0) this.#options.defaultContext.notify(notification);
+    for (const { context } of receivers) context.notify(notification);
   }
 
-  #takers(level: unknown): readonly Outgoing[] {
-    const calls = [...this.#wire.calls.values()].filter(({ context }) => context.caller.origin !== NOBODY);
-    const listens = calls.filter(({ method }) => method === "subscriptions/listen");
-    const wanting = calls.filter((call) => call.context.logLevel !== undefined && !listens.includes(call));
-    const wanted = wanting.findLast(({ context }) => isWanted(level, context.logLevel)) ?? wanting.at(-1);
-    const takers = wanted === undefined ? listens : [wanted];
+  #logReceivers(level: unknown): readonly OutgoingCall[] {
+    const calls = [...this.#peer.calls.values()].filter(({ context }) => context.caller.origin !== INTERNAL_ORIGIN);
+    const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
+    const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
+    const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);
+    const receivers = best === undefined ? subscriptions : [best];
     const origins = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.origin));
-    return origins.size === 1 ? takers : [];
+    return origins.size === 1 ? receivers : [];
   }
 }
 
-/** Whether a call that wants this and all that is more urgent wants a message of that level. */
-function isWanted(level: unknown, least: LogLevel | undefined): boolean {
-  return least !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(least);
+function wantsLevel(level: unknown, minLevel: LogLevel | undefined): boolean {
+  return minLevel !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(minLevel);
 }
 
-/** By these an end refuses how it is spoken to, and that is our doing: a caller would take them for our own refusal. */
-const MISSPOKEN: ReadonlySet<number> = new Set(
+/** Errors about the envelope or headers that we wrote: passed on, a caller would take them for a refusal of its own. */
+const ENVELOPE_ERRORS: ReadonlySet<number> = new Set(
   (["header_mismatch", "unsupported_revision"] as const).map((kind) => codeOf(kind, NEWEST)),
 );
 
-function misspoken(method: string, error: McpError): ConnectionError {
-  const message = `The end refuses how ${method} is said to it: ${error.message} (${error.code})`;
-  return new ConnectionError("protocol", `${message}; connect to it anew`, { cause: error, mayHaveRun: false });
+function envelopeRejected(method: string, error: McpError): ConnectionError {
+  const message = `The server rejected the headers or revision of ${method}: ${error.message} (${error.code})`;
+  return new ConnectionError("protocol", `${message}; connect to it again`, { cause: error, mayHaveRun: false });
 }
 
-/** A kind of result that this request may have, from a caller who has declared what it takes. */
-function isKnown(resultType: unknown, method: string, { caller }: Context): boolean {
+function isAllowedType(resultType: unknown, method: string, { caller }: Context): boolean {
   if (resultType === undefined || resultType === "complete") return true;
-  if (resultType === "input_required") return ASKABLE.has(method);
+  if (resultType === "input_required") return INPUT_METHODS.has(method);
   return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);
 }
 
-function untagged(params: Params | undefined): Params {
-  const { _meta, ...rest } = params ?? {};
+/** Removes the subscription id, which is the id of our own request. */
+function withoutTag(fields: Params): Params {
+  const { _meta, ...rest } = fields;
   if (!isObject(_meta)) return rest;
   const { [META.subscriptionId]: _tag, ...meta } = _meta;
   return Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta };
-}
-
-function withoutTag(result: Result): Result {
-  return untagged(result);
 }

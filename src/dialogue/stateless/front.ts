@@ -1,67 +1,80 @@
-// Our side toward an exchange-style caller: each request brings its revision, identity, capabilities and
-// log level in `_meta`, and nothing is kept between requests but the runs that wait for an answer (see
-// rounds). It checks `_meta`, makes the context, and tags what belongs to a subscription with its id.
+// The side that faces stateless clients: each request brings its revision, identity, capabilities and log level in
+// `_meta`, and nothing is kept between requests except parked calls. Checks `_meta`, builds the context, and tags the
+// notifications of a subscription with its id.
 
-import { type Caller, type LogLevel, LOG_LEVELS, type Handler, type Notification, type Params, type Request, type Result } from "../../core/handler.ts";
+import {
+  type Caller,
+  type LogLevel,
+  LOG_LEVELS,
+  type Handler,
+  type Notification,
+  type Params,
+  type Request,
+  type Result,
+} from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";
 import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
-import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
-import { CACHEABLE } from "../../protocol/cacheable.ts";
-import { checkParams } from "../../protocol/check.ts";
+import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
+import {
+  CACHEABLE,
+  changedMethod,
+  grantsNothing,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+} from "../../protocol/lists.ts";
+import { checkParams } from "../../protocol/params.ts";
 import { isObject } from "../../core/objects.ts";
 import {
   invalidParams,
   McpError,
   methodNotFound,
-  REFUSED,
+  INVALID_ARGUMENTS,
   type Profile,
-  type Refusable,
+  type WithInvalidArguments,
 } from "../../protocol/errors.ts";
-import { isNothing } from "../../protocol/listen-filter.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { hasTasks, TASK_WANTED, tasksUndeclared, type Wanting } from "../../protocol/tasks.ts";
+import { hasTasks, TASK_REQUESTED, tasksNotDeclared, type WithTaskRequest } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { errorBody, unsupported } from "../calls/errors.ts";
-import { type Flight, progressUnder } from "../calls/in-flight.ts";
-import type { Call, Rounds } from "./parked-calls.ts";
-import { askedToVisit } from "../calls/url-elicitation.ts";
+import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { type InFlightCall, progressFilter } from "../calls/in-flight.ts";
+import type { StatelessCall, ParkedCalls } from "./parked-calls.ts";
+import { urlElicitationAsInput } from "../calls/url-elicitation.ts";
 
 export interface StatelessFrontOptions {
-  /** Exchange-style revisions that may be spoken, oldest first. */
+  /** Stateless revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
   readonly profile: Profile;
-  /** Stands for the connection, in its callers' contexts. */
+  /** Identifies the connection in the contexts of its calls. */
   readonly origin: object;
 }
 
-/** What a listen stream may carry besides its acknowledgement. */
-const CHANGES = new Set([
-  "notifications/subscriptions/acknowledged",
-  "notifications/tools/list_changed",
-  "notifications/prompts/list_changed",
-  "notifications/resources/list_changed",
-  "notifications/resources/updated",
+/** What the stream of a subscription may carry. */
+const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  SUBSCRIPTION_ACKNOWLEDGED,
+  ...LIST_CAPABILITIES.map(changedMethod),
+  RESOURCE_UPDATED,
   "notifications/tasks",
 ]);
 
-/** Whether a request is meant to stand by itself: it carries one of the keys that only such requests have. */
+/** Whether a request is meant to be stateless: it has one of the `_meta` keys that only such requests have. */
 export function isStateless({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
   const meta = params?._meta;
   if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
-  // Without the keys these two mean nothing in a session either; here the answer says what is missing.
+  // These methods do not exist in a session, and the stateless error says which keys are missing.
   return method === "server/discover" || method === "subscriptions/listen";
 }
 
 export interface Envelope {
   readonly meta: Json;
-  /** The revision's name, known or not. */
+  /** The name of the revision, known or not. */
   readonly name: string;
   readonly capabilities: Json;
 }
 
-/** What every request of this style brings with it. Throws invalid params where something of it is missing. */
+/** The `_meta` that every stateless request must have. Throws invalid params if something is missing. */
 export function envelope({ _meta: meta }: Params): Envelope {
   const name = isObject(meta) ? meta[META.revision] : undefined;
   const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
@@ -77,40 +90,41 @@ export function envelope({ _meta: meta }: Params): Envelope {
 
 export class StatelessFront {
   readonly #handler: Handler;
-  readonly #rounds: Rounds;
+  readonly #parkedCalls: ParkedCalls;
   readonly #options: StatelessFrontOptions;
 
-  constructor(handler: Handler, rounds: Rounds, options: StatelessFrontOptions) {
+  constructor(handler: Handler, parkedCalls: ParkedCalls, options: StatelessFrontOptions) {
     this.#handler = handler;
-    this.#rounds = rounds;
+    this.#parkedCalls = parkedCalls;
     this.#options = options;
   }
 
-  async answer(message: RequestMessage, inbound: Inbound, flight: Flight): Promise<Result> {
+  async answer(message: RequestMessage, inbound: Inbound, inFlight: InFlightCall): Promise<Result> {
     const { method } = message;
     const params = (message.params ?? {}) as Params;
-    const { revision, call } = this.#call(params, inbound, flight);
+    const { revision, call } = this.#call(params, inbound, inFlight);
     if (!revision.requests.has(method)) throw methodNotFound(method);
     checkParams(method, params);
-    const request: Request = { method, params: wanting(method, revision.lift.request(method, params), call.caller) };
+    const lifted = revision.lift.request(method, params);
+    const request: Request = { method, params: requestTask(method, lifted, call.caller) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
-    const result = await attempt(() => this.#rounds.handle(request, call, this.#handler)).catch((error: unknown) =>
-      askedToVisit(error, request, call.caller),
+    const result = await attempt(() => this.#parkedCalls.handle(request, call, this.#handler)).catch((error: unknown) =>
+      urlElicitationAsInput(error, request, call.caller),
     );
-    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is no object`);
-    const lowered = whole(method, revision.lower.result(method, result), call.caller.capabilities);
+    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
+    const lowered = completeResult(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
     return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
   }
 
-  fault(error: unknown, message: RequestMessage): ErrorBody {
-    return errorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST, this.#options.profile);
+  errorBody(error: unknown, message: RequestMessage): ErrorBody {
+    return toErrorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST, this.#options.profile);
   }
 
-  #call(params: Params, inbound: Inbound, flight: Flight): { revision: Revision; call: Call } {
+  #call(params: Params, inbound: Inbound, inFlight: InFlightCall): { revision: Revision; call: StatelessCall } {
     const { meta, name, capabilities } = envelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
-    if (revision === undefined) throw unsupported(name, this.#options.revisions);
+    if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
     const info = meta[META.clientInfo];
     const level = meta[META.logLevel];
     if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
@@ -122,42 +136,42 @@ export class StatelessFront {
       ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
       capabilities: revision.lift.clientCapabilities(capabilities),
     };
-    const progress = progressUnder(meta["progressToken"]);
+    const progress = progressFilter(meta["progressToken"]);
     const logLevel = level as LogLevel | undefined;
-    const least = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
+    const minLevel = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
     const notify = (notification: Notification): void => {
-      if (flight.done || flight.cancelled) return;
-      const { method, params: said } = notification;
+      if (inFlight.done || inFlight.cancelled) return;
+      const { method, params: fields } = notification;
       if (method === "notifications/progress") {
         const event = progress(notification);
         if (event !== undefined) this.#send(event, revision, inbound);
-      } else if (method === "notifications/message" && LOG_LEVELS.indexOf(said?.["level"] as LogLevel) >= least) {
+      } else if (method === "notifications/message" && LOG_LEVELS.indexOf(fields?.["level"] as LogLevel) >= minLevel) {
         this.#send(notification, revision, inbound);
       }
     };
-    return { revision, call: { revision: name, caller, logLevel, flight, notify } };
+    return { revision, call: { revision: name, caller, logLevel, inFlight, notify } };
   }
 
-  async #listen(message: RequestMessage, request: Request, call: Call, inbound: Inbound): Promise<Result> {
+  async #listen(message: RequestMessage, request: Request, call: StatelessCall, inbound: Inbound): Promise<Result> {
     const tag = { [META.subscriptionId]: message.id };
-    const { flight } = call;
-    const { stop } = flight;
+    const { inFlight } = call;
+    const { cancelToken } = inFlight;
     const revision = this.#options.revisions.find(({ name }) => name === call.revision) ?? NEWEST;
     let finish: (result: Result) => void = () => undefined;
     const empty = new Promise<Result>((resolve) => {
       finish = resolve;
     });
     const notify = (notification: Notification): void => {
-      if (flight.done || flight.cancelled || !CHANGES.has(notification.method)) return;
+      if (inFlight.done || inFlight.cancelled || !SUBSCRIPTION_NOTIFICATIONS.has(notification.method)) return;
       const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
       this.#send({ method: notification.method, params }, revision, inbound);
-      // A stream on which nothing can ever come is over at once.
-      const acknowledged = notification.method === "notifications/subscriptions/acknowledged";
-      if (acknowledged && isNothing(notification.params?.["notifications"])) finish({});
+      // A subscription that grants nothing ends at once.
+      const acknowledged = notification.method === SUBSCRIPTION_ACKNOWLEDGED;
+      if (acknowledged && grantsNothing(notification.params?.["notifications"])) finish({});
     };
-    const listening = this.#rounds.handle(request, { ...call, notify }, this.#handler);
+    const listening = this.#parkedCalls.handle(request, { ...call, notify }, this.#handler);
     const result = await Promise.race([listening, empty]);
-    stop.abort(new Error("The listen is over"));
+    cancelToken.abort(new Error("The subscription is over"));
     listening.catch(() => undefined);
     return { ...result, resultType: "complete", _meta: { ...result._meta, ...tag } };
   }
@@ -168,26 +182,26 @@ export class StatelessFront {
   }
 }
 
-/** Who declares tasks with a call leaves it to the end to make one; an end of the revision before must be told so. */
-function wanting(method: string, params: Params, { capabilities }: Caller): Params {
+/** A client that declares tasks lets the server decide whether to make one; a session-style server must be told so. */
+function requestTask(method: string, params: Params, { capabilities }: Caller): Params {
   if (method !== "tools/call" || !hasTasks(capabilities)) return params;
-  const wanted: Params & Wanting = { ...params, [TASK_WANTED]: "if-it-can" };
-  return wanted;
+  const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-it-can" };
+  return requesting;
 }
 
-/** A result with all that the style asks of one, whoever made it. */
-function whole(method: string, made: Result, capabilities: Json): Result {
-  // A mark for session fronts; in memory it would cross to the other side.
-  const { [REFUSED]: _refused, ...unmarked } = made as Result & Refusable;
-  const result: Result = REFUSED in made ? unmarked : made;
+/** Adds `resultType` and cache hints if they are missing, and refuses results that the client cannot take. */
+function completeResult(method: string, given: Result, capabilities: Json): Result {
+  // The mark is for session fronts; with an in-memory transport it would reach the client.
+  const { [INVALID_ARGUMENTS]: _invalid, ...unmarked } = given as Result & WithInvalidArguments;
+  const result: Result = INVALID_ARGUMENTS in given ? unmarked : given;
   const { resultType } = result;
   if (resultType === "input_required") {
-    if (!ASKABLE.has(method)) throw McpError.of("internal_error", `${method} cannot ask for input`);
-    checkQuestions(result, capabilities);
+    if (!INPUT_METHODS.has(method)) throw McpError.of("internal_error", `${method} cannot ask for input`);
+    checkInputRequests(result, capabilities);
     return result;
   }
-  // A handle is of use only to a caller that says, with this very request, that it knows what to do with one.
-  if (resultType === "task" && (method !== "tools/call" || !hasTasks(capabilities))) throw tasksUndeclared(method);
+  // Only a client that declares tasks with this request can do anything with one.
+  if (resultType === "task" && (method !== "tools/call" || !hasTasks(capabilities))) throw tasksNotDeclared(method);
   const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
   if (resultType !== undefined && hinted) return result;
   const { ttlMs = 0, cacheScope = "private" } = result;
@@ -195,14 +209,14 @@ function whole(method: string, made: Result, capabilities: Json): Result {
   return { ...result, ...hints, resultType: resultType ?? "complete" };
 }
 
-/** No caller is asked what it has not declared, whoever wrote the question. */
-function checkQuestions(result: Result, capabilities: Json): void {
-  const questions = result["inputRequests"];
-  if (!isObject(questions)) return;
-  for (const question of Object.values(questions)) {
-    if (isObject(question)) {
-      checkAsk(
-        { method: String(question["method"]), params: (question["params"] as Params | undefined) ?? {} },
+/** Throws if an input request needs a capability that the client has not declared. */
+function checkInputRequests(result: Result, capabilities: Json): void {
+  const inputRequests = result["inputRequests"];
+  if (!isObject(inputRequests)) return;
+  for (const request of Object.values(inputRequests)) {
+    if (isObject(request)) {
+      checkClientRequest(
+        { method: String(request["method"]), params: (request["params"] as Params | undefined) ?? {} },
         capabilities,
       );
     }

@@ -1,4 +1,4 @@
-// Mid-call questions toward an exchange-style caller: rounds of `input_required`.
+// Requests to a stateless client during a call, as rounds of `input_required`.
 
 import { queryObjects } from "node:v8";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -7,8 +7,8 @@ import type { Context } from "../../core/handler.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
-import type { RoundsOptions } from "./parked-calls.ts";
-import { serveTransport, type Served } from "../connection.ts";
+import type { ParkedCallsOptions } from "./parked-calls.ts";
+import { serveTransport, type ServedConnection } from "../connection.ts";
 
 const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
 const QUESTION: Request = {
@@ -37,12 +37,12 @@ interface Answer {
   readonly error?: { code: number; message: string; data?: Record<string, unknown> };
 }
 
-const open: Served[] = [];
+const open: ServedConnection[] = [];
 afterEach(async () => {
   for (const served of open.splice(0)) await served.close();
 });
 
-async function stage(tools: Record<string, Tool>, rounds: RoundsOptions = {}) {
+async function setUp(tools: Record<string, Tool>, parkedCalls: ParkedCallsOptions = {}) {
   const runs: string[] = [];
   const handler: Handler = async (request, context) => {
     const name = String(request.params["name"]);
@@ -50,7 +50,7 @@ async function stage(tools: Record<string, Tool>, rounds: RoundsOptions = {}) {
     return tools[name]!(context, (request.params["arguments"] ?? {}) as Record<string, unknown>);
   };
   const [ours, theirs] = memoryPair();
-  open.push(await serveTransport(handler, ours, { rounds }));
+  open.push(await serveTransport(handler, ours, { parkedCalls }));
   const peer = await new RawPeer(theirs).start();
   let id = 0;
   const call = async (
@@ -75,9 +75,9 @@ const asking: Tool = async (context) => {
   return text(`Hello ${(answer["content"] as { name: string }).name}`);
 };
 
-describe("a question", () => {
-  it("is put as input_required, and the retry finishes the same run", async () => {
-    const { call, runs } = await stage({ asking });
+describe("an input request", () => {
+  it("is sent as input_required, and the retry finishes the same call", async () => {
+    const { call, runs } = await setUp({ asking });
     const first = await call("asking");
     expect(first.result).toMatchObject({ resultType: "input_required", inputRequests: { who: QUESTION } });
     const second = await call("asking", {
@@ -88,8 +88,8 @@ describe("a question", () => {
     expect(runs).toEqual(["asking"]);
   });
 
-  it("finds its run whatever the order of the arguments' keys", async () => {
-    const { call } = await stage({ asking });
+  it("finds its call whatever the order of the arguments' keys is", async () => {
+    const { call } = await setUp({ asking });
     const { result } = await call("asking", { arguments: { n: 1, deep: { a: 1, b: 2 } } });
     const again = await call("asking", {
       arguments: { deep: { b: 2, a: 1 }, n: 1 },
@@ -99,7 +99,7 @@ describe("a question", () => {
     expect(again.result?.content?.[0]?.text).toBe("Hello Ada");
   });
 
-  it("goes out with the others that are put at the same time", async () => {
+  it("goes out together with others that are made at the same time", async () => {
     const both: Tool = async (context) => {
       const [name, roots] = await Promise.all([
         context.ask(QUESTION),
@@ -107,7 +107,7 @@ describe("a question", () => {
       ]);
       return text(`${(name["content"] as { name: string }).name} ${(roots["roots"] as unknown[]).length}`);
     };
-    const { call } = await stage({ both });
+    const { call } = await setUp({ both });
     const first = await call("both");
     expect(Object.keys(first.result!.inputRequests!)).toEqual(["1", "2"]);
     const second = await call("both", {
@@ -117,13 +117,13 @@ describe("a question", () => {
     expect(second.result?.content?.[0]?.text).toBe("Ada 0");
   });
 
-  it("after a question is another round, with another state", async () => {
+  it("after another one is a new round with a new state", async () => {
     const twice: Tool = async (context) => {
       const one = await context.ask(QUESTION);
       const two = await context.ask(QUESTION);
       return text([one, two].map((answer) => (answer["content"] as { name: string }).name).join(" "));
     };
-    const { call } = await stage({ twice });
+    const { call } = await setUp({ twice });
     const first = await call("twice");
     const second = await call("twice", {
       requestState: first.result!.requestState,
@@ -139,8 +139,8 @@ describe("a question", () => {
     expect(third.result?.content?.[0]?.text).toBe("Ada Bea");
   });
 
-  it("that is not answered, or not with an object, is put again", async () => {
-    const { call } = await stage({ asking });
+  it("that is not answered with an object is sent again", async () => {
+    const { call } = await setUp({ asking });
     let { result } = await call("asking");
     for (const inputResponses of [{}, { other: accept("x") }, { who: 7 }, { who: null }, { who: ["a"] }, undefined]) {
       const next = await call("asking", { requestState: result!.requestState, inputResponses });
@@ -154,23 +154,23 @@ describe("a question", () => {
     expect(last.result?.content?.[0]?.text).toBe("Hello Ada");
   });
 
-  it("whose answer comes with a fresh call and no state is answered by its key", async () => {
-    const { call, runs } = await stage({ asking });
+  it("is answered by its key if the answer comes with a new call and no state", async () => {
+    const { call, runs } = await setUp({ asking });
     const answer = await call("asking", { inputResponses: { who: accept("Ada") } });
     expect(answer.result?.content?.[0]?.text).toBe("Hello Ada");
     expect(runs).toEqual(["asking"]);
   });
 
-  it("without a key of its own is answered by its number, too", async () => {
+  it("without a key is answered by its number", async () => {
     const counted: Tool = async (context) => text(String((await context.ask(QUESTION))["action"]));
-    const { call } = await stage({ counted });
+    const { call } = await setUp({ counted });
     expect((await call("counted", { inputResponses: { "1": accept("Ada") } })).result?.content?.[0]?.text).toBe(
       "accept",
     );
   });
 
-  it("is refused where the caller cannot answer it, naming the capability", async () => {
-    const { peer } = await stage({ asking });
+  it("is refused if the client cannot answer it, with the missing capability", async () => {
+    const { peer } = await setUp({ asking });
     const answer = await peer.request({
       id: 1,
       method: "tools/call",
@@ -179,7 +179,7 @@ describe("a question", () => {
     expect(answer).toMatchObject({ error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } } });
   });
 
-  it("cannot be put during a request that has no rounds", async () => {
+  it("cannot be made during a request that does not allow input", async () => {
     const [ours, theirs] = memoryPair();
     const handler: Handler = async (_request, context) => context.ask(QUESTION);
     open.push(await serveTransport(handler, ours));
@@ -193,9 +193,9 @@ describe("a question", () => {
   });
 });
 
-describe("a state", () => {
-  it("that is repeated gives the stored answer and runs nothing", async () => {
-    const { call, runs } = await stage({ asking });
+describe("a requestState", () => {
+  it("that is repeated gets the stored result and runs nothing", async () => {
+    const { call, runs } = await setUp({ asking });
     const first = await call("asking");
     const retry = { requestState: first.result!.requestState, inputResponses: { who: accept("Ada") } };
     const [one, two] = await Promise.all([call("asking", retry), call("asking", retry)]);
@@ -205,7 +205,7 @@ describe("a state", () => {
   });
 
   it("is refused when any part of it was altered", async () => {
-    const { call, runs } = await stage({ asking });
+    const { call, runs } = await setUp({ asking });
     const state = (await call("asking")).result!.requestState!;
     const secret = state.lastIndexOf(".") + 1;
     for (let at = secret; at < state.length; at += 7) {
@@ -218,7 +218,7 @@ describe("a state", () => {
   });
 
   it("belongs to its method and arguments", async () => {
-    const { call, peer } = await stage({ asking, other: asking });
+    const { call, peer } = await setUp({ asking, other: asking });
     const requestState = (await call("asking")).result!.requestState;
     const inputResponses = { who: accept("x") };
     expect((await call("other", { requestState, inputResponses })).error?.message).toContain("another call");
@@ -235,7 +235,7 @@ describe("a state", () => {
     expect(await peer.request({ id: "p", method: "prompts/get", params })).toMatchObject({ error: { code: -32602 } });
   });
 
-  it("of another process is not ours to judge: it goes to whoever is behind", async () => {
+  it("that was sealed elsewhere is passed on to the handler", async () => {
     const seen: unknown[] = [];
     const [ours, theirs] = memoryPair();
     const handler: Handler = async (request) => {
@@ -273,7 +273,7 @@ describe("a state", () => {
   });
 });
 
-describe("a waiting run", () => {
+describe("a parked call", () => {
   it("keeps the newest progress and the logs for the retry", async () => {
     let again: () => void = () => undefined;
     const chatty: Tool = async (context) => {
@@ -284,7 +284,7 @@ describe("a waiting run", () => {
       await answer;
       return text("done");
     };
-    const { call, peer } = await stage({ chatty });
+    const { call, peer } = await setUp({ chatty });
     const meta = { progressToken: "first", "io.modelcontextprotocol/logLevel": "debug" };
     const { result } = await call("chatty", {}, meta);
     again();
@@ -311,7 +311,7 @@ describe("a waiting run", () => {
       );
       return text("never");
     };
-    const { call, peer } = await stage({ stuck });
+    const { call, peer } = await setUp({ stuck });
     const { result } = await call("stuck");
     const params = {
       name: "stuck",
@@ -325,33 +325,33 @@ describe("a waiting run", () => {
     await expect.poll(() => signal!.aborted).toBe(true);
   });
 
-  it("is given up when the caller does not come back, and its state with it", async () => {
+  it("expires with its state when the client does not come back", async () => {
     let gone: unknown;
     const patient: Tool = async (context) => {
       await context.ask(QUESTION, { key: "who" }).catch((error: unknown) => (gone = error));
       return text("late");
     };
-    const { call } = await stage({ patient }, { ttlMs: 30 });
+    const { call } = await setUp({ patient }, { ttlMs: 30 });
     const { result } = await call("patient");
     await expect.poll(() => String(gone)).toContain("did not come back");
     const late = await call("patient", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
     expect(late.error?.code).toBe(-32602);
   });
 
-  it("may work as long as it likes once its caller is back", async () => {
+  it("does not expire once its client is back", async () => {
     const slow: Tool = async (context) => {
       await context.ask(QUESTION, { key: "who" });
       await new Promise((resolve) => setTimeout(resolve, 150));
       return text(context.signal.aborted ? "aborted" : "done");
     };
-    const { call } = await stage({ slow }, { ttlMs: 40 });
+    const { call } = await setUp({ slow }, { ttlMs: 40 });
     const { result } = await call("slow");
     const done = await call("slow", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
     expect(done.result?.content?.[0]?.text).toBe("done");
   });
 
-  it("is one of a bounded number", async () => {
-    const { call } = await stage({ asking }, { maxParkedPerCaller: 2 });
+  it("counts toward the limits", async () => {
+    const { call } = await setUp({ asking }, { maxParkedPerCaller: 2 });
     const first = await call("asking");
     await call("asking");
     const third = await call("asking");
@@ -365,12 +365,12 @@ describe("a waiting run", () => {
   });
 });
 
-describe("what is kept of a call", () => {
-  it("is not what its caller sent, once it is over", async () => {
+describe("the memory of a parked call", () => {
+  it("does not keep the client's params once it is finished", async () => {
     class Sent {
       readonly bytes = "many";
     }
-    const { call } = await stage({
+    const { call } = await setUp({
       ask: async (context, args) => {
         Object.defineProperty(args, "sent", { value: new Sent() });
         return asking(context, args);
@@ -382,7 +382,7 @@ describe("what is kept of a call", () => {
     expect(queryObjects(Sent)).toBe(1);
     const answer = await call("ask", { requestState, inputResponses: { [key]: accept("Ada") } });
     expect(answer.result?.resultType).toBe("complete");
-    // What is being delivered is still held by those who deliver it.
+    // Messages being delivered are still referenced by the transport.
     await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0), { timeout: 10_000 });
   });
 });

@@ -1,234 +1,241 @@
-// Mid-call questions as `input_required` rounds, for exchange-style callers. A handler that asks is left
-// waiting in memory; the caller gets the questions and a sealed `requestState`, and its retry finds the
-// waiting run again. The state expires and is bound to the principal, the method and a digest of the
-// arguments. A round that was answered once keeps its outcome: repeating it never runs anything twice.
-// A `requestState` that this front did not seal belongs to whoever is behind it and passes untouched.
+// Requests to a stateless client during a call. A handler that asks is kept waiting in memory while its client gets
+// `input_required` with a sealed `requestState`; the retry finds the parked call again. The state expires and is bound
+// to the principal, the method and a digest of the arguments. An answered round keeps its outcome, so that repeating a
+// retry never runs anything twice. A `requestState` that was sealed elsewhere is passed on untouched.
 
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type CancelToken } from "../../core/cancel.ts";
-import { ASKABLE, checkAsk } from "../../protocol/asks.ts";
+import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/objects.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { type Flight, ANSWERED } from "../calls/in-flight.ts";
-import { checkSayable } from "../calls/client-requests.ts";
+import { type InFlightCall, ALREADY_ANSWERED } from "../calls/in-flight.ts";
+import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
 
-export interface RoundsOptions {
-  /** Seals states; random for each process unless it is given. */
+export interface ParkedCallsOptions {
+  /** Key that seals states; random for each process by default. */
   readonly sealKey?: string | Uint8Array;
-  /** How long a call waits for its caller to come back. */
+  /** How long a call waits for its client to come back. */
   readonly ttlMs?: number;
-  /** Calls that may wait at once, in all and for each principal. */
+  /** How many calls may be parked at once. */
   readonly maxParked?: number;
+  /** The same for each principal. */
   readonly maxParkedPerCaller?: number;
 }
 
-/** A request of an exchange-style caller, ready to be run. */
-export interface Call {
+/** A request of a stateless client, ready to run. */
+export interface StatelessCall {
   readonly revision: string;
   readonly caller: Context["caller"];
   readonly logLevel: Context["logLevel"];
-  readonly flight: Flight;
+  readonly inFlight: InFlightCall;
   notify(notification: Notification): void;
 }
 
-/** A caller that answers nothing is asked again, but not for ever. */
-const MOST_ROUNDS = 100;
+/** A client that never answers is asked again, but not forever. */
+const MAX_ROUNDS = 100;
 
-interface Parked {
-  readonly run: Run;
+interface ParkedCall {
+  readonly call: ResumableCall;
   readonly principal: string;
-  /** What its caller was allowed to do when it began. */
+  /** The scopes of the client when the call began. */
   readonly scopes: readonly string[];
   round: number;
   deadline: number;
-  readonly answered: Map<number, Answered>;
+  readonly answered: Map<number, AnsweredRound>;
 }
 
-/** What an answered round leads to, for all retries that bring its state. */
-interface Answered {
+/** The outcome of an answered round, for all retries that bring its state. */
+interface AnsweredRound {
   readonly next: Promise<Result>;
-  /** Retries that wait for it: the run goes on as long as there is one. */
-  readonly waiting: Set<Call>;
-  isOver: boolean;
+  /** Retries that wait for it; the call is cancelled when the last one leaves. */
+  readonly waiting: Set<StatelessCall>;
+  isSettled: boolean;
 }
 
-interface Sealed {
-  readonly run: string;
+interface SealedState {
+  readonly id: string;
   readonly round: number;
   readonly principal: string;
   readonly digest: string;
 }
 
-export class Rounds {
+export class ParkedCalls {
   readonly #seal: Seal;
   readonly #ttlMs: number;
   readonly #max: number;
   readonly #maxPerCaller: number;
-  readonly #parked = new Map<string, Parked>();
+  readonly #parked = new Map<string, ParkedCall>();
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(options: RoundsOptions = {}) {
+  constructor(options: ParkedCallsOptions = {}) {
     this.#seal = createSeal(options.sealKey);
     this.#ttlMs = options.ttlMs ?? 600_000;
     this.#max = options.maxParked ?? 1_000;
     this.#maxPerCaller = options.maxParkedPerCaller ?? 100;
   }
 
-  /** Runs a request, or lets a retry go on with the run that waits for it. */
-  handle(request: Request, call: Call, handler: Handler): Promise<Result> {
+  /** Runs a request, or resumes the parked call that a retry belongs to. */
+  handle(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
     const state = request.params["requestState"];
     if (typeof state === "string" && state.startsWith(this.#prefix)) return this.#resume(request, call, state);
     return this.#begin(request, call, handler);
   }
 
-  /** Names the key, so that fronts behind each other know their own states; a key costs nothing until it is used. */
+  /** Names the key, so that gateways in a row recognize their own states. A getter, so that no key is made until used. */
   get #prefix(): string {
     return `round.${this.#seal.id}.`;
   }
 
   close(): void {
     clearInterval(this.#sweeper);
-    for (const { run } of this.#parked.values()) run.stop.abort(new Error("The connection is closed"));
+    for (const { call } of this.#parked.values()) call.cancelToken.abort(new Error("The connection is closed"));
     this.#parked.clear();
   }
 
-  #begin(request: Request, call: Call, handler: Handler): Promise<Result> {
+  #begin(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
     let id: string | undefined;
     const given = request.params["requestState"] === undefined ? request.params["inputResponses"] : undefined;
-    const { stop } = call.flight;
-    const run = new Run(
-      stop,
+    const { cancelToken } = call.inFlight;
+    const resumable = new ResumableCall(
+      cancelToken,
       isObject(given) ? given : undefined,
-      (event) => call.notify(event),
+      (notification) => call.notify(notification),
       (inputRequests) => {
         id ??= crypto.randomUUID();
-        return this.#park(id, run, request, call, inputRequests);
+        return this.#park(id, resumable, request, call, inputRequests);
       },
     );
-    const context: Context = stop.lend({
-      [CANCEL_TOKEN]: stop,
+    const context: Context = cancelToken.attachTo({
+      [CANCEL_TOKEN]: cancelToken,
       revision: call.revision,
       caller: call.caller,
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
-      notify: (notification) => run.notify(notification),
-      ask: (question, options) => ignoreRejection(ask(question, options)),
+      notify: (notification) => resumable.notify(notification),
+      ask: (input, options) => ignoreRejection(ask(input, options)),
     });
-    const ask: Context["ask"] = async ({ method, params: given }, options) => {
-      if (!ASKABLE.has(request.method)) {
-        throw McpError.of("invalid_request", `A caller of this revision cannot be asked during ${request.method}`, {
+    const ask: Context["ask"] = async ({ method, params }, options) => {
+      if (!INPUT_METHODS.has(request.method)) {
+        throw McpError.of("invalid_request", `A client of this revision cannot be asked during ${request.method}`, {
           method,
         });
       }
-      // Whoever writes JavaScript may leave the params out.
-      const question = { method, params: given ?? {} };
-      checkAsk(question, call.caller.capabilities);
-      checkSayable(method, question.params);
-      return run.ask(question, options);
+      // Untyped code may leave the params out.
+      const input = { method, params: params ?? {} };
+      checkClientRequest(input, call.caller.capabilities);
+      checkEncodable(method, input.params);
+      return resumable.ask(input, options);
     };
-    const next = run.next();
-    run.follow(attempt(() => handler(request, context)));
+    const next = resumable.next();
+    resumable.follow(attempt(() => handler(request, context)));
     return next;
   }
 
-  #park(id: string, run: Run, request: Request, call: Call, inputRequests: Record<string, Request>): Result {
-    const principal = call.caller.principal ?? "";
+  #park(
+    id: string,
+    resumable: ResumableCall,
+    request: Request,
+    { caller }: StatelessCall,
+    inputRequests: Record<string, Request>,
+  ): Result {
+    const principal = caller.principal ?? "";
     let parked = this.#parked.get(id);
     if (parked === undefined) {
-      this.#checkRoom(principal);
-      parked = { run, principal, scopes: call.caller.scopes ?? [], round: 0, deadline: 0, answered: new Map() };
+      this.#checkLimits(principal);
+      const scopes = caller.scopes ?? [];
+      parked = { call: resumable, principal, scopes, round: 0, deadline: 0, answered: new Map() };
       this.#parked.set(id, parked);
       this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
     }
     parked.round += 1;
-    if (parked.round > MOST_ROUNDS)
-      throw McpError.of("rate_limited", `${request.method} has asked for ${MOST_ROUNDS} rounds`);
+    if (parked.round > MAX_ROUNDS)
+      throw McpError.of("rate_limited", `${request.method} has asked for input ${MAX_ROUNDS} times`);
     parked.deadline = performance.now() + this.#ttlMs;
-    const sealed: Sealed = { run: id, round: parked.round, principal, digest: digestOf(request) };
+    const sealed: SealedState = { id, round: parked.round, principal, digest: digestOf(request) };
     const requestState = this.#prefix + this.#seal.seal(sealed, this.#ttlMs);
     return { resultType: "input_required", inputRequests, requestState };
   }
 
-  #resume(request: Request, call: Call, state: string): Promise<Result> {
-    const sealed = this.#seal.open(state.slice(this.#prefix.length)) as Sealed | undefined;
+  #resume(request: Request, call: StatelessCall, state: string): Promise<Result> {
+    const sealed = this.#seal.open(state.slice(this.#prefix.length)) as SealedState | undefined;
     if (sealed === undefined) throw invalidParams("requestState was altered or has expired; call again without it");
     if (sealed.principal !== (call.caller.principal ?? "") || sealed.digest !== digestOf(request)) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
-    const parked = this.#parked.get(sealed.run);
+    const parked = this.#parked.get(sealed.id);
     if (parked === undefined)
-      throw invalidParams("The call that requestState belongs to no longer waits; call again without it");
+      throw invalidParams("The call that requestState belongs to is no longer waiting; call again without it");
     const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
-      // Nobody here knows which of them the call needs; a token that has lost some of them may not go on with it.
+      // Which of them the call needs is not known here, so a token that lost any of them cannot continue it.
       throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
     }
     const known = parked.answered.get(sealed.round);
-    if (known !== undefined) return this.#wait(known, parked.run, call);
+    if (known !== undefined) return this.#wait(known, parked.call, call);
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
-    call.flight.stop.signal.throwIfAborted();
-    // Its caller is back: it is no longer waited for, however long it works.
+    call.inFlight.cancelToken.signal.throwIfAborted();
+    // The client is back: the call no longer expires, however long it runs.
     parked.deadline = Infinity;
     const waiting = new Set([call]);
-    const next = parked.run.resume(responses, (event) => {
+    const next = parked.call.resume(responses, (notification) => {
       const [first] = waiting;
-      first?.notify(event);
+      first?.notify(notification);
     });
-    const answered: Answered = { next, waiting, isOver: false };
+    const answered: AnsweredRound = { next, waiting, isSettled: false };
     parked.answered.set(sealed.round, answered);
-    // Kept for repetitions, for as long as a state lives; an error that nobody repeats must not look unhandled.
+    // Kept for repeated retries until the state expires. Both handlers, so that an error counts as handled.
     const keep = (): void => {
-      answered.isOver = true;
+      answered.isSettled = true;
       waiting.clear();
       parked.deadline = performance.now() + this.#ttlMs;
     };
     next.then(keep, keep);
-    return this.#wait(answered, parked.run, call);
+    return this.#wait(answered, parked.call, call);
   }
 
-  /** One that is cancelled leaves the others alone; the last takes the run with it. */
-  #wait(answered: Answered, run: Run, call: Call): Promise<Result> {
+  /** A cancelled retry leaves the others alone; the last one cancels the call. */
+  #wait(answered: AnsweredRound, resumable: ResumableCall, call: StatelessCall): Promise<Result> {
     const { next, waiting } = answered;
-    if (answered.isOver) return next;
-    const { signal } = call.flight.stop;
+    if (answered.isSettled) return next;
+    const { signal } = call.inFlight.cancelToken;
     waiting.add(call);
     return new Promise<Result>((resolve, reject) => {
       const forget = onAbort(signal, () => {
         if (!waiting.delete(call)) return;
-        if (waiting.size === 0) run.stop.abort(signal.reason);
+        if (waiting.size === 0) resumable.cancelToken.abort(signal.reason);
         else reject(signal.reason as Error);
       });
       next.then(resolve, reject).finally(forget);
     });
   }
 
-  #checkRoom(principal: string): void {
+  #checkLimits(principal: string): void {
     let waiting = 0;
-    let mine = 0;
+    let own = 0;
     let finished: string | undefined;
     for (const [id, parked] of this.#parked) {
-      if (parked.run.finished) finished ??= id;
+      if (parked.call.isFinished) finished ??= id;
       else {
         waiting += 1;
-        if (parked.principal === principal) mine += 1;
+        if (parked.principal === principal) own += 1;
       }
     }
-    // A finished run is kept only for callers who repeat themselves: the oldest makes room.
+    // Finished calls are kept only for repeated retries: the oldest is evicted.
     if (finished !== undefined && this.#parked.size >= 2 * this.#max) this.#parked.delete(finished);
-    if (waiting >= this.#max || mine >= this.#maxPerCaller) {
-      throw McpError.of("rate_limited", "Too many calls wait for their callers' answers; finish some of them first");
+    if (waiting >= this.#max || own >= this.#maxPerCaller) {
+      throw McpError.of("rate_limited", "Too many calls wait for their clients' answers; finish some of them first");
     }
   }
 
   #sweep(): void {
     const now = performance.now();
-    for (const [id, { run, deadline }] of this.#parked) {
+    for (const [id, { call, deadline }] of this.#parked) {
       if (deadline > now) continue;
       this.#parked.delete(id);
-      run.stop.abort(new Error("The caller did not come back in time"));
+      call.cancelToken.abort(new Error("The client did not come back in time"));
     }
     if (this.#parked.size > 0) return;
     clearInterval(this.#sweeper);
@@ -236,76 +243,74 @@ export class Rounds {
   }
 }
 
-/** Blind to what a retry adds. */
+/** Ignores the params that a retry adds. */
 function digestOf({ method, params }: Request): string {
   const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
   return digest([method, rest]);
 }
 
-// One call of an exchange-style caller that may outlive the request that began it. While its handler
-// waits for an answer, the request is answered `input_required`; the retry attaches itself to the same
-// run and waits for what comes next. A run knows nothing of states or callers' rights: rounds.ts does.
-
-
-/** Questions that are put within this time go out together, in one round. */
+/** Input requests that are made within this time go out in one round. */
 const GATHER_MS = 3;
 /** Log messages kept while no request is there to carry them. */
-const KEPT_LOGS = 100;
+const MAX_KEPT_LOGS = 100;
 
-interface Question {
+interface InputRequest {
   readonly request: Request;
-  /** Its own signal is no longer waited for. */
+  /** Removes the listener on the signal of the input request. */
   readonly forget: () => void;
   readonly resolve: (answer: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
-interface Turn {
+/** The client's request that currently waits for the call. */
+interface Waiter {
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Answers come from the caller: only an object can be one. */
 function isAnswer(value: unknown): value is Result {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Nothing is asked by a run that is over. */
-function isOver(): never {
-  throw new Error(ANSWERED);
+function parkFinished(): never {
+  throw new Error(ALREADY_ANSWERED);
 }
 
-export class Run {
-  readonly stop: CancelToken;
-  readonly #questions = new Map<string, Question>();
+/**
+ * A call that can outlive the request that began it. While its handler waits for input, the request is answered
+ * `input_required`; the retry attaches to the same call and waits for what comes next.
+ */
+class ResumableCall {
+  readonly cancelToken: CancelToken;
+  readonly #inputs = new Map<string, InputRequest>();
   #given: Json | undefined;
-  /** Makes the `input_required` result of a round; may throw, which ends the run. */
+  /** Makes the `input_required` result of a round; may throw, which cancels the call. */
   #park: (inputRequests: Record<string, Request>) => Result;
   #outcome: { result: Result } | { error: unknown } | undefined;
-  #turn: Turn | undefined;
-  #sink: ((notification: Notification) => void) | undefined;
+  #waiter: Waiter | undefined;
+  #notify: ((notification: Notification) => void) | undefined;
   #kept: Notification[] = [];
   #gathering: NodeJS.Timeout | undefined;
   #nextKey = 1;
-  #listening = false;
+  #isListening = false;
 
   constructor(
-    stop: CancelToken,
+    cancelToken: CancelToken,
     given: Json | undefined,
-    sink: (notification: Notification) => void,
+    notify: (notification: Notification) => void,
     park: (inputRequests: Record<string, Request>) => Result,
   ) {
-    this.stop = stop;
+    this.cancelToken = cancelToken;
     this.#given = given;
-    this.#sink = sink;
+    this.#notify = notify;
     this.#park = park;
   }
 
-  get finished(): boolean {
+  get isFinished(): boolean {
     return this.#outcome !== undefined;
   }
 
-  /** The handler's promise, whenever it settles. */
+  /** Takes the outcome of the handler when it settles. */
   follow(outcome: Promise<Result>): void {
     outcome.then(
       (result) => this.#end({ result }),
@@ -314,7 +319,7 @@ export class Run {
   }
 
   notify(notification: Notification): void {
-    if (this.#sink !== undefined) this.#sink(notification);
+    if (this.#notify !== undefined) this.#notify(notification);
     else if (this.#outcome === undefined) this.#keep(notification);
   }
 
@@ -322,102 +327,103 @@ export class Run {
     let key = options?.key ?? String(this.#nextKey++);
     const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
     if (isAnswer(given)) return Promise.resolve(given);
-    while (this.#questions.has(key)) key = `${options?.key ?? ""}${this.#nextKey++}`;
-    if (!this.#listening) {
-      this.#listening = true;
-      onAbort(this.stop.signal, () => this.#dropQuestions(this.stop.signal.reason));
+    while (this.#inputs.has(key)) key = `${options?.key ?? ""}${this.#nextKey++}`;
+    const { cancelToken } = this;
+    if (!this.#isListening) {
+      this.#isListening = true;
+      onAbort(cancelToken.signal, () => this.#rejectInputs(cancelToken.signal.reason));
     }
     return new Promise<Result>((resolve, reject) => {
       const signal = options?.signal;
-      const over = this.stop.aborted ? this.stop.signal : signal?.aborted === true ? signal : undefined;
-      if (over !== undefined || this.#outcome !== undefined) {
-        reject(over === undefined ? new Error(ANSWERED) : over.reason);
+      const aborted = cancelToken.aborted ? cancelToken.signal : signal?.aborted === true ? signal : undefined;
+      if (aborted !== undefined || this.#outcome !== undefined) {
+        reject(aborted === undefined ? new Error(ALREADY_ANSWERED) : aborted.reason);
         return;
       }
       const forget = onAbort(signal, () => {
-        if (this.#questions.delete(key)) reject(signal?.reason);
+        if (this.#inputs.delete(key)) reject(signal?.reason);
       });
-      this.#questions.set(key, { request, forget, resolve, reject });
+      this.#inputs.set(key, { request, forget, resolve, reject });
       this.#gather();
     });
   }
 
-  /** What comes next: the result, the error, or another `input_required`. */
+  /** Resolves to the next result: the final one, or another `input_required`. */
   next(): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
-      this.#turn = { resolve, reject };
+      this.#waiter = { resolve, reject };
       if (this.#outcome !== undefined) this.#settle();
     });
   }
 
-  /** A retry came: its answers go to whoever asked; what is still open is asked again. */
-  resume(answers: Json, sink: (notification: Notification) => void): Promise<Result> {
-    this.#sink = sink;
-    for (const notification of this.#kept.splice(0)) sink(notification);
-    for (const [key, question] of this.#questions) {
+  /** Takes the answers of a retry; input requests that are still open are sent again. */
+  resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
+    this.#notify = notify;
+    for (const notification of this.#kept.splice(0)) notify(notification);
+    for (const [key, input] of this.#inputs) {
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
       if (!isAnswer(answer)) continue;
-      this.#questions.delete(key);
-      question.forget();
-      question.resolve(answer);
+      this.#inputs.delete(key);
+      input.forget();
+      input.resolve(answer);
     }
     const next = this.next();
-    if (this.#questions.size > 0) this.#gather();
+    if (this.#inputs.size > 0) this.#gather();
     return next;
   }
 
   #gather(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
-      if (this.#turn === undefined || this.#questions.size === 0) return;
-      const turn = this.#turn;
-      this.#turn = undefined;
-      this.#sink = undefined;
+      if (this.#waiter === undefined || this.#inputs.size === 0) return;
+      const waiter = this.#waiter;
+      this.#waiter = undefined;
+      this.#notify = undefined;
       try {
-        turn.resolve(this.#park(Object.fromEntries([...this.#questions].map(([key, { request }]) => [key, request]))));
+        waiter.resolve(this.#park(Object.fromEntries([...this.#inputs].map(([key, { request }]) => [key, request]))));
       } catch (error) {
-        turn.reject(error);
-        this.stop.abort(error);
+        waiter.reject(error);
+        this.cancelToken.abort(error);
       }
     }, GATHER_MS);
   }
 
+  /** Of progress only the newest is kept, of logs the newest few. */
   #keep(notification: Notification): void {
-    // Of progress only the newest counts; of logs the newest few.
     if (notification.method === "notifications/progress") {
       this.#kept = this.#kept.filter(({ method }) => method !== notification.method);
     }
     this.#kept.push(notification);
-    if (this.#kept.length > KEPT_LOGS) this.#kept.shift();
+    if (this.#kept.length > MAX_KEPT_LOGS) this.#kept.shift();
   }
 
-  #dropQuestions(reason: unknown): void {
+  #rejectInputs(reason: unknown): void {
     clearTimeout(this.#gathering);
-    for (const { forget, reject } of this.#questions.values()) {
+    for (const { forget, reject } of this.#inputs.values()) {
       forget();
       reject(reason);
     }
-    this.#questions.clear();
+    this.#inputs.clear();
   }
 
   #end(outcome: { result: Result } | { error: unknown }): void {
     this.#outcome = outcome;
-    // Most runs ask nothing, and an error with its stack costs more than the rest of them.
-    if (this.#questions.size > 0) this.#dropQuestions(new Error(ANSWERED));
+    // Most calls ask nothing, and creating the error with its stack would cost more than all the rest.
+    if (this.#inputs.size > 0) this.#rejectInputs(new Error(ALREADY_ANSWERED));
     this.#kept = [];
-    // It may be kept for repetitions long after: what its caller sent may be large, and is not.
+    // The call may be kept for repeated retries: what its client sent may be large and is released.
     this.#given = undefined;
-    this.#park = isOver;
-    if (this.#turn !== undefined) this.#settle();
+    this.#park = parkFinished;
+    if (this.#waiter !== undefined) this.#settle();
   }
 
   #settle(): void {
-    const turn = this.#turn;
+    const waiter = this.#waiter;
     const outcome = this.#outcome;
-    this.#turn = undefined;
-    this.#sink = undefined;
-    if (turn === undefined || outcome === undefined) return;
-    if ("error" in outcome) turn.reject(outcome.error);
-    else turn.resolve(outcome.result);
+    this.#waiter = undefined;
+    this.#notify = undefined;
+    if (waiter === undefined || outcome === undefined) return;
+    if ("error" in outcome) waiter.reject(outcome.error);
+    else waiter.resolve(outcome.result);
   }
 }

@@ -1,7 +1,7 @@
-// Opens a dialogue with an end over HTTP. What it speaks is found out in the order that the specification gives: an
-// exchange; where the answer is not that of an end that knows exchanges, a handshake; where there is nothing to post
-// to, the stream of the first revision. Who prefers a session has the first two the other way round. What was found is
-// remembered for the address and the preference, and forgotten when it is no longer true. A refusal of who we are says nothing about the style, nor does an end that cannot be reached.
+// Connects to an MCP server over HTTP and finds out which style it speaks, in the order of the specification: stateless;
+// if its answer shows that it does not know that, a session; if it accepts no POST, legacy HTTP+SSE. A preference for
+// sessions swaps the first two. The result is remembered per URL and preference until it turns out to be wrong. An
+// authentication failure or an unreachable server says nothing about the style.
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -11,8 +11,16 @@ import type { Revision } from "../../protocol/revision.ts";
 import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import type { Requester } from "./requester.ts";
 import type { Transport } from "../../transport/transport.ts";
-import { probe } from "../../dialogue/connect.ts";
-import { lacks, opened, openSession, start, START_MS, type Opened, type OpenOptions } from "../../dialogue/connect.ts";
+import {
+  probe,
+  revisionRefused,
+  serverConnection,
+  openSession,
+  startPeer,
+  START_TIMEOUT_MS,
+  type ServerConnection,
+  type ServerConnectionOptions,
+} from "../../dialogue/connect.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { resubscribing } from "./resubscribe.ts";
@@ -29,217 +37,214 @@ export interface HttpTarget {
   readonly limits?: Partial<Limits> | undefined;
 }
 
-type Style = "stateless" | "session" | "old-sse";
+type Style = "stateless" | "session" | "legacy-sse";
 
-/** An answer over HTTP may be a file: more than what a pipe takes for one message. */
-const ANSWER_BYTES = 64 * 1024 * 1024;
-const MOST_REMEMBERED = 1_000;
-/** By preference and address, the style that its end spoke when it was last opened. */
+/** Larger than the limit of stdio, since a response over HTTP may be a file. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+const MAX_REMEMBERED = 1_000;
+/** The style found last, by preference and URL. */
 const remembered = new Map<string, Style>();
 
-export async function openHttp(target: HttpTarget, options: OpenOptions): Promise<Opened> {
-  const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
-  const opening = new Opening(target, options, wanted);
-  const address = `${options.style ?? "stateless"} ${target.url.href}`;
-  const known = wanted === undefined ? remembered.get(address) : undefined;
+export async function openHttp(target: HttpTarget, options: ServerConnectionOptions): Promise<ServerConnection> {
+  const revision = options.revision === undefined ? undefined : knownRevision(options.revision);
+  const attempt = new ConnectAttempt(target, options, revision);
+  const key = `${options.style ?? "stateless"} ${target.url.href}`;
+  const known = revision === undefined ? remembered.get(key) : undefined;
   try {
-    const found = known === undefined ? undefined : await opening.try(known).catch(opening.notThat);
-    const { style, end } = found ?? (await opening.tryAll(known));
-    remembered.delete(address);
-    if (remembered.size >= MOST_REMEMBERED)
-      for (const oldest of remembered.keys()) if (remembered.delete(oldest)) break;
-    if (wanted === undefined) remembered.set(address, style);
-    return end;
+    const found = known === undefined ? undefined : await attempt.try(known).catch(attempt.wrongStyle);
+    const { style, connection } = found ?? (await attempt.tryAll(known));
+    remembered.delete(key);
+    if (remembered.size >= MAX_REMEMBERED) for (const oldest of remembered.keys()) if (remembered.delete(oldest)) break;
+    if (revision === undefined) remembered.set(key, style);
+    return connection;
   } catch (error) {
-    remembered.delete(address);
+    remembered.delete(key);
     target.requester.close();
     throw error;
   }
 }
 
-interface FoundUpstream {
+interface Connected {
   readonly style: Style;
-  readonly end: Opened;
+  readonly connection: ServerConnection;
 }
 
-class Opening {
+class ConnectAttempt {
   readonly #target: HttpTarget;
-  readonly #options: OpenOptions;
-  readonly #wanted: Revision | undefined;
-  readonly #tried: string[] = [];
-  /** It has said what it speaks, and that is nothing that we do. */
-  #isSettled = false;
+  readonly #options: ServerConnectionOptions;
+  readonly #revision: Revision | undefined;
+  readonly #failures: string[] = [];
+  /** The server has named its revisions, and none is supported. */
+  #isUnsupported = false;
 
-  constructor(target: HttpTarget, options: OpenOptions, wanted: Revision | undefined) {
+  constructor(target: HttpTarget, options: ServerConnectionOptions, revision: Revision | undefined) {
     this.#target = target;
     this.#options = options;
-    this.#wanted = wanted;
+    this.#revision = revision;
   }
 
-  /** For an error that only says that the end does not speak what was tried: nothing. Any other is thrown. */
-  readonly notThat = (error: unknown): undefined => {
-    if (this.#isSettled || !isEvidence(error)) throw error;
-    this.#tried.push(error.message);
+  /** Returns undefined for an error that only shows that the server does not speak this style; throws any other. */
+  readonly wrongStyle = (error: unknown): undefined => {
+    if (this.#isUnsupported || !isEvidence(error)) throw error;
+    this.#failures.push(error.message);
     return undefined;
   };
 
-  /** In their order; but not the one that was remembered, and has just turned out to be false. */
-  async tryAll(not?: Style): Promise<FoundUpstream> {
-    const style = this.#wanted?.style;
-    if (style === undefined && this.#options.style === "session") return this.#sessionFirst(not);
-    const tries = style !== "session" && not !== "stateless";
-    const exchange = tries ? await this.try("stateless").catch(this.#orElse(style)) : undefined;
-    if (exchange !== undefined) return exchange;
+  /** Tries all styles in order, except the remembered one that has just failed. */
+  async tryAll(except?: Style): Promise<Connected> {
+    const style = this.#revision?.style;
+    if (style === undefined && this.#options.style === "session") return this.#sessionFirst(except);
+    const triesStateless = style !== "session" && except !== "stateless";
+    const stateless = triesStateless ? await this.try("stateless").catch(this.#wrongStyleOrThrow(style)) : undefined;
+    if (stateless !== undefined) return stateless;
     try {
       return await this.try("session");
     } catch (error) {
-      if (!hasNoPost(error)) throw this.#nothing(error);
-      this.notThat(error);
+      if (!rejectsPost(error)) throw this.#allFailed(error);
+      this.wrongStyle(error);
     }
-    return this.try("old-sse").catch((error: unknown) => {
-      throw this.#nothing(error);
+    return this.try("legacy-sse").catch((error: unknown) => {
+      throw this.#allFailed(error);
     });
   }
 
-  /** An end that has no handshake refuses it as one does that has nothing to post to: only the exchange tells them apart. */
-  async #sessionFirst(not: Style | undefined): Promise<FoundUpstream> {
+  /** A stateless-only server rejects the handshake like one that accepts no POST; only a stateless request tells them apart. */
+  async #sessionFirst(except: Style | undefined): Promise<Connected> {
     let failure: unknown;
     try {
       return await this.try("session");
     } catch (error) {
-      this.notThat(error);
+      this.wrongStyle(error);
       failure = error;
     }
-    const exchange = not === "stateless" ? undefined : await this.try("stateless").catch(this.notThat);
-    if (exchange !== undefined) return exchange;
-    if (!hasNoPost(failure)) throw this.#nothing(failure);
-    return this.try("old-sse").catch((error: unknown) => {
-      throw this.#nothing(error);
+    const stateless = except === "stateless" ? undefined : await this.try("stateless").catch(this.wrongStyle);
+    if (stateless !== undefined) return stateless;
+    if (!rejectsPost(failure)) throw this.#allFailed(failure);
+    return this.try("legacy-sse").catch((error: unknown) => {
+      throw this.#allFailed(error);
     });
   }
 
-  try(style: Style): Promise<FoundUpstream> {
+  try(style: Style): Promise<Connected> {
     const warn = (data: string): void =>
-      this.#options.home.notify({
+      this.#options.defaultContext.notify({
         method: "notifications/message",
         params: { level: "warning", logger: "catenary", data },
       });
     const tools = new ToolFacts(warn);
     const { limits, ...target } = this.#target;
-    const whole = { ...DEFAULT_LIMITS, messageBytes: ANSWER_BYTES, ...limits };
-    const link = new HttpConnection({ ...target, requester: kept(target.requester), limits: whole });
-    if (style === "stateless") return this.#exchange(new StatelessHttpTransport(link, tools), tools);
+    const allLimits = { ...DEFAULT_LIMITS, messageBytes: MAX_RESPONSE_BYTES, ...limits };
+    const http = new HttpConnection({ ...target, requester: withoutClose(target.requester), limits: allLimits });
+    if (style === "stateless") return this.#stateless(new StatelessHttpTransport(http, tools), tools);
     return this.#session(
-      style === "session" ? new SessionHttpTransport(link, tools) : new LegacySseTransport(link, tools),
+      style === "session" ? new SessionHttpTransport(http, tools) : new LegacySseTransport(http, tools),
       tools,
       style,
     );
   }
 
-  async #exchange(transport: Transport, tools: ToolFacts): Promise<FoundUpstream> {
-    const { startMs = START_MS, home } = this.#options;
-    const patient = { ...this.#options, home: { ...home, timeouts: { idleMs: startMs, totalMs: 0 } } };
-    return this.#over(transport, "stateless", tools, async (wire) => {
-      const found = await probe(wire, patient, this.#wanted ?? NEWEST);
-      if (found.back !== undefined) return opened(wire, found.back, () => found.discovered);
-      if (this.#wanted !== undefined) throw lacks(this.#wanted, found.error);
-      // Silence is no evidence here: every end over HTTP can say that it does not know a request.
-      if (found.error instanceof ConnectionError && found.error.kind === "timeout") throw slow(found.error, startMs);
-      this.#isSettled = found.final;
+  async #stateless(transport: Transport, tools: ToolFacts): Promise<Connected> {
+    const { startTimeoutMs = START_TIMEOUT_MS, defaultContext } = this.#options;
+    const timeouts = { idleMs: startTimeoutMs, totalMs: 0 };
+    const probeOptions = { ...this.#options, defaultContext: { ...defaultContext, timeouts } };
+    return this.#connect(transport, "stateless", tools, async (peer) => {
+      const found = await probe(peer, probeOptions, this.#revision ?? NEWEST);
+      if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+      if (this.#revision !== undefined) throw revisionRefused(this.#revision, found.error);
+      // Silence proves nothing: every HTTP server can report an unknown request.
+      if (found.error instanceof ConnectionError && found.error.kind === "timeout")
+        throw startTimedOut(found.error, startTimeoutMs);
+      this.#isUnsupported = found.final;
       if (found.final || found.error instanceof ConnectionError) throw found.error;
       throw new ConnectionError("protocol", found.error.message, { cause: found.error });
     });
   }
 
-  #session(transport: Transport, tools: ToolFacts, style: Style): Promise<FoundUpstream> {
-    return this.#over(transport, style, tools, (wire) => openSession(wire, this.#options, this.#wanted));
+  #session(transport: Transport, tools: ToolFacts, style: Style): Promise<Connected> {
+    return this.#connect(transport, style, tools, (peer) => openSession(peer, this.#options, this.#revision));
   }
 
-  async #over(
+  async #connect(
     transport: Transport,
     style: Style,
     tools: ToolFacts,
-    open: (wire: Awaited<ReturnType<typeof start>>) => Promise<Opened>,
-  ): Promise<FoundUpstream> {
-    const wire = await start(transport, this.#options);
+    open: (peer: Awaited<ReturnType<typeof startPeer>>) => Promise<ServerConnection>,
+  ): Promise<Connected> {
+    const peer = await startPeer(transport, this.#options);
     try {
-      const end = await open(wire);
-      tools.mirrors = style === "stateless";
-      const again = retrying(tools.over(end.handler, end.revision), tools);
-      const handler: Handler = style === "stateless" ? resubscribing(again) : again;
-      const close: Opened["close"] = async (budgetMs) => {
-        await end.close(budgetMs);
+      const connection = await open(peer);
+      tools.mirrorsHeaders = style === "stateless";
+      const retried = retrying(tools.wrap(connection.handler, connection.revision), tools);
+      const handler: Handler = style === "stateless" ? resubscribing(retried) : retried;
+      const close: ServerConnection["close"] = async (budgetMs) => {
+        await connection.close(budgetMs);
         this.#target.requester.close();
       };
       return {
         style,
-        end: {
+        connection: {
           handler,
           close,
-          // What an end asks in a call comes on the stream of that call's POST; the old one has one stream for all.
-          saysWhose: style !== "old-sse",
-          ended: (signal) => end.ended(signal),
+          // Requests of the server come on the stream of the call they belong to; legacy SSE has one stream for all.
+          attributesRequests: style !== "legacy-sse",
+          ended: (signal) => connection.ended(signal),
           get revision() {
-            return end.revision;
+            return connection.revision;
           },
           get discovered() {
-            return end.discovered;
+            return connection.discovered;
           },
         },
       };
     } catch (error) {
-      await wire.close().catch(() => undefined);
+      await peer.close().catch(() => undefined);
       throw error;
     }
   }
 
-  /** With a revision that only this style has, there is nothing else to try. */
-  #orElse(style: string | undefined): (error: unknown) => undefined {
+  /** For a revision of this style there is nothing else to try. */
+  #wrongStyleOrThrow(style: string | undefined): (error: unknown) => undefined {
     return style === "stateless"
       ? (error) => {
           throw error;
         }
-      : this.notThat;
+      : this.wrongStyle;
   }
 
-  /** Whatever was tried failed: the last failure alone would tell only a part of it. */
-  #nothing(error: unknown): unknown {
-    if (this.#tried.length === 0 || !(error instanceof ConnectionError)) return error;
-    const { kind, status } = error;
+  /** An error that lists all failures, since the last one alone is misleading. */
+  #allFailed(error: unknown): unknown {
+    if (this.#failures.length === 0 || !(error instanceof ConnectionError)) return error;
     const { origin, pathname } = this.#target.url;
-    const tried = [...new Set([...this.#tried, error.message])].join("\n  ");
-    return new ConnectionError(kind, `No MCP end was found at ${origin}${pathname}:\n  ${tried}`, {
-      cause: error,
-      mayHaveRun: false,
-      ...(status === undefined ? undefined : { status }),
-    });
+    const failures = [...new Set([...this.#failures, error.message])].join("\n  ");
+    const message = `No MCP server was found at ${origin}${pathname}:\n  ${failures}`;
+    return error.with({ message, mayHaveRun: false });
   }
 }
 
-/** One requester for all that is tried; it is let go of when all are. */
-function kept(requester: Requester): Requester {
-  const keeping: Requester = (request) => requester(request);
-  keeping.close = () => undefined;
-  return keeping;
+/** All attempts share one requester, so closing one of them must not close it. */
+function withoutClose(requester: Requester): Requester {
+  const shared: Requester = (request) => requester(request);
+  shared.close = () => undefined;
+  return shared;
 }
 
-/** What a gateway says in the place of its end says nothing about the end. */
+/** Whether the error says something about the style. Statuses of a gateway in front of the server do not. */
 function isEvidence(error: unknown): error is ConnectionError {
   if (!(error instanceof ConnectionError)) return false;
-  return error.kind === "protocol" || (error.kind === "http" && !PASSING.has(error.status ?? 0));
+  return error.kind === "protocol" || (error.kind === "http" && !TRANSIENT_STATUSES.has(error.status ?? 0));
 }
 
-const PASSING: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
-function slow(cause: ConnectionError, startMs: number): ConnectionError {
-  const message = `The end did not answer server/discover in ${startMs} ms`;
-  return new ConnectionError("timeout", `${message}; one that starts slowly needs a longer \`startTimeout\``, {
+function startTimedOut(cause: ConnectionError, startMs: number): ConnectionError {
+  const message = `The server did not answer server/discover within ${startMs} ms`;
+  return new ConnectionError("timeout", `${message}; a slow server needs a longer \`startTimeoutMs\``, {
     cause,
   });
 }
 
-/** Statuses of an address that does not take what is posted to it. */
-function hasNoPost(error: unknown): boolean {
+/** The address does not accept POST requests. */
+function rejectsPost(error: unknown): boolean {
   if (!(error instanceof ConnectionError) || error.kind !== "http" || error.status === undefined) return false;
-  return error.status >= 400 && error.status < 500 && !PASSING.has(error.status);
+  return error.status >= 400 && error.status < 500 && !TRANSIENT_STATUSES.has(error.status);
 }

@@ -1,5 +1,4 @@
-// The connections that requests by node:http are sent by: which are used again, for how long, and what becomes of a
-// request that meets one just when the end lets go of it.
+// The connections of node:http requests: reuse, idle time, and requests that meet a closing connection.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +18,7 @@ function requesterFor(): Requester {
 }
 
 describe("a connection", () => {
-  it("is used again for the next request", async () => {
+  it("is reused for the next request", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
     const requester = requesterFor();
     for (let count = 0; count < 3; count += 1) await (await requester(post(url))).text(10);
@@ -30,7 +29,7 @@ describe("a connection", () => {
     ]);
   });
 
-  it("is not kept where the end says that it will not keep it for a second", async () => {
+  it("is not kept if the server announces less than a second", async () => {
     const { url, seen } = await handEnd(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n"),
     );
@@ -43,7 +42,7 @@ describe("a connection", () => {
     ["nothing", "", 3_999, 4_000],
     ["ten seconds", "keep-alive: timeout=10, max=100\r\n", 8_999, 9_000],
     ["an hour", "keep-alive: timeout=3600\r\n", 29_999, 30_000],
-  ])("is used again for a while where the end says %s of it", async (_what, header, good, bad) => {
+  ])("is reused for a while if the server announces %s", async (_what, header, good, bad) => {
     const answer = `HTTP/1.1 200 OK\r\n${header}content-length: 0\r\n\r\n`;
     const { url, seen } = await handEnd(({ socket }) => socket.write(answer));
     const requester = requesterFor();
@@ -57,7 +56,7 @@ describe("a connection", () => {
     expect(seen.map(({ connection }) => connection)).toEqual([1, 1, 2]);
   });
 
-  it("is let go of when its requester is closed, and kept no more after that", async () => {
+  it("is closed with its requester, and not kept after that", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
     const requester = requesterFor();
     await (await requester(get(url))).text(10);
@@ -72,7 +71,7 @@ describe("a connection", () => {
   it.each([
     ["that is idle", `await (await ask({ method: "GET", url, headers: {} })).text(10);`],
     [
-      "whose answer nobody wants",
+      "whose response is discarded",
       `(await ask({ method: "GET", url: new URL("/endless", url), headers: {} })).discard();`,
     ],
   ])(
@@ -103,13 +102,13 @@ describe("a connection", () => {
       const [code] = await once(child, "close");
       expect([code, Buffer.concat(output).toString()]).toEqual([0, "asked\n"]);
     },
-    // An idle connection is kept for 30 s at most: waiting for that would be too late here.
+    // Idle connections are kept for at most 30 s, so the process must exit well before.
     20_000,
   );
 });
 
-describe("a connection that the end has let go of", () => {
-  /** Answers the first request of a connection, and hangs up at the second. */
+describe("a connection that the server has closed", () => {
+  /** Answers the first request of a connection, and closes it at the second. */
   const fickle = ({ socket, turn }: Seen): void => {
     if (turn === 1) socket.write(OK);
     else socket.destroy();
@@ -136,7 +135,7 @@ describe("a connection that the end has let go of", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it("is not replaced where it was new", async () => {
+  it("is not replaced if it was new", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.destroy());
     expect(await failure(requesterFor()(get(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
     expect(seen).toHaveLength(1);

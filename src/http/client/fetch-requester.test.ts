@@ -1,5 +1,4 @@
-// Requests by a `fetch` that the program brings: Node's own against real servers, and ones of the test's for what
-// that one would not do.
+// Requests with a given `fetch`: Node's own against real servers, and fakes for what that one does not do.
 
 import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
@@ -9,15 +8,15 @@ import { all, closeAll, failure, get, listen, post } from "../../../test/support
 import { ConnectionError } from "../../core/errors.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import type { Fetch } from "./fetch-requester.ts";
-import { sameOrigin } from "./requester.ts";
+import { followSameOrigin } from "./requester.ts";
 
 afterEach(closeAll);
 
 const end = (listener: RequestListener): Promise<URL> => listen(createServer(listener));
 const ANYWHERE = new URL("https://end.test/mcp?token=hidden");
 
-describe("a request by Node's own fetch", () => {
-  it("goes out as it is given, and its answer comes as it is", async () => {
+describe("a request with Node's own fetch", () => {
+  it("is sent as given, and its response is returned unchanged", async () => {
     const url = await end((request, response) => {
       const seen = [request.method, request.url, request.headers["x-one"]];
       response.writeHead(201, { "x-seen": seen.join(" ") });
@@ -42,10 +41,10 @@ describe("a request by Node's own fetch", () => {
     const answer = await requester(post(url));
     expect([answer.status, answer.headers["location"]]).toEqual([307, "/there"]);
     answer.discard();
-    expect(await (await sameOrigin(requester)(post(url))).text(10)).toBe("there");
+    expect(await (await followSameOrigin(requester)(post(url))).text(10)).toBe("there");
   });
 
-  it("has surely not run where nothing listens", async () => {
+  it("has not run if nothing listens", async () => {
     const url = await end(() => {});
     await closeAll();
     const error = await failure(fetchRequester(fetch)(post(url)));
@@ -53,12 +52,12 @@ describe("a request by Node's own fetch", () => {
     expect(error.message).toContain(`Nothing listens at ${url.host}`);
   });
 
-  it("may have run where the end hangs up", async () => {
+  it("may have run if the server closes the connection", async () => {
     const url = await end((request) => request.socket.destroy());
     expect(await failure(fetchRequester(fetch)(post(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
   });
 
-  it("has a body that rejects where it breaks off", async () => {
+  it("has a body that rejects if it breaks", async () => {
     const url = await end((_request, response) => {
       response.write("abc");
       setImmediate(() => response.destroy());
@@ -68,7 +67,7 @@ describe("a request by Node's own fetch", () => {
     expect(await failure(requester(get(url)).then((answer) => answer.text(10)))).toMatchObject({ kind: "closed" });
   });
 
-  it("is ended by its signal, before and after the head, and nothing listens to that any more", async () => {
+  it("is aborted by its signal before and after the head, and leaves no listener", async () => {
     const url = await end((request, response) => {
       if (request.url === "/mcp") ending.abort();
       else response.write("abc");
@@ -101,7 +100,7 @@ describe("a fetch of another kind", () => {
     return async () => new Response(body);
   };
 
-  it("that knows nothing of signals is left alone when one is aborted", async () => {
+  it("that ignores signals is abandoned when one is aborted", async () => {
     const ending = new AbortController();
     let isCancelled = false;
     let answer: (response: Response) => void = () => {};
@@ -115,7 +114,7 @@ describe("a fetch of another kind", () => {
     expect(isCancelled).toBe(true);
   });
 
-  it("has bodies that end with the signal, and are let go of then", async () => {
+  it("has bodies that reject and are cancelled with the signal", async () => {
     const ending = new AbortController();
     const answer = await fetchRequester(answering("abc"))(get(ANYWHERE, { signal: ending.signal }));
     const reader = answer.body[Symbol.asyncIterator]();
@@ -126,7 +125,7 @@ describe("a fetch of another kind", () => {
     expect(getEventListeners(ending.signal, "abort")).toHaveLength(0);
   });
 
-  it("has bodies that nobody may want any more, before they are read and in the middle", async () => {
+  it("has bodies that can be discarded before and while they are read", async () => {
     let cancelled = 0;
     const endless: Fetch = async () =>
       new Response(
@@ -146,7 +145,7 @@ describe("a fetch of another kind", () => {
     expect(cancelled).toBe(2);
   });
 
-  it("is not called where the signal is aborted already", async () => {
+  it("is not called if the signal is already aborted", async () => {
     let calls = 0;
     const counting: Fetch = async () => {
       calls += 1;
@@ -157,7 +156,7 @@ describe("a fetch of another kind", () => {
     expect(calls).toBe(0);
   });
 
-  it("gives text up to the limit and no further", async () => {
+  it("reads text up to the limit", async () => {
     expect(await (await fetchRequester(async () => new Response("\uFEFF12345"))(get(ANYWHERE))).text(8)).toBe("12345");
     expect(await (await fetchRequester(async () => new Response(null))(get(ANYWHERE))).text(8)).toBe("");
     const error = await failure((await fetchRequester(answering("12345", "67"))(get(ANYWHERE))).text(6));
@@ -165,12 +164,12 @@ describe("a fetch of another kind", () => {
     expect(error.message).toContain("longer than the limit of 6 bytes");
   });
 
-  it("may hide where a redirect leads", async () => {
+  it("may hide the target of a redirect", async () => {
     const hiding: Fetch = async () => ({ type: "opaqueredirect", status: 0 }) as unknown as Response;
     expect(await failure(fetchRequester(hiding)(post(ANYWHERE)))).toMatchObject({ kind: "http", mayHaveRun: false });
   });
 
-  it("may fail in words of its own, of which the address is no part", async () => {
+  it("may fail with its own message, without the URL", async () => {
     const error = await failure(fetchRequester(failing(new TypeError("Failed to fetch")))(post(ANYWHERE)));
     expect(error).toMatchObject({ kind: "closed", mayHaveRun: true, cause: { message: "Failed to fetch" } });
     expect(error.message).toContain("end.test:443");

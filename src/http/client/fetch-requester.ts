@@ -1,25 +1,36 @@
-// Requests of ours by a `fetch` that the program brings: for runtimes that have nothing else, for proxies, for tests.
-// What a fetch tells of a failure is less than what node:http does, so more requests count as perhaps begun; and what
-// it brings of its own (time limits, decompression, its pool) stays as it is. A signal is obeyed even where it is not.
+// Sends HTTP requests with a `fetch` given by the program: for other runtimes, proxies and tests. A fetch reports less
+// about failures than node:http, so more requests count as possibly run. Its own time limits, decompression and pool
+// stay as they are. The signal is obeyed even if the fetch ignores it.
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { GrowableBuffer, textOf } from "./growable-buffer.ts";
-import { brokenBody, cancelled, hostOf, longBody, neverSent, unanswered, unconnected, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
+import { GrowableBuffer, decodeBody } from "./growable-buffer.ts";
+import {
+  bodyBroken,
+  cancelled,
+  hostOf,
+  responseTooLong,
+  wasNeverSent,
+  noResponse,
+  connectFailed,
+  type HttpResponse,
+  type ClientHttpRequest,
+  type Requester,
+} from "./requester.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
 export function fetchRequester(fetch: Fetch): Requester {
-  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
+  const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     const { method, url, headers, body, signal } = request;
     if (signal?.aborted === true) throw cancelled(url, signal, false);
     const init: RequestInit = { method, headers: { ...headers }, redirect: "manual" };
     if (body !== undefined) init.body = body;
     if (signal !== undefined) init.signal = signal;
-    const response = await untilAborted(url, signal, send(fetch, url, init), (late) => void late.body?.cancel());
+    const response = await unlessCancelled(url, signal, send(fetch, url, init), (late) => void late.body?.cancel());
     if (response.type === "opaqueredirect" || response.status === 0) {
-      const what = `The end at ${hostOf(url)} redirects, and this runtime's fetch does not tell where`;
-      throw new ConnectionError("http", `${what}; connect to that address itself`, { mayHaveRun: false });
+      const problem = `The server at ${hostOf(url)} redirects, and this runtime's fetch does not tell where to`;
+      throw new ConnectionError("http", `${problem}; connect to that address itself`, { mayHaveRun: false });
     }
     return new FetchHttpResponse(url, response, signal);
   };
@@ -33,7 +44,7 @@ async function send(fetch: Fetch, url: URL, init: RequestInit): Promise<Response
   } catch (error) {
     if (error instanceof ConnectionError) throw error;
     if (init.signal?.aborted === true) throw cancelled(url, init.signal, true);
-    throw neverSent(error) ? unconnected(url, error) : unanswered(url, error);
+    throw wasNeverSent(error) ? connectFailed(url, error) : noResponse(url, error);
   }
 }
 
@@ -57,22 +68,22 @@ class FetchHttpResponse implements HttpResponse {
     return { [Symbol.asyncIterator]: () => this.#read() };
   }
 
-  async read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
-    const kept = new GrowableBuffer(limit);
+  async read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T> {
+    const buffer = new GrowableBuffer(limit);
     try {
-      for await (const chunk of this.body) if (!kept.append(chunk)) throw longBody(this.#url, limit);
-      return make(kept.bytes);
+      for await (const chunk of this.body) if (!buffer.append(chunk)) throw responseTooLong(this.#url, limit);
+      return parse(buffer.bytes);
     } finally {
-      kept.release();
+      buffer.release();
     }
   }
 
   text(limit: number): Promise<string> {
-    return this.read(limit, textOf);
+    return this.read(limit, decodeBody);
   }
 
   discard(): void {
-    // Who reads just now comes to an end thereby.
+    // Also ends a read in progress.
     (this.#reader ?? this.#response.body)?.cancel().catch(() => undefined);
   }
 
@@ -80,16 +91,16 @@ class FetchHttpResponse implements HttpResponse {
     if (this.#response.body === null) return;
     const reader = this.#response.body.getReader();
     this.#reader = reader;
-    let isOver = false;
+    let isEnded = false;
     try {
       for (;;) {
-        const chunk = await untilAborted(this.#url, this.#signal, this.#next(reader));
-        isOver = chunk === undefined;
+        const chunk = await unlessCancelled(this.#url, this.#signal, this.#next(reader));
+        isEnded = chunk === undefined;
         if (chunk === undefined) return;
         yield chunk;
       }
     } finally {
-      if (!isOver) reader.cancel().catch(() => undefined);
+      if (!isEnded) reader.cancel().catch(() => undefined);
     }
   }
 
@@ -97,31 +108,31 @@ class FetchHttpResponse implements HttpResponse {
     try {
       return (await reader.read()).value;
     } catch (error) {
-      throw this.#signal?.aborted === true ? cancelled(this.#url, this.#signal, true) : brokenBody(this.#url, error);
+      throw this.#signal?.aborted === true ? cancelled(this.#url, this.#signal, true) : bodyBroken(this.#url, error);
     }
   }
 }
 
-/** What comes after the signal is `wasted`. */
-async function untilAborted<T>(
+/** Rejects when the signal is aborted; a result that comes later goes to `discard`. */
+async function unlessCancelled<T>(
   url: URL,
   signal: AbortSignal | undefined,
   work: Promise<T>,
-  waste?: (late: T) => void,
+  discard?: (late: T) => void,
 ): Promise<T> {
   if (signal === undefined) return work;
-  let free: (() => void) | undefined;
+  let removeListener: (() => void) | undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
-    const stop = (): void => {
+    const cancel = (): void => {
       reject(cancelled(url, signal, true));
-      work.then(waste, () => undefined);
+      work.then(discard, () => undefined);
     };
-    if (signal.aborted) stop();
-    else free = onAbort(signal, stop);
+    if (signal.aborted) cancel();
+    else removeListener = onAbort(signal, cancel);
   });
   try {
     return await Promise.race([work, aborted]);
   } finally {
-    free?.();
+    removeListener?.();
   }
 }

@@ -1,10 +1,10 @@
-// Bytes that grow in place.
+// The growable buffer.
 
 import { describe, expect, it } from "vitest";
-import { decodeUtf8, GrowableBuffer, textOf } from "./growable-buffer.ts";
+import { decodeUtf8, GrowableBuffer, decodeBody } from "./growable-buffer.ts";
 
-describe("growing bytes", () => {
-  it("are what was appended, whatever its size", () => {
+describe("a growable buffer", () => {
+  it("contains what was appended, whatever its size", () => {
     const bytes = new GrowableBuffer(10_000_000);
     const expected: Buffer[] = [];
     for (const size of [0, 1, 10, 65_536, 3, 1_000_000, 70_000, 1]) {
@@ -16,13 +16,13 @@ describe("growing bytes", () => {
     expect(bytes.length).toBe(1_135_551);
   });
 
-  it("take part of a chunk", () => {
+  it("appends part of a chunk", () => {
     const bytes = new GrowableBuffer(10);
     bytes.append(Buffer.from("abcdef"), 2, 4);
     expect(bytes.bytes.toString()).toBe("cd");
   });
 
-  it("take no more than they may, and nothing of what would be more", () => {
+  it("refuses what exceeds the maximum, as a whole", () => {
     const bytes = new GrowableBuffer(5);
     expect(bytes.append(Buffer.from("abc"))).toBe(true);
     expect(bytes.append(Buffer.from("def"))).toBe(false);
@@ -31,7 +31,7 @@ describe("growing bytes", () => {
     expect(bytes.append(Buffer.from("f"))).toBe(false);
   });
 
-  it("may have any limit", () => {
+  it("may have any maximum", () => {
     for (const limit of [Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY]) {
       const bytes = new GrowableBuffer(limit);
       expect(bytes.append(Buffer.from("abc"))).toBe(true);
@@ -43,7 +43,7 @@ describe("growing bytes", () => {
     expect(none.append(Buffer.alloc(1))).toBe(false);
   });
 
-  it("can be forgotten in part and as a whole, and grow again", () => {
+  it("can be truncated, released, and grow again", () => {
     const bytes = new GrowableBuffer(1_000_000);
     bytes.append(Buffer.alloc(500_000, "a"));
     bytes.truncate(3);
@@ -62,7 +62,7 @@ describe("growing bytes", () => {
     expect(bytes.bytes.toString()).toBe("d");
   });
 
-  it("give their memory back at once", () => {
+  it("returns its memory at once", () => {
     const bytes = new GrowableBuffer(64 * 1024 * 1024);
     bytes.append(Buffer.alloc(32 * 1024 * 1024, "x"));
     const { buffer } = bytes.bytes;
@@ -74,17 +74,17 @@ describe("growing bytes", () => {
   });
 });
 
-describe("text of bytes", () => {
+describe("decoding", () => {
   it.each(["", "plain", "\u00e9", "\u20ac\u{1F600}", "x".repeat(100_000), `${"x".repeat(100_000)}\u00e9`])(
-    "is what was written",
+    "returns what was written",
     (text) => {
       expect(decodeUtf8(Buffer.from(text))).toBe(text);
     },
   );
 
-  it("has no mark before it", () => {
-    expect(textOf(Buffer.from("\uFEFFa\uFEFF"))).toBe("a\uFEFF");
-    expect(textOf(Buffer.from("a"))).toBe("a");
-    expect(textOf(Buffer.alloc(0))).toBe("");
+  it("removes a byte order mark", () => {
+    expect(decodeBody(Buffer.from("\uFEFFa\uFEFF"))).toBe("a\uFEFF");
+    expect(decodeBody(Buffer.from("a"))).toBe("a");
+    expect(decodeBody(Buffer.alloc(0))).toBe("");
   });
 });

@@ -1,4 +1,4 @@
-// The fetch for addresses that others told us: what it asks, what it does not, and what it makes of answers.
+// The guarded fetch: requests it sends, requests it refuses, and its responses.
 
 import { createServer } from "node:http";
 import type { RequestListener } from "node:http";
@@ -14,7 +14,7 @@ const AFAR = new URL("https://mcp.example.com/mcp");
 
 const server = async (listener: RequestListener): Promise<URL> => new URL("/", await listen(createServer(listener)));
 
-/** Says back what it was asked. */
+/** Echoes the request. */
 const mirror: RequestListener = (request, response) => {
   const { method, url, headers } = request;
   const chunks: Buffer[] = [];
@@ -27,7 +27,7 @@ const mirror: RequestListener = (request, response) => {
 };
 
 describe("a guarded fetch", () => {
-  it("asks and answers like a fetch", async () => {
+  it("sends requests and returns responses like fetch", async () => {
     const target = await server(mirror);
     const fetch = guardedFetch({ target });
     const response = await fetch(new URL("/a?b=c", target).href);
@@ -50,7 +50,7 @@ describe("a guarded fetch", () => {
     expect(seen).toMatchObject({ headers: { accept: "application/json", "x-one": "1" } });
   });
 
-  it("sends texts and forms, and nothing else", async () => {
+  it("sends only strings and forms", async () => {
     const target = await server(mirror);
     const fetch = guardedFetch({ target });
     const form = await fetch(target, { method: "post", body: new URLSearchParams({ a: "b c" }) });
@@ -67,14 +67,14 @@ describe("a guarded fetch", () => {
     expect(await failure(fetch(target, { method: "TRACE" }))).toMatchObject({ mayHaveRun: false });
   });
 
-  it("shows no header in an error", async () => {
+  it("shows no header value in an error", async () => {
     const target = await server(mirror);
     const error = await failure(guardedFetch({ target })(target, { headers: { authorization: "Basic c2Vj\ncmV0" } }));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: false });
     expect(JSON.stringify([error.message, error.stack, String(error.cause)])).not.toMatch(/c2Vj|cmV0/);
   });
 
-  it("follows no redirect, whatever it is told", async () => {
+  it("never follows redirects", async () => {
     const target = await server((_request, response) => response.writeHead(302, { location: "/elsewhere" }).end("no"));
     for (const redirect of ["follow", "error", "manual"] as const) {
       const response = await guardedFetch({ target })(target, { redirect });
@@ -82,18 +82,18 @@ describe("a guarded fetch", () => {
     }
   });
 
-  it.each([204, 304])("gives an answer with status %d, which has no body", async (status) => {
+  it.each([204, 304])("returns a response with status %d, which has no body", async (status) => {
     const target = await server((_request, response) => response.writeHead(status).end());
     const response = await guardedFetch({ target })(target);
     expect([response.status, response.body]).toEqual([status, null]);
   });
 
-  it("names no type that the answer did not name", async () => {
+  it("adds no content type", async () => {
     const target = await server((_request, response) => response.end("{}"));
     expect((await guardedFetch({ target })(target)).headers.get("content-type")).toBeNull();
   });
 
-  it("reads no more than a mebibyte", async () => {
+  it("reads at most one mebibyte", async () => {
     const target = await server((request, response) =>
       response.end("x".repeat(1024 * 1024 + Number(request.url?.slice(1)))),
     );
@@ -102,13 +102,13 @@ describe("a guarded fetch", () => {
     expect(await failure(fetch(new URL("/1", target)))).toMatchObject({ kind: "http" });
   });
 
-  it.each(["head", "body"])("waits no longer than it may for the %s", async (what) => {
+  it.each(["head", "body"])("waits no longer than totalMs for the %s", async (what) => {
     const target = await server((_request, response) => {
       if (what === "body") response.write("x");
     });
     const error = await failure(guardedFetch({ target, totalMs: 50 })(target));
     expect(error).toMatchObject({ kind: "timeout" });
-    expect(error.message).toContain("did not answer within 50 ms");
+    expect(error.message).toContain("did not respond within 50 ms");
   });
 
   it("obeys the signal", async () => {
@@ -123,7 +123,7 @@ describe("a guarded fetch", () => {
     });
   });
 
-  it("is what oauth4webapi takes", async () => {
+  it("works with oauth4webapi", async () => {
     const target = await server((_request, response) => {
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ issuer: target.href, token_endpoint: `${target.href}token` }));
@@ -139,14 +139,14 @@ describe("a guarded fetch", () => {
   });
 });
 
-describe("what a guarded fetch does not ask", () => {
+describe("a guarded fetch refuses", () => {
   it.each([
     "http://127.0.0.1/",
     "https://10.0.0.1/",
     "https://169.254.169.254/latest",
     "http://example.com/",
     "no address",
-  ])("is %s, for an end elsewhere", async (url) => {
+  ])("%s for a remote server", async (url) => {
     let isAsked = false;
     const requester = fetchRequester(async () => {
       isAsked = true;
@@ -159,14 +159,14 @@ describe("what a guarded fetch does not ask", () => {
     expect(isAsked).toBe(false);
   });
 
-  it("is a name that stands for an address inside", async () => {
+  it("a name that resolves to a private address", async () => {
     const lookup: AllLookup = (_name, _options, callback) => callback(null, [{ address: "10.0.0.1", family: 4 }]);
     const error = await failure(guardedFetch({ target: AFAR, lookup })("https://inside.test/"));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
-    expect(error.message).toContain("inside.test, which is 10.0.0.1: it is in a private network");
+    expect(error.message).toContain("inside.test (10.0.0.1): it is a private address");
   });
 
-  it("is a name that changes its mind: what was checked is what is connected to", async () => {
+  it("a name that changes its address: the checked address is the one connected to", async () => {
     let isReached = false;
     const inside = createServer();
     inside.on("connection", (socket) => {
@@ -174,7 +174,7 @@ describe("what a guarded fetch does not ask", () => {
       socket.destroy();
     });
     const { port } = await listen(inside);
-    // The first look finds an address where nobody is, the second the one where somebody is, the third one inside.
+    // The first lookup returns a dead address, the second a live one, the third a private one.
     const addresses = ["127.0.0.2", "127.0.0.1", "10.0.0.1"];
     let looks = 0;
     const lookup: AllLookup = (_name, _options, callback) => {
@@ -188,7 +188,7 @@ describe("what a guarded fetch does not ask", () => {
     await failure(fetch(url));
     expect([looks, isReached]).toEqual([2, true]);
     const error = await failure(fetch(url));
-    expect(error.message).toContain("rebinding.test, which is 10.0.0.1: it is in a private network");
+    expect(error.message).toContain("rebinding.test (10.0.0.1): it is a private address");
     expect(looks).toBe(3);
   });
 });

@@ -1,6 +1,5 @@
-// The way to one end over HTTP, as far as it is the same in every style: its address, the headers that go with each
-// request, and the proof of who we are. A refusal for want of that proof is taken to the authorizer, and the request
-// is sent again for as long as the authorizer thinks that worth while. What is sent and what it means is not known here.
+// Sends requests to one server over HTTP: its URL, fixed headers and credentials. A 401 or 403 goes to the authorizer, and
+// the request is repeated as long as the authorizer asks for it. Common to all styles; it does not read messages.
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -11,72 +10,80 @@ export interface HttpConnectionOptions {
   readonly url: URL;
   readonly requester: Requester;
   readonly auth?: Authorizer | undefined;
-  /** With every request. */
+  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly limits: Limits;
 }
 
-export interface Asking {
+export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Another address of the same end. */
+  /** Another address of the same server. */
   readonly url?: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** Told when the authorizer is at work, and when it is done. */
+  /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
-  /** Not worth that anybody signs in for it. */
-  readonly isParting?: boolean;
+  /** Fails on 401 instead of asking the user to sign in. */
+  readonly skipSignIn?: boolean;
 }
 
-/** Refusals after which a request is given up, whatever the authorizer thinks. */
-const MOST_REFUSALS = 8;
+/** Attempts before a request fails, whatever the authorizer says. */
+const MAX_ATTEMPTS = 8;
 
 export class HttpConnection {
   readonly url: URL;
   readonly limits: Limits;
   readonly #options: HttpConnectionOptions;
-  readonly #fixed: Readonly<Record<string, string>>;
+  readonly #headers: Readonly<Record<string, string>>;
 
   constructor(options: HttpConnectionOptions) {
     this.#options = options;
     this.url = options.url;
     this.limits = options.limits;
     const given = Object.entries(options.headers ?? {});
-    // Some ends, and what stands before them, turn away who does not say what it is.
-    this.#fixed = {
+    // Some servers and proxies reject requests without a user agent.
+    this.#headers = {
       "user-agent": "catenary",
       ...Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value])),
     };
   }
 
-  /** Rejects with a ConnectionError. Any answer that is no refusal of who we are is an answer. */
-  async ask({ method, url = this.url, headers, body, signal, onWait, isParting = false }: Asking): Promise<HttpResponse> {
+  /** Rejects with a ConnectionError if no response arrives, or a 401 or 403. Other statuses are responses. */
+  async send({
+    method,
+    url = this.url,
+    headers,
+    body,
+    signal,
+    onWait,
+    skipSignIn = false,
+  }: HttpCall): Promise<HttpResponse> {
     const { auth, requester } = this.#options;
-    const sending: OutgoingRequest = { method, url, signal };
+    const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
-      const sent = auth === undefined ? {} : await waiting(onWait, auth.authorize(sending));
-      const answer = await requester({
+      const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
+      const response = await requester({
         method,
         url,
-        headers: { ...this.#fixed, ...headers, ...sent },
+        headers: { ...this.#headers, ...headers, ...sent },
         signal,
         ...(body === undefined ? undefined : { body }),
       });
-      const { status } = answer;
-      const secrets = status < 400 ? [] : secretsIn({ ...this.#fixed, ...sent });
+      const { status } = response;
+      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent });
       if (status !== 401 && status !== 403) {
-        auth?.answered?.(sending, answer.headers);
-        return secrets.length === 0 ? answer : blotted(answer, secrets);
+        auth?.answered?.(outgoing, response.headers);
+        return secrets.length === 0 ? response : redact(response, secrets);
       }
-      const challenge = { ...sending, status, headers: answer.headers, sent, attempt } as const;
-      const again =
-        attempt < MOST_REFUSALS &&
+      const challenge = { ...outgoing, status, headers: response.headers, sent, attempt } as const;
+      const shouldRetry =
+        attempt < MAX_ATTEMPTS &&
         auth !== undefined &&
-        !isParting &&
-        (await waiting(onWait, auth.refused(challenge)).catch(discarding(answer)));
-      if (!again) throw await refusal(url, blotted(answer, secrets), auth !== undefined);
-      answer.discard();
+        !skipSignIn &&
+        (await whileWaiting(onWait, auth.refused(challenge)).catch(discardAndThrow(response)));
+      if (!shouldRetry) throw await unauthorizedError(url, redact(response, secrets), auth !== undefined);
+      response.discard();
     }
   }
 
@@ -85,7 +92,7 @@ export class HttpConnection {
   }
 }
 
-async function waiting<T>(onWait: Asking["onWait"], work: Promise<T>): Promise<T> {
+async function whileWaiting<T>(onWait: HttpCall["onWait"], work: Promise<T>): Promise<T> {
   onWait?.(true);
   try {
     return await work;
@@ -94,61 +101,65 @@ async function waiting<T>(onWait: Asking["onWait"], work: Promise<T>): Promise<T
   }
 }
 
-function discarding(answer: HttpResponse): (error: unknown) => never {
+function discardAndThrow(response: HttpResponse): (error: unknown) => never {
   return (error) => {
-    answer.discard();
+    response.discard();
     throw error;
   };
 }
 
-/** Headers of ours that are the same for everybody. */
-const PLAIN: ReadonlySet<string> = new Set(["user-agent", "accept", "content-type"]);
-/** What is shorter is no secret, and may be a part of any text. */
-const LEAST_SECRET = 6;
+/** Headers that are never secret. */
+const PUBLIC_HEADERS: ReadonlySet<string> = new Set(["user-agent", "accept", "content-type"]);
+/** Shorter strings are not secrets, and may occur in any text. */
+const MIN_SECRET_LENGTH = 6;
 
-/** Whatever stands in the headers that prove who we are, with and without the name of its scheme. */
-function secretsIn(headers: Readonly<Record<string, string>>): string[] {
+/** The values of credential headers, with and without their scheme. */
+function findSecrets(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers)
-    .filter(([name]) => !PLAIN.has(name))
+    .filter(([name]) => !PUBLIC_HEADERS.has(name))
     .flatMap(([, value]) => [value, ...value.split(/\s+/)])
-    .filter((text) => text.length >= LEAST_SECRET)
+    .filter((text) => text.length >= MIN_SECRET_LENGTH)
     .toSorted((a, b) => b.length - a.length);
 }
 
-/** An end may say back to us what we showed to it; it is not shown to anybody else. */
-function blotted(answer: HttpResponse, secrets: readonly string[]): HttpResponse {
-  const { status, headers, body } = answer;
+/** Removes our credentials from a body that echoes them, since error messages quote it. */
+function redact(response: HttpResponse, secrets: readonly string[]): HttpResponse {
+  const { status, headers, body } = response;
   const text = async (limit: number): Promise<string> =>
-    secrets.reduce((said, secret) => said.replaceAll(secret, "..."), await answer.text(limit));
-  const read: HttpResponse["read"] = (limit, make) => answer.read(limit, make);
-  return { status, headers, body, text, read, discard: () => answer.discard() };
+    secrets.reduce((text, secret) => text.replaceAll(secret, "..."), await response.text(limit));
+  const read: HttpResponse["read"] = (limit, parse) => response.read(limit, parse);
+  return { status, headers, body, text, read, discard: () => response.discard() };
 }
 
-const QUOTED_BYTES = 64 * 1024;
+const MAX_QUOTED_BYTES = 64 * 1024;
 
-async function refusal(url: URL, answer: HttpResponse, tried: boolean): Promise<ConnectionError> {
-  const { status } = answer;
-  const said = quote(await answer.text(QUOTED_BYTES).catch(() => ""));
-  const advice = tried
-    ? "what we showed was not accepted"
+async function unauthorizedError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
+  const { status } = response;
+  const quoted = quote(await response.text(MAX_QUOTED_BYTES).catch(() => ""));
+  const advice = hasAuthorizer
+    ? "the credentials were not accepted"
     : status === 401
-      ? "bring a token or let a person sign in: `auth`, or a header"
-      : "who we are, or where we come from, may not call it";
-  return new ConnectionError("unauthorized", `${url.origin}${url.pathname} refused us (${status}${said}): ${advice}`, {
-    mayHaveRun: false,
-    status,
-  });
+      ? "set `auth` or an authorization header"
+      : "the caller, or its network address, is not allowed";
+  return new ConnectionError(
+    "unauthorized",
+    `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`,
+    {
+      mayHaveRun: false,
+      status,
+    },
+  );
 }
 
-const QUOTED_LENGTH = 200;
+const MAX_QUOTE_LENGTH = 200;
 
-/** The beginning of what an answer says, for people: on one line, without markup. */
+/** The beginning of a response body for an error message: on one line, without markup. */
 export function quote(text: string): string {
   const plain = text
     .replaceAll(/<(style|script)[\s\S]*?<\/\1>|<[^>]*>/gi, " ")
-    // What was sent to us may try to write on somebody's terminal.
+    // Control characters could manipulate a terminal.
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
   if (plain === "") return "";
-  return `, ${plain.length > QUOTED_LENGTH ? `${plain.slice(0, QUOTED_LENGTH)}...` : plain}`;
+  return `, ${plain.length > MAX_QUOTE_LENGTH ? `${plain.slice(0, MAX_QUOTE_LENGTH)}...` : plain}`;
 }

@@ -1,232 +1,244 @@
-// An end of the first revision's HTTP, as a transport: one GET whose stream brings everything that the end says, first
-// of all the address to which everything goes that we say (its specification, basic/transports, HTTP with SSE). The stream is
-// the session: when it breaks, what is under way has no way back, and the next handshake opens another.
+// A legacy HTTP+SSE server (first revision), as a transport: one GET_HEADERS stream carries everything from the server, and its
+// first event is the address that we post to. The stream is the session: when it breaks, requests in flight fail, and
+// the next handshake opens another one.
 
 import { onAbort, abortable } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
-import { Exact, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
+import { ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import type { ServerSentEvent } from "./sse-reader.ts";
 import type { HttpResponse } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { Cursor, readFailure, isEvents, isSuccess, noMessages, readEvents, MessageReceiver, sendWithRetry } from "./read-response.ts";
+import {
+  StreamPosition,
+  readFailure,
+  isEventStream,
+  isSuccess,
+  noMessages,
+  readEvents,
+  MessageReceiver,
+  sendWithRetry,
+} from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { bounded } from "../../dialogue/calls/backoff.ts";
-import { stopQuietly } from "./session.ts";
+import { withTimeout } from "../../dialogue/calls/backoff.ts";
+import { abortQuietly } from "./session.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 
 interface Session {
   readonly address: URL;
-  /** Requests whose answers are still to come on the stream, and how to say that one has, or that none will. */
-  readonly waiting: Map<Id, (failure?: ConnectionError) => void>;
+  /** Settles requests that wait for their response on the stream. */
+  readonly pending: Map<Id, (failure?: ConnectionError) => void>;
   readonly over: AbortController;
 }
 
-/** How long the end may take to say that it has heard what wants no answer: it has by then, or never will. */
-const HEARD_MS = 5_000;
-/** The same for the answer to a question, which it waits for. */
-const ANSWERED_MS = 60_000;
+/** For the acknowledgement of a notification: later it is of no use. */
+const NOTIFY_TIMEOUT_MS = 5_000;
+/** For the acknowledgement of a response, which the server waits for. */
+const RESPOND_TIMEOUT_MS = 60_000;
 
-const POSTED: Readonly<Record<string, string>> = { "content-type": "application/json", accept: "*/*" };
-const GET: Readonly<Record<string, string>> = { accept: "text/event-stream" };
+const LEGACY_POST_HEADERS: Readonly<Record<string, string>> = { "content-type": "application/json", accept: "*/*" };
+const GET_HEADERS: Readonly<Record<string, string>> = { accept: "text/event-stream" };
 
 export class LegacySseTransport implements Transport {
-  readonly #link: HttpConnection;
-  readonly #life = new AbortController();
-  readonly #inbounds: MessageReceiver;
-  /** What ends each request that is under way, in whichever session. */
-  readonly #live = new Map<Id, AbortController>();
+  readonly #http: HttpConnection;
+  readonly #closed = new AbortController();
+  readonly #receiver: MessageReceiver;
+  /** Aborts requests in flight, of any session. */
+  readonly #inFlight = new Map<Id, AbortController>();
   #session: Session | undefined;
-  /** Ends the stream of the session that is being begun, or was begun last. */
+  /** Aborts the newest stream. */
   #stream = new AbortController();
 
-  constructor(link: HttpConnection, tools: ToolFacts) {
-    this.#link = link;
-    this.#inbounds = new MessageReceiver(
+  constructor(http: HttpConnection, tools: ToolFacts) {
+    this.#http = http;
+    this.#receiver = new MessageReceiver(
       (message) => this.send(message),
-      this.#life.signal,
+      this.#closed.signal,
       () => tools.forget(),
     );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    this.#inbounds.start(receive);
+    this.#receiver.start(receive);
   }
 
   async send(message: Message | readonly Message[], options: SendOptions = {}): Promise<void> {
-    if (this.#life.signal.aborted)
+    if (this.#closed.signal.aborted)
       throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
-    if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches are not sent");
+    if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches cannot be sent");
     const one = message as Message;
     if (!isRequest(one)) {
-      await this.#say(one).finally(() => this.#leave(one));
+      await this.#deliver(one).finally(() => this.#abortCancelled(one));
       return;
     }
-    const session = one.method === "initialize" ? await this.#begin(options) : this.#current();
+    const session = one.method === "initialize" ? await this.#startSession(options) : this.#currentSession();
     await this.#call(one.id, one, session, options);
   }
 
   async close(): Promise<void> {
     const reason = new ConnectionError("closed", "The connection was closed");
-    this.#life.abort(reason);
+    this.#closed.abort(reason);
     this.#stream.abort(reason);
-    for (const stop of this.#live.values()) stop.abort(reason);
-    this.#link.close();
+    for (const controller of this.#inFlight.values()) controller.abort(reason);
+    this.#http.close();
   }
 
-  #current(): Session {
-    if (this.#session === undefined) throw new SessionLost("The end's stream is broken, and the session with it");
+  #currentSession(): Session {
+    if (this.#session === undefined) throw new SessionLost("The server's stream is broken, and the session with it");
     return this.#session;
   }
 
   async #call(id: Id, message: Message, session: Session, { onWait, quiet }: SendOptions): Promise<void> {
-    // Not ended with the stream: where the end refuses it, it has surely not begun with it.
-    const stop = new AbortController();
+    // Not aborted with the stream: if the server rejects the POST, the request has certainly not run.
+    const controller = new AbortController();
     let isSent = true;
-    stopQuietly(quiet, stop, () => isSent);
-    this.#live.set(id, stop);
+    abortQuietly(quiet, controller, () => isSent);
+    this.#inFlight.set(id, controller);
     const answered = new Promise<void>((resolve, reject) => {
-      session.waiting.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
+      session.pending.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
     });
     // The stream may break while the request is still being sent.
     answered.catch(() => undefined);
     try {
-      await this.#post(message, session, stop.signal, (isWaiting) => {
+      await this.#post(message, session, controller.signal, (isWaiting) => {
         isSent = !isWaiting;
         onWait?.(isWaiting);
       });
-      await abortable(stop.signal, answered);
+      await abortable(controller.signal, answered);
     } finally {
-      session.waiting.delete(id);
-      this.#live.delete(id);
+      session.pending.delete(id);
+      this.#inFlight.delete(id);
     }
   }
 
-  async #say(message: Message): Promise<void> {
-    const session = this.#current();
-    const isAnswer = isResponse(message);
-    const ms = isAnswer ? ANSWERED_MS : HEARD_MS;
-    const say = (): Promise<void> => bounded(ms, this.#life.signal, (signal) => this.#post(message, session, signal));
-    await sendWithRetry(say, isAnswer && !session.over.signal.aborted);
+  async #deliver(message: Message): Promise<void> {
+    const session = this.#currentSession();
+    const isReply = isResponse(message);
+    const ms = isReply ? RESPOND_TIMEOUT_MS : NOTIFY_TIMEOUT_MS;
+    const send = (): Promise<void> =>
+      withTimeout(ms, this.#closed.signal, (signal) => this.#post(message, session, signal));
+    await sendWithRetry(send, isReply && !session.over.signal.aborted);
   }
 
-  /** The end has been told, as far as that was possible, that nobody waits for a call any more. */
-  #leave(message: Message): void {
+  /** The server has been notified of a cancellation, if possible. */
+  #abortCancelled(message: Message): void {
     if (!("method" in message) || message.method !== "notifications/cancelled") return;
     const given = message.params?.["requestId"] as Id;
-    this.#live.get(given instanceof Exact ? given.value : given)?.abort(new ConnectionError("cancelled", "Cancelled"));
+    this.#inFlight
+      .get(given instanceof ExactId ? given.value : given)
+      ?.abort(new ConnectionError("cancelled", "Cancelled"));
   }
 
   async #post(message: Message, session: Session, signal: AbortSignal, onWait?: SendOptions["onWait"]): Promise<void> {
     const { address: url } = session;
     const body = encode(message);
-    const answer = await this.#link.ask({ method: "POST", url, headers: POSTED, body, signal, onWait });
-    const what = "method" in message ? message.method : "an answer";
-    if (isSuccess(answer)) {
-      // Ends say what they like when they have taken a message; a page for people is none of it.
-      if (/^text\/html\b/i.test(answer.headers["content-type"] ?? "")) throw noMessages(answer, what);
-      answer.discard();
+    const response = await this.#http.send({ method: "POST", url, headers: LEGACY_POST_HEADERS, body, signal, onWait });
+    const what = "method" in message ? message.method : "a response";
+    if (isSuccess(response)) {
+      // Servers acknowledge a message with any body, but an HTML page means a wrong address.
+      if (/^text\/html\b/i.test(response.headers["content-type"] ?? "")) throw noMessages(response, what);
+      response.discard();
       return;
     }
-    const { status } = answer;
-    const failure = await readFailure(answer, what);
-    if (status === 404) throw new SessionLost("The end has forgotten the session (HTTP 404)", { status });
+    const { status } = response;
+    const failure = await readFailure(response, what);
+    if (status === 404) throw new SessionLost("The server has dropped the session (HTTP 404)", { status });
     if ("error" in failure) throw failure.error;
     const { code, message: text } = failure.body;
-    throw new ConnectionError("http", `The end refused the message with HTTP ${status}: ${text} (${code})`, {
+    throw new ConnectionError("http", `The server rejected the message with HTTP ${status}: ${text} (${code})`, {
       status,
       mayHaveRun: false,
     });
   }
 
-  /** Resolves when the end has said where to send to. */
-  async #begin({ signal, onWait }: SendOptions): Promise<Session> {
-    this.#stream.abort(new ConnectionError("closed", "The session was begun anew"));
+  /** Resolves when the server has sent its address. */
+  async #startSession({ signal, onWait }: SendOptions): Promise<Session> {
+    this.#stream.abort(new ConnectionError("closed", "A new session was started"));
     this.#session = undefined;
     const over = new AbortController();
     this.#stream = over;
-    const forgetCaller = onAbort(signal, () => over.abort(signal?.reason));
+    const removeListener = onAbort(signal, () => over.abort(signal?.reason));
     try {
-      const answer = await this.#link.ask({ method: "GET", headers: GET, signal: over.signal, onWait });
-      if (!isSuccess(answer)) {
-        const failure = await readFailure(answer, "GET");
+      const response = await this.#http.send({ method: "GET", headers: GET_HEADERS, signal: over.signal, onWait });
+      if (!isSuccess(response)) {
+        const failure = await readFailure(response, "GET");
         throw "error" in failure
           ? failure.error
-          : new ConnectionError("http", failure.body.message, { status: answer.status });
+          : new ConnectionError("http", failure.body.message, { status: response.status });
       }
-      if (!isEvents(answer)) throw noMessages(answer, "GET");
-      const session = await this.#read(answer, over);
+      if (!isEventStream(response)) throw noMessages(response, "GET");
+      const session = await this.#read(response, over);
       this.#session = session;
       return session;
     } catch (error) {
       over.abort(error);
       throw error;
     } finally {
-      forgetCaller();
+      removeListener();
     }
   }
 
-  /** Reads for as long as the stream lasts; resolves with its first event. */
-  #read(answer: HttpResponse, over: AbortController): Promise<Session> {
+  /** Reads until the stream ends; resolves with its first event. */
+  #read(response: HttpResponse, over: AbortController): Promise<Session> {
     return new Promise((resolve, reject) => {
       let session: Session | undefined;
-      const { limits, url } = this.#link;
+      const { limits, url } = this.#http;
       const take = (decoded: Decoded | undefined, { event, data }: ServerSentEvent): boolean => {
         if (session !== undefined) {
-          if (decoded !== undefined) this.#take(decoded, session);
+          if (decoded !== undefined) this.#receiveMessage(decoded, session);
         } else if (event === "endpoint") {
-          session = { address: addressIn(data, url), waiting: new Map(), over };
+          session = { address: parseAddress(data, url), pending: new Map(), over };
           resolve(session);
         }
         return false;
       };
       const finish = (error: unknown): void => {
-        const unsent = new ConnectionError("closed", "The end closed its stream before it said where to send to", {
+        const unsent = new ConnectionError("closed", "The server closed its stream before it sent its address", {
           cause: error,
           mayHaveRun: false,
         });
         reject(error instanceof ConnectionError && error.kind !== "closed" ? error : unsent);
-        if (session !== undefined) this.#lose(session);
-        answer.discard();
+        if (session !== undefined) this.#endSession(session);
+        response.discard();
       };
-      readEvents(answer, limits, new Cursor(), take).then(() => finish(undefined), finish);
+      readEvents(response, limits, new StreamPosition(), take).then(() => finish(undefined), finish);
     });
   }
 
-  #take(decoded: Decoded, session: Session): void {
-    this.#inbounds.hand(decoded);
+  #receiveMessage(decoded: Decoded, session: Session): void {
+    this.#receiver.deliver(decoded);
     const items = decoded.kind === "batch" ? decoded.items : [decoded];
     for (const item of items) {
       const id = "message" in item ? isResponse(item.message) && item.message.id : item.fault.id;
       if (id === false || id === null || typeof id === "object") continue;
-      session.waiting.get(id)?.();
+      session.pending.get(id)?.();
     }
   }
 
-  #lose(session: Session): void {
-    session.over.abort(new ConnectionError("closed", "The end's stream is broken"));
-    for (const settle of session.waiting.values()) {
+  #endSession(session: Session): void {
+    session.over.abort(new ConnectionError("closed", "The server's stream is broken"));
+    for (const settle of session.pending.values()) {
       settle(
         new ConnectionError(
           "closed",
-          "The end's stream broke before it had answered: look what has run before you call it again",
+          "The server's stream broke before it answered; the request may have run, so check before you call it again",
         ),
       );
     }
     if (this.#session !== session) return;
     this.#session = undefined;
-    this.#inbounds.lose();
+    this.#receiver.sessionLost();
   }
 }
 
-/** Messages, with all that goes with them, are sent nowhere but to the end itself. */
-function addressIn(data: string, base: URL): URL {
-  if (!URL.canParse(data, base.href)) throw new ConnectionError("protocol", "The end named no address to send to");
+/** Messages and credentials must not be sent to another origin. */
+function parseAddress(data: string, base: URL): URL {
+  if (!URL.canParse(data, base.href)) throw new ConnectionError("protocol", "The server sent an invalid address");
   const address = new URL(data, base);
   if (address.origin === base.origin) return address;
   throw new ConnectionError(
     "refused",
-    `The end wants messages sent to another origin, ${address.origin}; that is not done`,
+    `The server wants messages sent to another origin, ${address.origin}, which is not allowed`,
     {
       mayHaveRun: false,
     },

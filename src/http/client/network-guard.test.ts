@@ -1,5 +1,5 @@
-// The table of addresses that somebody might name to have us ask in their place, and what becomes of each. Nothing
-// here touches a network: names are looked up in a table of the test's own.
+// A table of addresses that could be used for server-side request forgery, and what happens to each. Without a network:
+// names are looked up in a table.
 
 import type { LookupAddress } from "node:dns";
 import { describe, expect, it } from "vitest";
@@ -9,20 +9,20 @@ import { networkGuard, type AllLookup, type NetworkGuard } from "./network-guard
 const AFAR = new URL("https://mcp.example.com/mcp");
 const HERE = new URL("http://127.0.0.1:3000/mcp");
 
-/** What an address is, and so who may be sent there. */
+/** The kind of an address, which decides if it is allowed. */
 type Kind = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved" | "scheme" | "userinfo";
 
 const SAYS: Readonly<Record<Exclude<Kind, "public">, RegExp>> = {
-  loopback: /it is on this machine/,
-  private: /it is in a private network; allowPrivateNetwork allows that/,
-  "link-local": /it is a link-local address, which no option allows/,
-  metadata: /it is where a cloud keeps its secrets, which no option allows/,
-  reserved: /it is no address of a host in the public network, and no option allows it/,
+  loopback: /it is a loopback address/,
+  private: /it is a private address; set allowPrivateNetwork to allow it/,
+  "link-local": /it is a link-local address, which is never allowed/,
+  metadata: /it is a cloud metadata address, which is never allowed/,
+  reserved: /it is a reserved address, which is never allowed/,
   scheme: /it is not https/,
-  userinfo: /a name or a password stands in it/,
+  userinfo: /it contains credentials/,
 };
 
-/** Hosts as they may be written, by what they are. */
+/** Spellings of hosts by kind. */
 const HOSTS: Readonly<Record<Exclude<Kind, "scheme" | "userinfo">, readonly string[]>> = {
   public: [
     "example.com",
@@ -224,8 +224,8 @@ function verdict(guard: NetworkGuard, url: string): ConnectionError | undefined 
   }
 }
 
-describe("an address that was told", () => {
-  it("has a table of more than a hundred", () => {
+describe("a URL from a server", () => {
+  it("is tested with more than a hundred cases", () => {
     expect(TABLE.length + ODD.length).toBeGreaterThan(150);
   });
 
@@ -249,7 +249,7 @@ describe("an address that was told", () => {
     ["http://example.com/", false],
     ["http://10.0.0.1/", false],
     ["http://127.0.0.1.example.com/", false],
-  ])("by http, for an end on this machine: %s", (url, isAllowed) => {
+  ])("with http, for a local server: %s", (url, isAllowed) => {
     for (const target of ["http://127.0.0.1:3000/mcp", "http://localhost:3000/mcp", "https://[::1]/mcp"]) {
       const error = verdict(networkGuard({ target: new URL(target), allowPrivate: true }), url);
       expect(error === undefined).toBe(isAllowed);
@@ -257,7 +257,7 @@ describe("an address that was told", () => {
   });
 
   it.each(["https://10.0.0.1/", "https://0.0.0.0/", "https://localhost.example.com/", "https://169.254.1.1/"])(
-    "is not on this machine because the end is %s",
+    "does not allow loopback for the server %s",
     (target) => {
       expect(
         verdict(networkGuard({ target: new URL(target), allowPrivate: true }), "https://127.0.0.1/"),
@@ -265,7 +265,7 @@ describe("an address that was told", () => {
     },
   );
 
-  it("is named by the error, without what nobody should read", () => {
+  it("is named in the error without its secrets", () => {
     const error = verdict(networkGuard({ target: AFAR }), "https://10.1.2.3:8443/token?secret=1#x");
     expect(error?.message).toContain("https://10.1.2.3:8443/token");
     expect(error?.message).not.toContain("secret");
@@ -274,7 +274,7 @@ describe("an address that was told", () => {
   });
 });
 
-/** Looks a name up with the guard, as node:net does. */
+/** Looks up a name through the guard, as node:net does. */
 function find(
   guard: NetworkGuard,
   name: string,
@@ -295,7 +295,7 @@ const naming =
   (_name, _options, callback) =>
     setImmediate(callback, null, addresses.map(family));
 
-describe("a name that was told", () => {
+describe("a host name from a server", () => {
   it.each([
     ["8.8.8.8", true],
     ["2606:4700:4700::1111", true],
@@ -308,13 +308,13 @@ describe("a name that was told", () => {
     ["169.254.169.254", false],
     ["fd00::1", false],
     ["not an address", false],
-  ])("and stands for %s", async (address, isAllowed) => {
+  ])("that resolves to %s", async (address, isAllowed) => {
     const found = find(networkGuard({ target: AFAR, lookup: naming(address) }), "name.test");
     if (isAllowed) await expect(found).resolves.toEqual([family(address)]);
     else await expect(found).rejects.toMatchObject({ name: "ConnectionError", kind: "refused", mayHaveRun: false });
   });
 
-  it("is refused where one of its addresses is, wherever that stands", async () => {
+  it("is refused if any of its addresses is", async () => {
     for (const addresses of [
       ["8.8.8.8", "10.0.0.1"],
       ["10.0.0.1", "8.8.8.8"],
@@ -322,12 +322,12 @@ describe("a name that was told", () => {
     ]) {
       const guard = networkGuard({ target: AFAR, lookup: naming(...addresses) });
       for (const options of [{ all: true }, {}, { family: 4 as const }]) {
-        await expect(find(guard, "both.test", options)).rejects.toThrow(/Not asked: both\.test, which is /);
+        await expect(find(guard, "both.test", options)).rejects.toThrow(/Refused to connect to both\.test \(/);
       }
     }
   });
 
-  it("may be private, or on this machine, where that is allowed, and link-local never", async () => {
+  it("may be private or local if allowed, but never link-local", async () => {
     const options = { target: HERE, allowPrivate: true };
     await expect(find(networkGuard({ ...options, lookup: naming("10.0.0.1") }), "a.test")).resolves.toBeDefined();
     await expect(
@@ -338,12 +338,12 @@ describe("a name that was told", () => {
     );
   });
 
-  it("is answered with the first address where one is asked for", async () => {
+  it("resolves to the first address if one is requested", async () => {
     const guard = networkGuard({ target: AFAR, lookup: naming("8.8.8.8", "1.1.1.1") });
     await expect(find(guard, "one.test", {})).resolves.toEqual({ address: "8.8.8.8", family: 4 });
   });
 
-  it("is looked up once for each time it is asked for, with the family that is asked for", async () => {
+  it("is looked up once per request, with the requested family", async () => {
     const asked: unknown[] = [];
     const lookup: AllLookup = (name, options, callback) => {
       asked.push({ name, ...options });
@@ -353,7 +353,7 @@ describe("a name that was told", () => {
     expect(asked).toEqual([{ name: "six.test", all: true, family: 6 }]);
   });
 
-  it("that is unknown, or stands for nothing, is not found", async () => {
+  it("that is unknown or has no address is not found", async () => {
     const unknown = Object.assign(new Error("queryA ENOTFOUND"), { code: "ENOTFOUND" });
     const failing: AllLookup = (_name, _options, callback) => callback(unknown, []);
     await expect(find(networkGuard({ target: AFAR, lookup: failing }), "x.test")).rejects.toBe(unknown);
@@ -362,8 +362,8 @@ describe("a name that was told", () => {
     });
   });
 
-  it("is looked up by the system where nobody brings another way", async () => {
-    await expect(find(networkGuard({ target: AFAR }), "localhost")).rejects.toThrow("it is on this machine");
+  it("is looked up by the system by default", async () => {
+    await expect(find(networkGuard({ target: AFAR }), "localhost")).rejects.toThrow("it is a loopback address");
     await expect(find(networkGuard({ target: HERE }), "localhost")).resolves.toBeDefined();
   });
 });

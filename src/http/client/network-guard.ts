@@ -1,8 +1,6 @@
-// Where a request may go whose address was told by somebody else. An end that names an address of the machine or the
-// network that we stand in would have us ask there in its place (server-side request forgery), so such addresses are
-// refused: those that are written out here, those that a name stands for where the name is looked up, and what was
-// checked there is what is connected to, so a name cannot mean one thing now and another then. What an address is,
-// is ipaddr.js's to say. Addresses that a person gave are none of its business.
+// Restricts requests to URLs that a server gave us, against server-side request forgery: loopback, private, link-local and
+// metadata addresses are refused, both in URLs and as results of DNS lookups; the checked address is the one connected
+// to. Also a `fetch` with this guard, for small documents. URLs given by the user are not restricted.
 
 import ipaddr from "ipaddr.js";
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
@@ -10,18 +8,18 @@ import type { LookupFunction } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
 import { onAbort } from "../../core/async.ts";
 import { nodeRequester } from "./node-requester.ts";
-import { hostOf, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
+import { hostOf, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
 
 export interface NetworkGuardOptions {
-  /** The end that a person named, on whose account we ask. */
+  /** The URL of the server, given by the user. */
   readonly target: URL;
-  /** Addresses of private networks too. Link-local ones, where clouds keep their secrets, stay refused. */
+  /** Also allows private networks. Link-local addresses, where clouds serve credentials, stay refused. */
   readonly allowPrivate?: boolean;
-  /** Finds the addresses of a name; the system's own by default. */
+  /** Resolves a host name. By default that of the system. */
   readonly lookup?: AllLookup;
 }
 
-/** As `lookup` of node:dns, asked for all addresses. */
+/** `lookup` of node:dns with `all: true`. */
 export type AllLookup = (
   name: string,
   options: { readonly all: true; readonly family?: number; readonly hints?: number },
@@ -29,51 +27,50 @@ export type AllLookup = (
 ) => void;
 
 export interface NetworkGuard {
-  /** Throws ConnectionError("refused") for a scheme or a written-out address that may not be asked. */
+  /** Throws ConnectionError("refused") for a scheme or a literal address that is not allowed. */
   check(url: URL): void;
-  /** For node:http: refuses in the same way what a name stands for. */
+  /** For node:http: refuses the addresses that a name resolves to in the same way. */
   readonly lookup: LookupFunction;
 }
 
-/** The option by the name that people give it. */
+/** The name of the public option. */
 const OPTION = "allowPrivateNetwork";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
-type Place = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved";
+type AddressKind = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved";
 
 export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   const { target, allowPrivate = false, lookup: find = systemLookup } = options;
   const isLocal = isLoopbackHost(target.hostname);
 
-  /** Why it is refused; undefined where it is not. */
-  const fault = (place: Place): string | undefined => {
-    if (place === "public" || (place === "loopback" && isLocal) || (place === "private" && allowPrivate))
-      return undefined;
-    return REASONS[place];
+  /** Undefined if it is allowed. */
+  const refusalReason = (kind: AddressKind): string | undefined => {
+    if (kind === "public" || (kind === "loopback" && isLocal) || (kind === "private" && allowPrivate)) return undefined;
+    return REASONS[kind];
   };
 
-  const lookup: LookupFunction = (name, wanted, callback) => {
-    const { family, hints } = wanted;
-    const asked = {
+  const lookup: LookupFunction = (name, options, callback) => {
+    const { family, hints } = options;
+    const query = {
       all: true as const,
       ...(family === undefined ? {} : { family: familyOf(family) }),
       ...(hints === undefined ? {} : { hints }),
     };
-    find(name, asked, (error, addresses) => {
+    find(name, query, (error, addresses) => {
       const [first] = addresses ?? [];
       if (error !== null || first === undefined) {
         callback(error ?? notFound(name), []);
         return;
       }
-      // One bad address among good ones is no accident that should be helped over.
+      // One forbidden address refuses the whole name: mixed results are a sign of DNS rebinding.
       for (const { address } of addresses) {
-        const why = ipaddr.isValid(address) ? fault(placeOf(ipaddr.parse(address))) : REASONS.reserved;
+        const why = ipaddr.isValid(address) ? refusalReason(kindOf(ipaddr.parse(address))) : REASONS.reserved;
         if (why !== undefined) {
-          callback(refusal(`${name}, which is ${address}`, why), []);
+          callback(refusedError(`${name} (${address})`, why), []);
           return;
         }
       }
-      if (wanted.all === true) callback(null, addresses);
+      if (options.all === true) callback(null, addresses);
       else callback(null, first.address, first.family);
     });
   };
@@ -81,47 +78,47 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   const check = (url: URL): void => {
     const { protocol, hostname } = url;
     const address = /^https?:$/.test(protocol) ? `${url.origin}${url.pathname}` : protocol;
-    if (url.username !== "" || url.password !== "") throw refusal(address, "a name or a password stands in it");
+    if (url.username !== "" || url.password !== "") throw refusedError(address, "it contains credentials");
     if (protocol !== "https:" && !(protocol === "http:" && isLocal && isLoopbackHost(hostname))) {
-      const exception = "http is for ends on this machine, and only where the end itself is one";
-      throw refusal(address, `it is not https (${exception})`);
+      const exception = "http is only allowed between servers on this machine";
+      throw refusedError(address, `it is not https (${exception})`);
     }
-    const why = fault(hostPlace(hostname));
-    if (why !== undefined) throw refusal(address, why);
+    const why = refusalReason(kindOfHost(hostname));
+    if (why !== undefined) throw refusedError(address, why);
   };
 
   return { check, lookup };
 }
 
-const REASONS: Readonly<Record<Exclude<Place, "public">, string>> = {
-  loopback: "it is on this machine, and the end that it was named by is not",
-  private: `it is in a private network; ${OPTION} allows that`,
-  "link-local": "it is a link-local address, which no option allows",
-  metadata: "it is where a cloud keeps its secrets, which no option allows",
-  reserved: "it is no address of a host in the public network, and no option allows it",
+const REASONS: Readonly<Record<Exclude<AddressKind, "public">, string>> = {
+  loopback: "it is a loopback address, and the server that named it is not local",
+  private: `it is a private address; set ${OPTION} to allow it`,
+  "link-local": "it is a link-local address, which is never allowed",
+  metadata: "it is a cloud metadata address, which is never allowed",
+  reserved: "it is a reserved address, which is never allowed",
 };
 
-function refusal(address: string, why: string): ConnectionError {
-  return new ConnectionError("refused", `Not asked: ${address}: ${why}`, { mayHaveRun: false });
+function refusedError(address: string, why: string): ConnectionError {
+  return new ConnectionError("refused", `Refused to connect to ${address}: ${why}`, { mayHaveRun: false });
 }
 
-/** A host as it stands in a URL; names are looked up later, except those that need no looking up. */
-function hostPlace(hostname: string): Place {
+/** The host of a URL. Names are checked at lookup, except those that always mean this machine. */
+function kindOfHost(hostname: string): AddressKind {
   const address = literal(hostname);
-  if (address !== undefined) return placeOf(address);
+  if (address !== undefined) return kindOf(address);
   return isLocalName(hostname) ? "loopback" : "public";
 }
 
 function isLoopbackHost(hostname: string): boolean {
-  return hostPlace(hostname) === "loopback";
+  return kindOfHost(hostname) === "loopback";
 }
 
-/** RFC 6761: these never leave the machine. */
+/** RFC 6761: these names never leave the machine. */
 function isLocalName(hostname: string): boolean {
   return /(?:^|\.)localhost\.?$/i.test(hostname);
 }
 
-/** URL has brought every way of writing an IPv4 address into four decimal numbers. */
+/** URL normalizes every spelling of an IPv4 address to four decimal numbers. */
 function literal(hostname: string): Address | undefined {
   if (hostname.startsWith("[")) return ipaddr.IPv6.parse(hostname.slice(1, -1));
   return ipaddr.IPv4.isValidFourPartDecimal(hostname) ? ipaddr.IPv4.parse(hostname) : undefined;
@@ -129,7 +126,7 @@ function literal(hostname: string): Address | undefined {
 
 const PRIVATE: ReadonlySet<string> = new Set(["private", "carrierGradeNat", "uniqueLocal", "deprecatedSiteLocal"]);
 
-/** Those that stand outside of the link-local ranges, in which the others are. */
+/** Metadata addresses outside the link-local ranges. */
 const METADATA: readonly Address[] = [
   "100.100.100.200",
   "168.63.129.16",
@@ -138,12 +135,12 @@ const METADATA: readonly Address[] = [
   "fd20:ce::254",
 ].map((text) => ipaddr.parse(text));
 
-/** All global unicast addresses that there are so far (RFC 4291, 2.4). */
+/** All global unicast addresses assigned so far (RFC 4291, 2.4). */
 const GLOBAL = ipaddr.IPv6.parseCIDR("2000::/3");
 
-function placeOf(address: Address): Place {
+function kindOf(address: Address): AddressKind {
   const inner = address.kind() === "ipv6" ? embedded(address as ipaddr.IPv6) : undefined;
-  if (inner !== undefined) return placeOf(inner);
+  if (inner !== undefined) return kindOf(inner);
   if (METADATA.some((one) => one.kind() === address.kind() && one.toString() === address.toString())) return "metadata";
   const range: string = address.range();
   if (range === "unicast") return address.kind() === "ipv4" || address.match(GLOBAL) ? "public" : "reserved";
@@ -152,7 +149,7 @@ function placeOf(address: Address): Place {
   return PRIVATE.has(range) ? "private" : "reserved";
 }
 
-/** Where the bytes of an IPv4 address begin in the IPv6 addresses that stand for one. */
+/** IPv6 networks that embed an IPv4 address, and the offset of its bytes. */
 const EMBEDDED: readonly (readonly [network: [ipaddr.IPv6, number], at: number])[] = [
   // Mapped, and the older compatible form (RFC 4291, 2.5.5).
   [ipaddr.IPv6.parseCIDR("::ffff:0:0/96"), 12],
@@ -160,13 +157,13 @@ const EMBEDDED: readonly (readonly [network: [ipaddr.IPv6, number], at: number])
   // Translated (RFC 6145), and the well-known prefix of NAT64 (RFC 6052).
   [ipaddr.IPv6.parseCIDR("::ffff:0:0:0/96"), 12],
   [ipaddr.IPv6.parseCIDR("64:ff9b::/96"), 12],
-  // 6to4 (RFC 3056). Teredo hides one too, and nobody should be found there: it counts as reserved.
+  // 6to4 (RFC 3056). Teredo embeds one too, but counts as reserved.
   [ipaddr.IPv6.parseCIDR("2002::/16"), 2],
 ];
 
 function embedded(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
   const range = address.range();
-  // Both would be compatible forms of something in 0.0.0.0/8.
+  // Both would match ::/96 with an address in 0.0.0.0/8.
   if (range === "loopback" || range === "unspecified") return undefined;
   const found = EMBEDDED.find(([network]) => address.match(network));
   return found && new ipaddr.IPv4(address.toByteArray().slice(found[1], found[1] + 4));
@@ -183,84 +180,81 @@ function notFound(name: string): Error {
   return error;
 }
 
-// A `fetch` for addresses that others told us, as libraries want one: small documents, in a short time, from places
-// that may be asked at all (network-guard.ts), and no redirect is followed. Not a fetch for everything: bodies are
-// texts, both ways, and an answer is whole before it is given.
-
-
 export interface GuardedFetchOptions extends NetworkGuardOptions {
-  /** Sends the requests in the place of node:http. Then names are looked up by it, and only what is written out is checked. */
+  /** Replaces node:http. It then resolves names itself, and only literal addresses are checked. */
   readonly requester?: Requester;
-  /** For a request and the whole of its answer. */
+  /** For a request and its whole response. */
   readonly totalMs?: number;
 }
 
-/** Whatever `redirect` says, none is followed. */
+/** Redirects are never followed. Bodies are strings, and responses are read completely. */
 export type GuardedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-const MOST_BYTES = 1024 * 1024;
-const TOTAL_MS = 10_000;
+const MAX_BYTES = 1024 * 1024;
+const TOTAL_TIMEOUT_MS = 10_000;
 const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
-/** No answer of these can have a body. */
-const BARE: ReadonlySet<number> = new Set([204, 205, 304]);
+/** These responses have no body. */
+const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** It rejects with a ConnectionError, and with nothing else. */
+/** Rejects with ConnectionErrors only. */
 export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const { totalMs = TOTAL_MS } = options;
+  const { totalMs = TOTAL_TIMEOUT_MS } = options;
   const guard = networkGuard(options);
   const requester = options.requester ?? nodeRequester({ lookup: guard.lookup });
   return async (address, init = {}) => {
-    const url = urlOf(address);
+    const url = parseUrl(address);
     guard.check(url);
-    const given = init.signal ?? undefined;
-    const ending = new AbortController();
-    const timer = setTimeout(() => ending.abort(tooSlow(url, totalMs)), totalMs);
-    const free = onAbort(given, () => ending.abort(given?.reason));
-    if (given?.aborted === true) ending.abort(given.reason);
+    const signal = init.signal ?? undefined;
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(tooSlow(url, totalMs)), totalMs);
+    const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
+    if (signal?.aborted === true) controller.abort(signal.reason);
     try {
-      const answer = await requester({ ...requestOf(url, init), signal: ending.signal });
-      return responseOf(url, answer, await answer.text(MOST_BYTES));
+      const response = await requester({ ...toRequest(url, init), signal: controller.signal });
+      return toResponse(url, response, await response.text(MAX_BYTES));
     } finally {
       clearTimeout(timer);
-      free();
+      removeListener();
     }
   };
 }
 
-function urlOf(address: string | URL): URL {
+function parseUrl(address: string | URL): URL {
   if (URL.canParse(String(address))) return new URL(address);
-  throw new ConnectionError("refused", "Not asked: what was named as an address is none", { mayHaveRun: false });
+  throw new ConnectionError("refused", "Refused to connect: the address is not a valid URL", { mayHaveRun: false });
 }
 
-function requestOf(url: URL, init: RequestInit): OutgoingRequest {
+function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
   const method = (init.method ?? "GET").toUpperCase();
   if (!METHODS.has(method))
-    throw new ConnectionError("http", `${method} is not sent to ${hostOf(url)}`, { mayHaveRun: false });
+    throw new ConnectionError("http", `The method ${method} is not supported for ${hostOf(url)}`, {
+      mayHaveRun: false,
+    });
   const given = init.headers ?? {};
   const headers: Record<string, string> = {};
-  // Not by way of Headers, whose errors tell the value: node:http names the header and no more.
+  // Not through Headers, whose errors contain the value; those of node:http only name the header.
   const entries = Symbol.iterator in given ? given : Object.entries(given);
   for (const [name, value] of entries as Iterable<[string, string]>) headers[name.toLowerCase()] = value;
-  const about = { method: method as OutgoingRequest["method"], url, headers };
+  const about = { method: method as ClientHttpRequest["method"], url, headers };
   const { body } = init;
   if (body === undefined || body === null) return about;
   const isForm = body instanceof URLSearchParams;
   if (!isForm && typeof body !== "string") {
-    throw new ConnectionError("http", `Only texts and forms are sent to ${hostOf(url)}`, { mayHaveRun: false });
+    throw new ConnectionError("http", `Only strings and forms can be sent to ${hostOf(url)}`, { mayHaveRun: false });
   }
   headers["content-type"] ??= `${isForm ? "application/x-www-form-urlencoded" : "text/plain"};charset=UTF-8`;
   return { ...about, body: body.toString() };
 }
 
-function responseOf(url: URL, answer: HttpResponse, text: string): Response {
-  const { status, headers } = answer;
+function toResponse(url: URL, response: HttpResponse, text: string): Response {
+  const { status, headers } = response;
   if (status < 200 || status > 599) {
-    throw new ConnectionError("http", `The end at ${hostOf(url)} answers with status ${status}, which means nothing`);
+    throw new ConnectionError("http", `The server at ${hostOf(url)} responded with the invalid status ${status}`);
   }
-  // As bytes: a text would be given a type that the end has not named.
-  return new Response(BARE.has(status) ? null : Buffer.from(text), { status, headers });
+  // As bytes: Response adds a content type to a string.
+  return new Response(NO_BODY.has(status) ? null : Buffer.from(text), { status, headers });
 }
 
 function tooSlow(url: URL, ms: number): ConnectionError {
-  return new ConnectionError("timeout", `The end at ${hostOf(url)} did not answer within ${ms} ms`);
+  return new ConnectionError("timeout", `The server at ${hostOf(url)} did not respond within ${ms} ms`);
 }

@@ -1,5 +1,5 @@
-// Requests by node:http, from the first byte to the head of the answer, and what is said where there is none. Ends
-// are mostly written by hand, because what is asked here is what happens when they misbehave.
+// Requests with node:http up to the response head, and their errors. Servers are mostly raw sockets, because they have to
+// misbehave.
 
 import { getEventListeners } from "node:events";
 import { createServer as createHttpsServer } from "node:https";
@@ -19,7 +19,7 @@ function requesterFor(options?: NodeRequesterOptions): Requester {
 }
 
 describe("a request", () => {
-  it("goes out as it is given, uncompressed and with its length", async () => {
+  it("is sent as given, uncompressed and with its length", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
     const answer = await requesterFor()(
       post(new URL("/a/b?c=d%20e#f", url), {
@@ -39,7 +39,7 @@ describe("a request", () => {
     expect(body).toBe('"\u20ac"');
   });
 
-  it("does not send what stands before the @ of its address", async () => {
+  it("does not send the userinfo of its URL", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
     url.username = "somebody";
     url.password = "secret";
@@ -47,7 +47,7 @@ describe("a request", () => {
     expect(seen[0]?.text).not.toMatch(/authorization|secret|somebody/i);
   });
 
-  it("has an answer whose headers are joined where they come several times", async () => {
+  it("has a response whose repeated headers are joined", async () => {
     const { url } = await handEnd(({ socket }) =>
       socket.write(
         "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\nwww-authenticate: Bearer\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n",
@@ -60,7 +60,7 @@ describe("a request", () => {
     answer.discard();
   });
 
-  it("finds its end by the lookup that is given, for names", async () => {
+  it("uses the given lookup for names", async () => {
     const { url } = await handEnd(({ socket }) => socket.write(OK));
     const asked: string[] = [];
     const lookup: LookupFunction = (name, options, callback) => {
@@ -74,7 +74,7 @@ describe("a request", () => {
     expect(asked).toEqual(["end.test"]);
   });
 
-  it("goes by TLS where that is asked, and the certificate is one that is trusted", async () => {
+  it("uses TLS for https, with a trusted certificate", async () => {
     const url = await listen(
       createHttpsServer({ key, cert }, (_request, response) => response.end("safe")),
       "https",
@@ -85,7 +85,7 @@ describe("a request", () => {
 });
 
 describe("a request that fails", () => {
-  it("has surely not run where nothing listens", async () => {
+  it("has not run if nothing listens", async () => {
     const { url } = await handEnd(() => {});
     await closeAll();
     const error = await failure(requesterFor()(post(url)));
@@ -93,30 +93,30 @@ describe("a request that fails", () => {
     expect(error.message).toContain(`Nothing listens at ${url.host}`);
   });
 
-  it("has surely not run where there is no such name", async () => {
+  it("has not run if the name does not exist", async () => {
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(Object.assign(new Error("getaddrinfo ENOTFOUND"), { code: "ENOTFOUND" }), []);
     const error = await failure(requesterFor({ lookup })(post(new URL("http://no.test/"))));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
-    expect(error.message).toContain("The name no.test was not found");
+    expect(error.message).toContain("The host no.test was not found");
   });
 
-  it("has surely not run where the end does not speak TLS", async () => {
+  it("has not run if the server does not speak TLS", async () => {
     const { url, seen } = await handEnd(({ socket }) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     url.protocol = "https:";
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
-    expect(error.message).toContain(`No safe connection to ${url.host}`);
+    expect(error.message).toContain(`No secure connection to ${url.host}`);
     expect(seen).toHaveLength(1);
   });
 
-  it("has surely not run where the end hangs up during the handshake", async () => {
+  it("has not run if the server closes the connection during the TLS handshake", async () => {
     const { url } = await handEnd(({ socket }) => socket.destroy());
     url.protocol = "https:";
     expect(await failure(requesterFor()(post(url)))).toMatchObject({ kind: "refused", mayHaveRun: false });
   });
 
-  it("has surely not run where the certificate is not trusted", async () => {
+  it("has not run if the certificate is not trusted", async () => {
     let asked = 0;
     const server = createHttpsServer({ key, cert }, (_request, response) => {
       asked += 1;
@@ -124,19 +124,19 @@ describe("a request that fails", () => {
     });
     const error = await failure(requesterFor()(post(await listen(server, "https"))));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
-    expect(error.message).toMatch(/No safe connection to .*SELF_SIGNED.*check its certificate/);
+    expect(error.message).toMatch(/No secure connection to .*SELF_SIGNED.*check its certificate/);
     expect(asked).toBe(0);
   });
 
-  it("has surely not run where the connection is not made in time", async () => {
+  it("has not run if the connection times out", async () => {
     const { url } = await handEnd(() => {});
     url.protocol = "https:";
-    const error = await failure(requesterFor({ connectMs: 20 })(post(url)));
+    const error = await failure(requesterFor({ connectTimeoutMs: 20 })(post(url)));
     expect(error).toMatchObject({ kind: "timeout", mayHaveRun: false });
-    expect(error.message).toContain(`${url.host} took no connection within 20 ms`);
+    expect(error.message).toContain(`${url.host} did not accept a connection within 20 ms`);
   });
 
-  it("has surely not run where it cannot be written, and the error keeps what was in it", async () => {
+  it("has not run if it cannot be written, and the error does not show header values", async () => {
     const { url, seen } = await handEnd(() => {});
     const error = await failure(requesterFor()(post(url, { headers: { authorization: "Bearer sec\nret" } })));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: false });
@@ -146,27 +146,27 @@ describe("a request that fails", () => {
     expect(seen).toHaveLength(0);
   });
 
-  it("may have run where the end hangs up before it has answered", async () => {
+  it("may have run if the server closes the connection before it responds", async () => {
     for (const said of ["", "HTTP/1.1 200 OK\r\ncontent-le"]) {
       const { url } = await handEnd(({ socket }) => socket.end(said));
       const error = await failure(requesterFor()(post(url)));
       expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-      expect(error.message).toContain(`The end at ${url.host} closed the connection before it answered`);
+      expect(error.message).toContain(`The server at ${url.host} closed the connection before it responded`);
     }
   });
 
-  it("says so where the answer is no HTTP, or its head has no end", async () => {
+  it("reports a response that is not HTTP or has too long a head", async () => {
     const { url } = await handEnd(({ socket }) => socket.write("SSH-2.0-OpenSSH_9.0\r\n"));
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: true });
-    expect(error.message).toContain("no HTTP");
+    expect(error.message).toContain("is not valid HTTP");
     const other = await handEnd(({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(40_000)}\r\n\r\n`));
     const long = await failure(requesterFor()(post(other.url)));
     expect(long).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(long.message).toContain("head");
   });
 
-  it("says so where the end wants to go on in another protocol", async () => {
+  it("reports an unexpected upgrade", async () => {
     const { url, seen } = await handEnd(({ socket }) =>
       socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"),
     );
@@ -176,14 +176,14 @@ describe("a request that fails", () => {
     await closed(seen[0]?.socket);
   });
 
-  it("takes an encoding without a name for none", async () => {
+  it("ignores an empty Content-Encoding", async () => {
     const { url } = await handEnd(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\ncontent-encoding:\r\ncontent-length: 2\r\n\r\nok"),
     );
     expect(await (await requesterFor()(post(url))).text(10)).toBe("ok");
   });
 
-  it("says so where the answer is compressed", async () => {
+  it("reports a compressed response", async () => {
     const { url, seen } = await handEnd(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 100\r\n\r\nabc"),
     );
@@ -195,7 +195,7 @@ describe("a request that fails", () => {
 });
 
 describe("a signal", () => {
-  it("that is aborted already sends nothing", async () => {
+  it("that is already aborted sends nothing", async () => {
     const { url, seen } = await handEnd(() => {});
     const signal = AbortSignal.abort(new Error("not now"));
     const error = await failure(requesterFor()(post(url, { signal })));
@@ -203,7 +203,7 @@ describe("a signal", () => {
     expect(seen).toHaveLength(0);
   });
 
-  it("ends a request that waits for its answer", async () => {
+  it("aborts a request that waits for its response", async () => {
     const ending = new AbortController();
     const { url, seen } = await handEnd(() => ending.abort());
     const error = await failure(requesterFor()(post(url, { signal: ending.signal })));
@@ -212,7 +212,7 @@ describe("a signal", () => {
     expect(getEventListeners(ending.signal, "abort")).toHaveLength(0);
   });
 
-  it("ends a request that has no connection yet, which has not run then", async () => {
+  it("aborts a request without a connection, which has not run then", async () => {
     for (const later of [(act: () => void): unknown => act(), (act: () => void): unknown => setImmediate(act)]) {
       const ending = new AbortController();
       const requester = requesterFor({ lookup: () => later(() => ending.abort()) });
@@ -222,7 +222,7 @@ describe("a signal", () => {
     }
   });
 
-  it("is not listened to any more when the answer is read, or the request has failed", async () => {
+  it("has no listener left when the response is read or the request has failed", async () => {
     const { signal } = new AbortController();
     const { url } = await handEnd(({ socket, turn }) => (turn === 1 ? socket.write(OK) : socket.destroy()));
     const requester = requesterFor();

@@ -1,153 +1,169 @@
-// Requests of ours by node:http and node:https. Not by the global fetch: that ends a body which keeps silent for five
-// minutes, and does not tell whether a request that failed can have reached the end, which is what decides whether it
-// may be sent again. It follows no redirect (redirects.ts does) and knows no time limit but that of connecting: how
-// long an answer may take is known to whoever asked.
+// Sends HTTP requests with node:http and node:https. Not with the global fetch: it aborts a body that is silent for five
+// minutes, and does not tell whether a failed request can have reached the server, which decides if it may be retried.
+// The only time limit here is for connecting; redirects are followed in requester.ts. Also its connection pool.
 
-import { type ClientRequest, type IncomingMessage, Agent, request as plainRequest, type AgentOptions, type RequestOptions } from "node:http";
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  Agent,
+  request as plainRequest,
+  type AgentOptions,
+  type RequestOptions,
+} from "node:http";
 import type { Socket, LookupFunction } from "node:net";
 import { onAbort } from "../../core/async.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { nodeHttpResponse } from "./node-response.ts";
-import { cancelled, connectTimeout, encodedBody, otherProtocol, unanswered, unconnected, unsendable, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
+import {
+  cancelled,
+  connectTimedOut,
+  responseCompressed,
+  unexpectedUpgrade,
+  noResponse,
+  connectFailed,
+  notSendable,
+  type HttpResponse,
+  type ClientHttpRequest,
+  type Requester,
+} from "./requester.ts";
 
 export interface NodeRequesterOptions extends PoolOptions {
-  /** For a connection, with its handshake where it has one. */
-  readonly connectMs?: number;
+  /** For a connection, including its TLS handshake. */
+  readonly connectTimeoutMs?: number;
 }
 
-const CONNECT_MS = 10_000;
-/** Silence after which the system asks whether the other side is still there. */
-const PROBE_MS = 30_000;
-/** Of the head of an answer. */
-const HEAD_BYTES = 32 * 1024;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Silence after which the operating system probes the connection. */
+const KEEP_ALIVE_PROBE_MS = 30_000;
+const MAX_HEADER_BYTES = 32 * 1024;
 
 export function nodeRequester(options: NodeRequesterOptions = {}): Requester {
-  const { connectMs = CONNECT_MS } = options;
+  const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   const pool = new ConnectionPool(options);
-  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
+  const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     const { protocol } = request.url;
     if (protocol !== "http:" && protocol !== "https:")
-      throw unsendable(request.url, `${protocol} is not http or https`);
-    if (pool.doorFor(protocol) === undefined) await pool.openDoor(protocol);
-    // Nothing happens twice by a GET.
-    return send(request, { pool, connectMs, mayRepeat: request.method === "GET" });
+      throw notSendable(request.url, `${protocol} is not http or https`);
+    if (pool.schemeFor(protocol) === undefined) await pool.loadScheme(protocol);
+    // A GET is safe to repeat.
+    return send(request, { pool, connectTimeoutMs, mayRetry: request.method === "GET" });
   };
   requester.close = (): void => pool.close();
   return requester;
 }
 
-interface Means {
+interface SendContext {
   readonly pool: ConnectionPool;
-  readonly connectMs: number;
-  readonly mayRepeat: boolean;
+  readonly connectTimeoutMs: number;
+  readonly mayRetry: boolean;
 }
 
-function send(request: OutgoingRequest, means: Means): Promise<HttpResponse> {
+function send(request: ClientHttpRequest, options: SendContext): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    new Exchange(request, means, resolve, reject).begin();
+    new PendingRequest(request, options, resolve, reject).begin();
   });
 }
 
-/** A request until the head of its answer. */
-class Exchange {
-  readonly #asked: OutgoingRequest;
-  readonly #means: Means;
-  readonly #resolve: (answer: HttpResponse | Promise<HttpResponse>) => void;
+/** A request until the head of its response arrives. */
+class PendingRequest {
+  readonly #sent: ClientHttpRequest;
+  readonly #options: SendContext;
+  readonly #resolve: (response: HttpResponse | Promise<HttpResponse>) => void;
   readonly #reject: (error: ConnectionError) => void;
   #request: ClientRequest | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #free: () => void = () => undefined;
-  /** There is a connection, so the request may have gone out. */
-  #isReady = false;
+  #removeAbortListener: () => void = () => undefined;
+  /** The connection is established, so the request may have been sent. */
+  #isConnected = false;
   #isSettled = false;
 
   constructor(
-    asked: OutgoingRequest,
-    means: Means,
-    resolve: (answer: HttpResponse | Promise<HttpResponse>) => void,
+    sent: ClientHttpRequest,
+    options: SendContext,
+    resolve: (response: HttpResponse | Promise<HttpResponse>) => void,
     reject: (error: ConnectionError) => void,
   ) {
-    this.#asked = asked;
-    this.#means = means;
+    this.#sent = sent;
+    this.#options = options;
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
   begin(): void {
-    const { url, signal, body } = this.#asked;
+    const { url, signal, body } = this.#sent;
     if (signal?.aborted === true) {
       this.#reject(cancelled(url, signal, false));
       return;
     }
-    this.#free = onAbort(signal, () => this.#end(cancelled(url, signal, this.#isReady)));
+    this.#removeAbortListener = onAbort(signal, () => this.#fail(cancelled(url, signal, this.#isConnected)));
     try {
       this.#request = this.#open();
     } catch (error) {
-      this.#end(unsendable(url, error));
+      this.#fail(notSendable(url, error));
       return;
     }
     this.#request
       .once("socket", (socket) => this.#connect(socket))
-      .once("response", (response) => this.#answer(response))
-      // Where nobody hears it, Node ends the connection without a word.
-      .once("upgrade", () => this.#end(otherProtocol(url)))
-      .on("error", (error) => this.#break(error))
+      .once("response", (response) => this.#receive(response))
+      // Without a listener Node closes the connection silently.
+      .once("upgrade", () => this.#fail(unexpectedUpgrade(url)))
+      .on("error", (error) => this.#retryOrFail(error))
       .end(body);
-    // The signal may have been aborted by what was called to open it.
+    // The signal may have been aborted while the request was opened.
     if (this.#isSettled) this.#request.destroy();
   }
 
   #open(): ClientRequest {
-    const { method, url, headers, body } = this.#asked;
-    const door = this.#means.pool.doorFor(url.protocol);
-    if (door === undefined) throw new TypeError("no such door");
-    this.#means.pool.dropStale(door.agent);
-    return door.request({
-      agent: door.agent,
+    const { method, url, headers, body } = this.#sent;
+    const scheme = this.#options.pool.schemeFor(url.protocol);
+    if (scheme === undefined) throw new TypeError(`${url.protocol} is not loaded`);
+    this.#options.pool.dropStale(scheme.agent);
+    return scheme.request({
+      agent: scheme.agent,
       method,
       hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
       port: url.port === "" ? undefined : Number(url.port),
       path: `${url.pathname}${url.search}`,
       headers: {
         ...headers,
-        // What is not compressed needs no limit on what it would unfold to.
+        // Without compression there is no decompressed size to limit.
         "accept-encoding": "identity",
         ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
       },
-      maxHeaderSize: HEAD_BYTES,
+      maxHeaderSize: MAX_HEADER_BYTES,
       joinDuplicateHeaders: true,
     });
   }
 
   #connect(socket: Socket): void {
-    const { url } = this.#asked;
+    const { url } = this.#sent;
     if (this.#isSettled) return;
     if (this.#request?.reusedSocket === true) {
-      this.#isReady = true;
+      this.#isConnected = true;
       return;
     }
-    // A stream may be silent for hours: an end that has gone without a word is found out by the system.
-    socket.setKeepAlive(true, PROBE_MS);
-    const { connectMs } = this.#means;
-    this.#timer = setTimeout(() => this.#end(connectTimeout(url, connectMs)), connectMs);
+    // A stream may be silent for hours; the operating system detects a server that has disappeared.
+    socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
+    const { connectTimeoutMs } = this.#options;
+    this.#timer = setTimeout(() => this.#fail(connectTimedOut(url, connectTimeoutMs)), connectTimeoutMs);
     socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
-      this.#isReady = true;
+      this.#isConnected = true;
       clearTimeout(this.#timer);
     });
   }
 
-  #answer(response: IncomingMessage): void {
-    const { url, signal } = this.#asked;
-    // Whoever reads hears of it; where nobody reads, it must not end the process.
+  #receive(response: IncomingMessage): void {
+    const { url, signal } = this.#sent;
+    // Readers get the error; without one it must not crash the process.
     response.on("error", () => undefined);
     if (this.#isSettled) return;
     const encoding = response.headers["content-encoding"];
     if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
-      this.#end(encodedBody(url, encoding));
+      this.#fail(responseCompressed(url, encoding));
       return;
     }
     this.#settle();
-    this.#means.pool.hear(response);
+    this.#options.pool.readKeepAlive(response);
     response.once(
       "close",
       onAbort(signal, () => response.destroy(cancelled(url, signal, true))),
@@ -155,21 +171,21 @@ class Exchange {
     this.#resolve(nodeHttpResponse(url, response));
   }
 
-  #break(error: Error): void {
-    const { url } = this.#asked;
+  #retryOrFail(error: Error): void {
+    const { url } = this.#sent;
     if (this.#isSettled) return;
-    if (!this.#means.mayRepeat || this.#request?.reusedSocket !== true || isUnreadable(error)) {
-      this.#end(this.#isReady ? unanswered(url, error) : unconnected(url, error));
+    if (!this.#options.mayRetry || this.#request?.reusedSocket !== true || isParseError(error)) {
+      this.#fail(this.#isConnected ? noResponse(url, error) : connectFailed(url, error));
       return;
     }
-    // The end let go of an idle connection just when it was taken: of the other idle ones it may have let go too.
+    // The server closed an idle connection just as it was reused; it may have closed the other idle ones too.
     this.#settle();
-    const door = this.#means.pool.doorFor(url.protocol);
-    if (door !== undefined) this.#means.pool.dropIdle(door.agent);
-    this.#resolve(send(this.#asked, { ...this.#means, mayRepeat: false }));
+    const scheme = this.#options.pool.schemeFor(url.protocol);
+    if (scheme !== undefined) this.#options.pool.dropIdle(scheme.agent);
+    this.#resolve(send(this.#sent, { ...this.#options, mayRetry: false }));
   }
 
-  #end(error: ConnectionError): void {
+  #fail(error: ConnectionError): void {
     this.#settle();
     this.#reject(error);
     this.#request?.destroy();
@@ -178,87 +194,85 @@ class Exchange {
   #settle(): void {
     this.#isSettled = true;
     clearTimeout(this.#timer);
-    this.#free();
+    this.#removeAbortListener();
   }
 }
 
-/** The end has said something, and it was no HTTP. */
-function isUnreadable(error: Error): boolean {
+/** The response is not valid HTTP. */
+function isParseError(error: Error): boolean {
   return String((error as { code?: unknown }).code).startsWith("HPE_");
 }
 
-// The connections of one requester: made where there is none, kept a short while for the next request, and never
-// what keeps a process alive. Apart, because how long one may be kept decides whether requests get lost.
-
-
 export interface PoolOptions {
-  /** Finds the addresses of a name, and may refuse it; the system's own by default. */
+  /** Resolves a host name, and may refuse it. By default that of the system. */
   readonly lookup?: LookupFunction;
-  /** Certificates that are trusted, as PEM texts, in place of those that Node brings. */
+  /** Trusted certificates in PEM format, instead of those built into Node. */
   readonly ca?: string | readonly string[];
 }
 
-/** Connections that are kept for each host. */
-const MOST_IDLE = 16;
+/** Idle connections kept per host. */
+const MAX_IDLE = 16;
 /**
- * An end closes a connection that was idle for as long as it likes, and a request that is written at that very moment
- * is lost, with nobody knowing whether it was read: a POST cannot be sent again then. So we let go of a connection
- * before the end does: a second before the time that it has told (Keep-Alive: timeout=), and where it has told none,
- * after less than the 5 s that are the shortest usual time.
+ * A server may close an idle connection at any time. A request written at that moment is lost, and a POST cannot be
+ * retried because it may have been read. So we close idle connections first: one second before the server's
+ * `Keep-Alive: timeout=`, or, without one, before the shortest usual timeout of 5 s.
  */
 const IDLE_MS = 4_000;
-const LONGEST_IDLE_MS = 30_000;
+const MAX_IDLE_MS = 30_000;
 const IDLE_MARGIN_MS = 1_000;
 
-interface Door {
+/** What is needed for requests over http: or https:. */
+interface Scheme {
   readonly agent: Agent;
   readonly request: (options: RequestOptions) => ClientRequest;
 }
 
+/** The connections of one requester. Idle ones are kept briefly, and never keep the process alive. */
 export class ConnectionPool {
   readonly #options: AgentOptions;
-  readonly #doors = new Map<string, Door>();
-  /** When an idle connection must not be used any more. */
-  readonly #good = new WeakMap<object, number>();
-  /** What the end has said of that. */
-  readonly #told = new WeakMap<object, number>();
+  readonly #schemes = new Map<string, Scheme>();
+  /** When an idle connection expires. */
+  readonly #expiry = new WeakMap<object, number>();
+  /** Idle time announced by the server. */
+  readonly #announced = new WeakMap<object, number>();
   #isClosed = false;
 
   constructor(options: PoolOptions) {
     const { lookup, ca } = options;
     this.#options = {
       keepAlive: true,
-      maxFreeSockets: MOST_IDLE,
+      maxFreeSockets: MAX_IDLE,
       ...(lookup === undefined ? {} : { lookup }),
       ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : [...ca] }),
     };
   }
 
-  /** TLS is loaded where it is needed: undefined until then. */
-  doorFor(protocol: string): Door | undefined {
-    return this.#doors.get(protocol);
+  /** Undefined until `loadScheme`. */
+  schemeFor(protocol: string): Scheme | undefined {
+    return this.#schemes.get(protocol);
   }
 
-  async openDoor(protocol: string): Promise<Door> {
+  /** Loads TLS only when it is needed. */
+  async loadScheme(protocol: string): Promise<Scheme> {
     const https = protocol === "https:" ? await import("node:https") : undefined;
-    const known = this.#doors.get(protocol);
+    const known = this.#schemes.get(protocol);
     if (known !== undefined) return known;
-    const agent = this.#keepBriefly(new (https?.Agent ?? Agent)(this.#options));
-    const door = { agent, request: https?.request ?? plainRequest };
-    this.#doors.set(protocol, door);
-    return door;
+    const agent = this.#limitIdleTime(new (https?.Agent ?? Agent)(this.#options));
+    const scheme = { agent, request: https?.request ?? plainRequest };
+    this.#schemes.set(protocol, scheme);
+    return scheme;
   }
 
-  /** Notes how long the end keeps an idle connection. */
-  hear(response: IncomingMessage): void {
-    const told = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(String(response.headers["keep-alive"] ?? ""))?.[1];
-    if (told !== undefined) this.#told.set(response.socket, Number(told) * 1_000 - IDLE_MARGIN_MS);
+  /** Notes how long the server keeps an idle connection. */
+  readKeepAlive(response: IncomingMessage): void {
+    const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(String(response.headers["keep-alive"] ?? ""))?.[1];
+    if (seconds !== undefined) this.#announced.set(response.socket, Number(seconds) * 1_000 - IDLE_MARGIN_MS);
   }
 
-  /** Timers may be late; what is over its time is let go of before a request could take it. */
+  /** Closes expired connections before a request can use one, since timers may be late. */
   dropStale(agent: Agent): void {
     const now = performance.now();
-    this.#drop(agent, (socket) => (this.#good.get(socket) ?? 0) <= now);
+    this.#drop(agent, (socket) => (this.#expiry.get(socket) ?? 0) <= now);
   }
 
   dropIdle(agent: Agent): void {
@@ -267,25 +281,25 @@ export class ConnectionPool {
 
   close(): void {
     this.#isClosed = true;
-    for (const { agent } of this.#doors.values()) this.dropIdle(agent);
+    for (const { agent } of this.#schemes.values()) this.dropIdle(agent);
   }
 
-  #drop(agent: Agent, isMeant: (socket: Socket) => boolean): void {
+  #drop(agent: Agent, shouldDrop: (socket: Socket) => boolean): void {
     for (const name in agent.freeSockets) {
-      for (const socket of [...(agent.freeSockets[name] ?? [])]) if (isMeant(socket)) socket.destroy();
+      for (const socket of [...(agent.freeSockets[name] ?? [])]) if (shouldDrop(socket)) socket.destroy();
     }
   }
 
-  /** Both are named by Node's documentation as what may be replaced. */
-  #keepBriefly(agent: Agent): Agent {
+  /** Node documents both methods as overridable. */
+  #limitIdleTime(agent: Agent): Agent {
     const reuse = agent.reuseSocket.bind(agent);
     agent.keepSocketAlive = (duplex): boolean => {
       const socket = duplex as Socket;
-      const ms = Math.min(this.#told.get(socket) ?? IDLE_MS, LONGEST_IDLE_MS);
+      const ms = Math.min(this.#announced.get(socket) ?? IDLE_MS, MAX_IDLE_MS);
       if (this.#isClosed || ms <= 0) return false;
-      this.#good.set(socket, performance.now() + ms);
+      this.#expiry.set(socket, performance.now() + ms);
       socket.unref();
-      // An idle connection that is quiet for so long is destroyed by the agent.
+      // The agent destroys an idle connection on timeout.
       socket.setTimeout(ms);
       return true;
     };

@@ -1,19 +1,18 @@
-// The answer to a request that went out by node:http: its head, and four ways to its body. The bytes are read no
-// faster than somebody takes them. Apart from the sending, because from here on nothing is in doubt any more: the
-// end has answered, and only the rest of what it says may be missing.
+// The response to a request sent with node:http. The body is read no faster than it is consumed. Separate from sending,
+// because from here on the server has certainly received the request.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/async.ts";
-import { GrowableBuffer, textOf } from "./growable-buffer.ts";
-import { brokenBody, longBody, type HttpResponse } from "./requester.ts";
+import { GrowableBuffer, decodeBody } from "./growable-buffer.ts";
+import { bodyBroken, responseTooLong, type HttpResponse } from "./requester.ts";
 
-/** So much of a body that nobody wants is read, for so long, to have its connection again; else it is ended. */
-const DISCARD_BYTES = 64 * 1024;
-const DISCARD_MS = 1_000;
-/** The same for a stream of events: one that has said all that it had to say ends at once, or stays open for ever. */
-const DISCARD_STREAM_MS = 100;
-/** So much may wait for a reader that does not come. */
-const UNREAD_BYTES = 64 * 1024;
+/** A discarded body is read up to this size and time to reuse its connection; otherwise that is closed. */
+const MAX_DISCARD_BYTES = 64 * 1024;
+const MAX_DISCARD_MS = 1_000;
+/** The same for an SSE stream: it ends at once after its last event, or never. */
+const MAX_DISCARD_STREAM_MS = 100;
+/** Buffered bytes above which the response is paused. */
+const MAX_UNREAD_BYTES = 64 * 1024;
 
 export function nodeHttpResponse(url: URL, response: IncomingMessage): HttpResponse {
   return new NodeHttpResponse(url, response);
@@ -27,60 +26,60 @@ class NodeHttpResponse implements HttpResponse {
 
   constructor(url: URL, response: IncomingMessage) {
     this.status = response.statusCode ?? 0;
-    this.headers = joined(response.headers);
+    this.headers = joinHeaders(response.headers);
     this.#url = url;
     this.#response = response;
   }
 
   get body(): AsyncIterable<Uint8Array> {
-    return { [Symbol.asyncIterator]: () => new BodyReader(this.#url, this.#response) };
+    return { [Symbol.asyncIterator]: () => new ResponseBodyIterator(this.#url, this.#response) };
   }
 
   text(limit: number): Promise<string> {
-    return this.read(limit, textOf);
+    return this.read(limit, decodeBody);
   }
 
-  read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T> {
+  read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const response = this.#response;
-      // A body that came in one piece, as most do, is not gathered.
+      // Most bodies arrive in one chunk and need no buffer.
       let first: Buffer | undefined;
       let rest: GrowableBuffer | undefined;
-      let spent: SpentChunks | undefined;
-      let isOver = false;
+      let reclaimer: ChunkReclaimer | undefined;
+      let isSettled = false;
       const finish = (error?: Error): void => {
-        isOver = true;
+        isSettled = true;
         response.removeListener("data", take);
         try {
-          if (error === undefined) resolve(make(rest?.bytes ?? first ?? Buffer.alloc(0)));
+          if (error === undefined) resolve(parse(rest?.bytes ?? first ?? Buffer.alloc(0)));
           else reject(error);
-        } catch (unmade) {
-          reject(unmade);
+        } catch (parseError) {
+          reject(parseError);
         } finally {
           rest?.release();
         }
       };
       const fail = (error?: unknown): void => {
-        if (!isOver) finish(brokenBody(this.#url, error));
+        if (!isSettled) finish(bodyBroken(this.#url, error));
       };
-      const refuse = (): void => {
-        finish(longBody(this.#url, limit));
+      const tooLong = (): void => {
+        finish(responseTooLong(this.#url, limit));
         response.destroy();
       };
       const take = (chunk: Buffer): void => {
         if (first === undefined) {
           first = chunk;
-          if (chunk.length > limit) refuse();
+          if (chunk.length > limit) tooLong();
           return;
         }
         if (rest === undefined) {
           rest = new GrowableBuffer(limit);
           rest.append(first);
         }
-        if (!rest.append(chunk)) refuse();
-        else (spent ??= new SpentChunks(response)).add(chunk);
+        if (!rest.append(chunk)) tooLong();
+        else (reclaimer ??= new ChunkReclaimer(response)).add(chunk);
       };
-      if (Number(this.headers["content-length"] ?? 0) > limit) refuse();
+      if (Number(this.headers["content-length"] ?? 0) > limit) tooLong();
       else if (response.destroyed) fail(response.errored);
       else
         response
@@ -99,48 +98,48 @@ class NodeHttpResponse implements HttpResponse {
     }
     const length = Number(this.headers["content-length"] ?? 0);
     const isStream = /^text\/event-stream\b/i.test(this.headers["content-type"] ?? "");
-    if (length > DISCARD_BYTES) {
+    if (length > MAX_DISCARD_BYTES) {
       response.destroy();
       return;
     }
     let count = 0;
-    const timer = unref(setTimeout(() => response.destroy(), isStream ? DISCARD_STREAM_MS : DISCARD_MS));
-    // One that never comes to its end must not keep the process alive; who uses the connection next takes it up again.
+    const timer = unref(setTimeout(() => response.destroy(), isStream ? MAX_DISCARD_STREAM_MS : MAX_DISCARD_MS));
+    // An endless body must not keep the process alive; the next request on this connection refs it again.
     response.socket.unref();
     response
       .once("close", () => clearTimeout(timer))
       .on("data", (chunk: Buffer) => {
         count += chunk.length;
-        if (count > DISCARD_BYTES) response.destroy();
+        if (count > MAX_DISCARD_BYTES) response.destroy();
       });
   }
 }
 
-/** What came waits to be taken, and what is asked for waits to come; the end is held up where too much waits. */
-class BodyReader implements AsyncIterator<Uint8Array> {
+/** Pauses the response while too many chunks are unread. */
+class ResponseBodyIterator implements AsyncIterator<Uint8Array> {
   readonly #response: IncomingMessage;
   readonly #chunks: Buffer[] = [];
-  readonly #spent: SpentChunks;
+  readonly #reclaimer: ChunkReclaimer;
   #bytes = 0;
-  /** Whoever asks for the next has done with this one. */
-  #given: Buffer | undefined;
+  /** The chunk handed out last; the caller is done with it when it asks for the next one. */
+  #current: Buffer | undefined;
   #waiting: { resolve(result: IteratorResult<Uint8Array>): void; reject(error: unknown): void } | undefined;
   #error: unknown;
-  #isOver: boolean;
+  #isEnded: boolean;
 
   constructor(url: URL, response: IncomingMessage) {
     this.#response = response;
-    this.#spent = new SpentChunks(response);
-    this.#isOver = response.readableEnded;
+    this.#reclaimer = new ChunkReclaimer(response);
+    this.#isEnded = response.readableEnded;
     const fail = (error?: unknown): void => {
-      if (!this.#isOver) this.#error ??= brokenBody(url, error);
+      if (!this.#isEnded) this.#error ??= bodyBroken(url, error);
       this.#settle();
     };
     if (response.destroyed) fail(response.errored);
     response
       .on("data", (chunk: Buffer) => this.#take(chunk))
       .once("end", () => {
-        this.#isOver = true;
+        this.#isEnded = true;
         this.#settle();
       })
       .once("error", fail)
@@ -148,18 +147,18 @@ class BodyReader implements AsyncIterator<Uint8Array> {
   }
 
   next(): Promise<IteratorResult<Uint8Array>> {
-    if (this.#given !== undefined) this.#spent.add(this.#given);
-    this.#given = undefined;
+    if (this.#current !== undefined) this.#reclaimer.add(this.#current);
+    this.#current = undefined;
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
       this.#settle();
     });
   }
 
-  /** Nobody wants more of it: then the connection is of no use either. */
+  /** The caller stops reading, so the connection cannot be reused. */
   return(): Promise<IteratorResult<Uint8Array>> {
     this.#chunks.length = 0;
-    this.#isOver = true;
+    this.#isEnded = true;
     if (!this.#response.readableEnded) this.#response.destroy();
     return Promise.resolve({ done: true, value: undefined });
   }
@@ -168,20 +167,20 @@ class BodyReader implements AsyncIterator<Uint8Array> {
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
     this.#settle();
-    if (this.#bytes > UNREAD_BYTES) this.#response.pause();
+    if (this.#bytes > MAX_UNREAD_BYTES) this.#response.pause();
   }
 
-  /** What came before a break is given out before the break is told. */
+  /** Chunks received before an error are delivered before the error. */
   #settle(): void {
     const waiting = this.#waiting;
     if (waiting === undefined) return;
     const value = this.#chunks.shift();
     if (value !== undefined) {
-      this.#given = value;
+      this.#current = value;
       this.#bytes -= value.length;
       if (this.#bytes === 0 && this.#response.isPaused()) this.#response.resume();
       waiting.resolve({ done: false, value });
-    } else if (this.#isOver) {
+    } else if (this.#isEnded) {
       waiting.resolve({ done: true, value: undefined });
     } else if (this.#error !== undefined) {
       waiting.reject(this.#error);
@@ -192,7 +191,7 @@ class BodyReader implements AsyncIterator<Uint8Array> {
   }
 }
 
-function joined(headers: IncomingHttpHeaders): Record<string, string> {
+function joinHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) all[name] = typeof value === "string" ? value : value.join(", ");
@@ -200,16 +199,15 @@ function joined(headers: IncomingHttpHeaders): Record<string, string> {
   return all;
 }
 
-// The memory of a long body's chunks, given back as soon as they were read. What Node reads from a socket is garbage
-// once its parser has copied the body out of it, and the copy is garbage once we have gathered it; V8 counts neither
-// before it has other reasons to collect, so 10 MB that were read left 20 MB behind. Short bodies are not touched.
+/** Smaller bodies and chunks are left to the garbage collector, since freeing a chunk costs some microseconds. */
+const MIN_BODY_BYTES = 256 * 1024;
+const MIN_CHUNK_BYTES = 4 * 1024;
 
-
-/** What comes before is left to the collector, and so are small chunks: to give them back costs some microseconds. */
-const LONG_BODY = 256 * 1024;
-const LONG_CHUNK = 4 * 1024;
-
-export class SpentChunks {
+/**
+ * Frees the memory of a long body's chunks as soon as they are read. Both Node's socket buffers and the body chunks that
+ * its parser copies from them become garbage at once, but V8 collects neither early: reading 10 MB left 20 MB behind.
+ */
+export class ChunkReclaimer {
   readonly #response: IncomingMessage;
   #bytes = 0;
 
@@ -217,48 +215,48 @@ export class SpentChunks {
     this.#response = response;
   }
 
-  /** A chunk of the body that nobody will look at again. */
+  /** Takes a chunk of the body that will not be read again. */
   add(chunk: Uint8Array): void {
-    if (this.#bytes >= LONG_BODY) {
-      giveBack(chunk);
+    if (this.#bytes >= MIN_BODY_BYTES) {
+      free(chunk);
       return;
     }
     this.#bytes += chunk.length;
-    if (this.#bytes >= LONG_BODY) this.#watchSocket();
+    if (this.#bytes >= MIN_BODY_BYTES) this.#watchSocket();
   }
 
   #watchSocket(): void {
     const response = this.#response;
     const { socket } = response;
-    // The last chunks are spent when the socket has gone on to others.
+    // After the body has ended, the socket's chunks belong to other requests.
     if (response.readableEnded || response.destroyed) return;
-    // What the system did not read came from somebody who stands in for a socket, and may be his to keep.
+    // Data that was not read by the system comes from a substitute for a socket, which may still use it.
     if (socket.bytesRead < this.#bytes) return;
     let newest: ArrayBufferLike | undefined;
-    const hear = ({ buffer }: Uint8Array): void => {
+    const noteNewest = ({ buffer }: Uint8Array): void => {
       newest = buffer;
     };
-    // Node's parser heard the socket before us, and has taken the body out. Should it ever do so without a copy, then
-    // the memory is that of the newest chunk, or of one that waits.
-    const take = (chunk: Uint8Array): void => {
-      if (response.readableLength === 0 && chunk.buffer !== newest) giveBack(chunk);
+    // Node's parser runs before this listener and has copied the body. Should it ever stop copying, the memory is that of
+    // the newest chunk or of a buffered one, and both are left alone.
+    const reclaim = (chunk: Uint8Array): void => {
+      if (response.readableLength === 0 && chunk.buffer !== newest) free(chunk);
     };
-    const stop = (): void => void socket.removeListener("data", take);
-    socket.on("data", take);
-    // Ended before another request has the socket, whose parser would hear it after us.
-    response.on("data", hear).once("end", stop).once("close", stop);
+    const stop = (): void => void socket.removeListener("data", reclaim);
+    socket.on("data", reclaim);
+    // Stops before another request gets the socket, since its parser would then run after this listener.
+    response.on("data", noteNewest).once("end", stop).once("close", stop);
   }
 }
 
-let nowhere: InstanceType<typeof MessagePort> | undefined;
+let closedPort: InstanceType<typeof MessagePort> | undefined;
 
-/** What is sent to a port is not ours any more, and a closed one keeps nothing. */
-function giveBack({ buffer, byteLength }: Uint8Array): void {
-  // Memory that is shared with other chunks is not this one's to give.
-  if (byteLength < LONG_CHUNK || byteLength !== buffer.byteLength) return;
-  if (nowhere === undefined) {
-    nowhere = new MessageChannel().port1;
-    nowhere.close();
+/** Transferring a buffer detaches it, and a closed port drops it. */
+function free({ buffer, byteLength }: Uint8Array): void {
+  // A chunk that shares its buffer with others must be kept.
+  if (byteLength < MIN_CHUNK_BYTES || byteLength !== buffer.byteLength) return;
+  if (closedPort === undefined) {
+    closedPort = new MessageChannel().port1;
+    closedPort.close();
   }
-  nowhere.postMessage(undefined, [buffer as ArrayBuffer]);
+  closedPort.postMessage(undefined, [buffer as ArrayBuffer]);
 }

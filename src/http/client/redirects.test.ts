@@ -1,23 +1,25 @@
-// Redirects that are followed, and those that are not; what stands below is a table, not a network.
+// Redirects that are followed, and those that are not; without a network.
 
 import { describe, expect, it } from "vitest";
-import { sameOrigin, type HttpResponse, type OutgoingRequest, type Requester } from "./requester.ts";
+import { followSameOrigin, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
 
-const BASE = "https://end.test:8443";
+const BASE = "https://server.test:8443";
 
-interface Stage {
+interface RedirectServer {
   readonly requester: Requester;
-  readonly asked: OutgoingRequest[];
-  /** Bodies that were let go of. */
+  readonly requests: ClientHttpRequest[];
+  /** Number of discarded bodies. */
   discarded: number;
   closed: number;
 }
 
-/** An end that redirects from one path to another. */
-function stage(redirects: Readonly<Record<string, readonly [status: number, location?: string]>>): Stage {
-  const asked: OutgoingRequest[] = [];
-  const requester = async (request: OutgoingRequest): Promise<HttpResponse> => {
-    asked.push(request);
+/** A server that redirects from one path to another. */
+function redirectServer(
+  redirects: Readonly<Record<string, readonly [status: number, location?: string]>>,
+): RedirectServer {
+  const requests: ClientHttpRequest[] = [];
+  const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
+    requests.push(request);
     const [status, location] = redirects[request.url.pathname] ?? [200];
     return {
       status,
@@ -25,39 +27,43 @@ function stage(redirects: Readonly<Record<string, readonly [status: number, loca
       body: (async function* () {})(),
       read: async (_limit, make) => make(Buffer.alloc(0)),
       text: async () => "",
-      discard: () => void (stage.discarded += 1),
+      discard: () => void (server.discarded += 1),
     };
   };
-  requester.close = () => void (stage.closed += 1);
-  const stage: Stage = { requester, asked, discarded: 0, closed: 0 };
-  return stage;
+  requester.close = () => void (server.closed += 1);
+  const server: RedirectServer = { requester, requests, discarded: 0, closed: 0 };
+  return server;
 }
 
-const ask = (method: OutgoingRequest["method"], path: string, rest: Partial<OutgoingRequest> = {}): OutgoingRequest => ({
+const request = (
+  method: ClientHttpRequest["method"],
+  path: string,
+  rest: Partial<ClientHttpRequest> = {},
+): ClientHttpRequest => ({
   method,
   url: new URL(path, BASE),
   headers: { authorization: "Bearer secret" },
   ...rest,
 });
 
-const paths = ({ asked }: Stage): string[] => asked.map(({ url }) => `${url.pathname}${url.search}`);
+const paths = ({ requests }: RedirectServer): string[] => requests.map(({ url }) => `${url.pathname}${url.search}`);
 
 describe("a redirect within the origin", () => {
   it.each([301, 302, 303, 307, 308])("with %d is followed for a GET", async (status) => {
-    const end = stage({ "/a": [status, "/b?c=d"] });
+    const server = redirectServer({ "/a": [status, "/b?c=d"] });
     const { signal } = new AbortController();
-    const answer = await sameOrigin(end.requester)(ask("GET", "/a", { signal }));
-    expect(answer.status).toBe(200);
-    expect(paths(end)).toEqual(["/a", "/b?c=d"]);
-    expect(end.asked[1]).toMatchObject({ method: "GET", headers: { authorization: "Bearer secret" }, signal });
-    expect(end.discarded).toBe(1);
+    const response = await followSameOrigin(server.requester)(request("GET", "/a", { signal }));
+    expect(response.status).toBe(200);
+    expect(paths(server)).toEqual(["/a", "/b?c=d"]);
+    expect(server.requests[1]).toMatchObject({ method: "GET", headers: { authorization: "Bearer secret" }, signal });
+    expect(server.discarded).toBe(1);
   });
 
-  it.each([307, 308])("with %d is followed for a POST, as it is", async (status) => {
-    const end = stage({ "/a": [status, `${BASE}/b`] });
-    await sameOrigin(end.requester)(ask("POST", "/a", { body: "{}" }));
-    expect(end.asked[1]).toMatchObject({ method: "POST", body: "{}" });
-    expect(paths(end)).toEqual(["/a", "/b"]);
+  it.each([307, 308])("with %d is followed for a POST, unchanged", async (status) => {
+    const server = redirectServer({ "/a": [status, `${BASE}/b`] });
+    await followSameOrigin(server.requester)(request("POST", "/a", { body: "{}" }));
+    expect(server.requests[1]).toMatchObject({ method: "POST", body: "{}" });
+    expect(paths(server)).toEqual(["/a", "/b"]);
   });
 
   it.each([
@@ -66,88 +72,90 @@ describe("a redirect within the origin", () => {
     ["POST", 303],
     ["DELETE", 301],
     ["DELETE", 303],
-  ] as const)("of a %s with %d would make another request of it, and is refused", async (method, status) => {
-    const end = stage({ "/a": [status, "/b"] });
-    await expect(sameOrigin(end.requester)(ask(method, "/a"))).rejects.toMatchObject({
+  ] as const)("of a %s with %d would change the method, and is refused", async (method, status) => {
+    const server = redirectServer({ "/a": [status, "/b"] });
+    await expect(followSameOrigin(server.requester)(request(method, "/a"))).rejects.toMatchObject({
       kind: "http",
       mayHaveRun: false,
-      message: `The end at end.test:8443 redirects a ${method} with ${status}, which would make a GET of it; connect to ${BASE}/b itself`,
+      message: `The server at server.test:8443 redirects a ${method} with ${status}, which would turn it into a GET; connect to ${BASE}/b itself`,
     });
-    expect(paths(end)).toEqual(["/a"]);
-    expect(end.discarded).toBe(1);
+    expect(paths(server)).toEqual(["/a"]);
+    expect(server.discarded).toBe(1);
   });
 
-  it("is followed five times and no more", async () => {
-    const most = stage({
+  it("is followed at most five times", async () => {
+    const most = redirectServer({
       "/0": [307, "/1"],
       "/1": [307, "/2"],
       "/2": [307, "/3"],
       "/3": [307, "/4"],
       "/4": [307, "/5"],
     });
-    expect((await sameOrigin(most.requester)(ask("GET", "/0"))).status).toBe(200);
-    expect(most.asked).toHaveLength(6);
-    const endless = stage({ "/a": [307, "/a"] });
-    await expect(sameOrigin(endless.requester)(ask("POST", "/a"))).rejects.toMatchObject({
+    expect((await followSameOrigin(most.requester)(request("GET", "/0"))).status).toBe(200);
+    expect(most.requests).toHaveLength(6);
+    const endless = redirectServer({ "/a": [307, "/a"] });
+    await expect(followSameOrigin(endless.requester)(request("POST", "/a"))).rejects.toMatchObject({
       kind: "http",
       mayHaveRun: false,
       message: expect.stringContaining("redirects more than 5 times"),
     });
-    expect(endless.asked).toHaveLength(6);
+    expect(endless.requests).toHaveLength(6);
     expect(endless.discarded).toBe(6);
-    const once = stage({ "/a": [307, "/a"] });
-    await expect(sameOrigin(once.requester, { most: 1 })(ask("GET", "/a"))).rejects.toThrow("more than 1 times");
-    expect(once.asked).toHaveLength(2);
+    const once = redirectServer({ "/a": [307, "/a"] });
+    await expect(followSameOrigin(once.requester, { maxRedirects: 1 })(request("GET", "/a"))).rejects.toThrow(
+      "more than 1 times",
+    );
+    expect(once.requests).toHaveLength(2);
   });
 
-  it("is held against the place that it came from", async () => {
-    const end = stage({ "/a/b": [307, "c"], "/a/c": [307, "?d"] });
-    await expect(sameOrigin(end.requester, { most: 2 })(ask("GET", "/a/b"))).rejects.toThrow();
-    expect(paths(end)).toEqual(["/a/b", "/a/c", "/a/c?d"]);
+  it("is resolved against the redirecting URL", async () => {
+    const server = redirectServer({ "/a/b": [307, "c"], "/a/c": [307, "?d"] });
+    await expect(followSameOrigin(server.requester, { maxRedirects: 2 })(request("GET", "/a/b"))).rejects.toThrow();
+    expect(paths(server)).toEqual(["/a/b", "/a/c", "/a/c?d"]);
   });
 
-  it("takes no name and no password along", async () => {
-    const end = stage({ "/a": [307, "https://me:secret@end.test:8443/b"] });
-    await sameOrigin(end.requester)(ask("GET", "/a"));
-    expect(end.asked[1]?.url.href).toBe(`${BASE}/b`);
+  it("drops the userinfo of its target", async () => {
+    const server = redirectServer({ "/a": [307, "https://me:secret@server.test:8443/b"] });
+    await followSameOrigin(server.requester)(request("GET", "/a"));
+    expect(server.requests[1]?.url.href).toBe(`${BASE}/b`);
   });
 });
 
-describe("a redirect elsewhere", () => {
+describe("a redirect to another origin", () => {
   it.each([
     ["https://other.test/mcp?token=1", "https://other.test"],
-    ["https://end.test/mcp", "https://end.test"],
-    ["http://end.test:8443/mcp", "http://end.test:8443"],
-    ["//sub.end.test:8443/", "https://sub.end.test:8443"],
-    ["https://end.test:8443@other.test/", "https://other.test"],
+    ["https://server.test/mcp", "https://server.test"],
+    ["http://server.test:8443/mcp", "http://server.test:8443"],
+    ["//sub.server.test:8443/", "https://sub.server.test:8443"],
+    ["https://server.test:8443@other.test/", "https://other.test"],
     ["\\\\other.test/", "https://other.test"],
   ])("to %s is not followed, and the error names %s", async (location, origin) => {
     for (const method of ["GET", "POST"] as const) {
-      const end = stage({ "/a": [307, location] });
-      await expect(sameOrigin(end.requester)(ask(method, "/a"))).rejects.toMatchObject({
+      const server = redirectServer({ "/a": [307, location] });
+      await expect(followSameOrigin(server.requester)(request(method, "/a"))).rejects.toMatchObject({
         kind: "http",
         mayHaveRun: false,
-        message: `The end at end.test:8443 redirects to ${origin}; connect to that address if you trust it`,
+        message: `The server at server.test:8443 redirects to ${origin}; connect to that address if you trust it`,
       });
-      expect(end.asked).toHaveLength(1);
-      expect(end.discarded).toBe(1);
+      expect(server.requests).toHaveLength(1);
+      expect(server.discarded).toBe(1);
     }
   });
 
   it.each(["file:///etc/passwd", "data:text/plain,x", "https://", "http://[::1"])(
     "to %s is refused",
     async (location) => {
-      const end = stage({ "/a": [302, location] });
-      await expect(sameOrigin(end.requester)(ask("GET", "/a"))).rejects.toMatchObject({
+      const server = redirectServer({ "/a": [302, location] });
+      await expect(followSameOrigin(server.requester)(request("GET", "/a"))).rejects.toMatchObject({
         kind: "http",
         mayHaveRun: false,
       });
-      expect(end.asked).toHaveLength(1);
+      expect(server.requests).toHaveLength(1);
     },
   );
 });
 
-describe("an answer that is no redirect", () => {
+describe("a response that is not a redirect", () => {
   it.each([
     [200, "/b"],
     [201, "/b"],
@@ -155,16 +163,16 @@ describe("an answer that is no redirect", () => {
     [304, "/b"],
     [404, undefined],
     [307, undefined],
-  ])("comes as it is: %d, location %s", async (status, location) => {
-    const end = stage({ "/a": location === undefined ? [status] : [status, location] });
-    const answer = await sameOrigin(end.requester)(ask("GET", "/a"));
-    expect(answer.status).toBe(status);
-    expect(end.discarded).toBe(0);
+  ])("is returned unchanged: %d, location %s", async (status, location) => {
+    const server = redirectServer({ "/a": location === undefined ? [status] : [status, location] });
+    const response = await followSameOrigin(server.requester)(request("GET", "/a"));
+    expect(response.status).toBe(status);
+    expect(server.discarded).toBe(0);
   });
 });
 
-it("closes the requester that it stands before", () => {
-  const end = stage({});
-  sameOrigin(end.requester).close();
-  expect(end.closed).toBe(1);
+it("closes the wrapped requester", () => {
+  const server = redirectServer({});
+  followSameOrigin(server.requester).close();
+  expect(server.closed).toBe(1);
 });

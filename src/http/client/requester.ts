@@ -1,170 +1,172 @@
-// An HTTP request of ours and its answer, as the rest of the house sees them: whoever sends it (node:http by default,
-// a `fetch` that the program brought) is behind this one function type. Types only. A request that fails rejects with
-// a ConnectionError, whose `mayHaveRun` is false only where no byte of it can have been acted upon.
+// How the client sends HTTP requests: one function type, implemented over node:http and over `fetch`. Also the errors
+// that both have in common, and the redirects that are followed. Errors name the server by host and port alone, since
+// the rest of a URL may contain secrets.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/text.ts";
 
-export interface OutgoingRequest {
+export interface ClientHttpRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Ends the request, and the reading of its answer. */
+  /** Aborts the request and the reading of its response. */
   readonly signal?: AbortSignal;
 }
 
-/** Its head is known, its body is still to be read: by one of the four ways, once. */
+/** A response whose body is still to be read, by exactly one of the four members below. */
 export interface HttpResponse {
   readonly status: number;
-  /** By lower-case names; one that came several times is joined by commas. */
+  /** By lower-case name; repeated headers are joined by commas. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * The bytes as they come; rejects with a ConnectionError where the connection breaks before the end of the body. A chunk is
-   * good until the next one is asked for: what shall stay must be copied.
+   * The chunks as they arrive. Rejects with a ConnectionError if the connection breaks before the end. A chunk is only
+   * valid until the next one is requested.
    */
   readonly body: AsyncIterable<Uint8Array>;
   /**
-   * What `make` makes of all of it; rejects where it is longer than `limit` bytes. The bytes are good until `make`
-   * returns, and it may write on them.
+   * Passes the whole body to `parse`; rejects if it is longer than `limit` bytes. The bytes are only valid until `parse`
+   * returns, and it may overwrite them.
    */
-  read<T>(limit: number, make: (bytes: Buffer) => T): Promise<T>;
-  /** All of it, decoded; rejects where it is longer than `limit` bytes. */
+  read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T>;
+  /** The whole body as a string; rejects if it is longer than `limit` bytes. */
   text(limit: number): Promise<string>;
-  /** Nobody wants the rest: the connection is used again where that is cheap, and ended otherwise. */
+  /** Ignores the rest: the connection is reused if that is cheap, and closed otherwise. */
   discard(): void;
 }
 
 export interface Requester {
-  (request: OutgoingRequest): Promise<HttpResponse>;
-  /** Lets go of connections that are kept open for the next request. */
+  /** Rejects with a ConnectionError; its `mayHaveRun` is false only if the server cannot have acted on the request. */
+  (request: ClientHttpRequest): Promise<HttpResponse>;
+  /** Closes idle connections. */
   close(): void;
 }
 
-// What can go wrong with an HTTP request of ours, in words: who did not answer, what that means, what to do. Apart,
-// because a request by node:http and one by a `fetch` fail in the same ways. An error names the end by its host alone:
-// the rest of an address may hold what nobody else should read.
-
-
-/** Host and port, as a person would look for them. */
+/** Host and port of a URL. */
 export function hostOf(url: URL): string {
   return url.port === "" ? `${url.hostname}:${url.protocol === "https:" ? 443 : 80}` : url.host;
 }
 
-interface Failure {
+interface SystemError {
   readonly code: string;
   readonly syscall?: unknown;
 }
 
-/** What Node says of a failure, by the error itself or by what stands behind it. */
-function readFailure(error: unknown): Failure | undefined {
+/** The error with a code, which may be a cause of the given one. */
+function systemErrorIn(error: unknown): SystemError | undefined {
   for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
     const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
-    if (typeof code === "string") return one as Failure;
+    if (typeof code === "string") return one as SystemError;
     one = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
   return undefined;
 }
 
-function codeOf(error: unknown): string | undefined {
-  return readFailure(error)?.code;
+function codeIn(error: unknown): string | undefined {
+  return systemErrorIn(error)?.code;
 }
 
-/** Of connecting: the second is the one of Node's fetch. */
-const TIMEOUT: ReadonlySet<string> = new Set(["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]);
+/** The second code is that of Node's fetch. */
+const CONNECT_TIMEOUT: ReadonlySet<string> = new Set(["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]);
 const NO_HOST: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA", "EAI_NONAME", "EAI_FAIL"]);
-const NO_WAY: ReadonlySet<string> = new Set(["ENETUNREACH", "EHOSTUNREACH", "ENETDOWN", "EHOSTDOWN", "EADDRNOTAVAIL"]);
+const NO_ROUTE: ReadonlySet<string> = new Set([
+  "ENETUNREACH",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "EHOSTDOWN",
+  "EADDRNOTAVAIL",
+]);
 const NEVER_SENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT"]);
 const CERTIFICATE = /^(?:ERR_TLS_CERT_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH)/;
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
-/** Whether the error of a `fetch` says for certain that there was no connection, or none that it would use. */
-export function neverSent(error: unknown): boolean {
-  const failed = readFailure(error);
-  const code = failed?.code ?? "";
-  // A connection that was made can break in some of the same ways: then it was no call of `connect`.
-  return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failed?.syscall === "connect";
+/** Whether an error of `fetch` proves that there was no usable connection. */
+export function wasNeverSent(error: unknown): boolean {
+  const failure = systemErrorIn(error);
+  const code = failure?.code ?? "";
+  // An established connection can break with some of the same codes, but not in the system call `connect`.
+  return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failure?.syscall === "connect";
 }
 
-/** There was no connection, or no safe one: nothing of the request has gone out. */
-export function unconnected(url: URL, error: unknown): ConnectionError {
+/** There was no connection, or no secure one; nothing was sent. */
+export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);
-  const code = codeOf(error) ?? "";
-  if (TIMEOUT.has(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
-  return new ConnectionError("refused", whyUnconnected(url, host, code, error), unsent(error));
+  const code = codeIn(error) ?? "";
+  if (CONNECT_TIMEOUT.has(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
+  return new ConnectionError("refused", connectProblem(url, host, code, error), unsent(error));
 }
 
-function whyUnconnected(url: URL, host: string, code: string, error: unknown): string {
-  if (code === "ECONNREFUSED") return `Nothing listens at ${host}; is the end running, and is the port right?`;
-  if (NO_HOST.has(code)) return `The name ${url.hostname} was not found (${code}); check the address and the network`;
-  if (NO_WAY.has(code)) return `There is no way to ${host} (${code}); check the address and the network`;
+function connectProblem(url: URL, host: string, code: string, error: unknown): string {
+  if (code === "ECONNREFUSED") return `Nothing listens at ${host}; is the server running, and is the port right?`;
+  if (NO_HOST.has(code)) return `The host ${url.hostname} was not found (${code}); check the address and the network`;
+  if (NO_ROUTE.has(code)) return `There is no route to ${host} (${code}); check the address and the network`;
   if (TLS.test(code) || CERTIFICATE.test(code)) {
-    const reason = code === "EPROTO" ? "it does not speak TLS as we do" : errorMessage(error);
-    return `No safe connection to ${host}: ${reason} (${code}); check its certificate, and whether it is https at all`;
+    const reason = code === "EPROTO" ? "the TLS handshake failed" : errorMessage(error);
+    return `No secure connection to ${host}: ${reason} (${code}); check its certificate, and whether it uses https at all`;
   }
   const reason = code === "" ? errorMessage(error) : code;
-  return `No connection to ${host} could be made (${reason}); check the address and the network`;
+  return `Could not connect to ${host} (${reason}); check the address and the network`;
 }
 
-export function connectTimeout(url: URL, ms: number): ConnectionError {
+export function connectTimedOut(url: URL, ms: number): ConnectionError {
   return new ConnectionError("timeout", noConnection(hostOf(url), ` within ${ms} ms`), { mayHaveRun: false });
 }
 
 function noConnection(host: string, when = ""): string {
-  return `The end at ${host} took no connection${when}; check the address, and what may stand before it (a firewall, a proxy)`;
+  return `The server at ${host} did not accept a connection${when}; check the address, firewalls and proxies`;
 }
 
-/** `mayHaveRun` is false where it is known that the request did not go out. */
+/** `mayHaveRun` is false if the request is known not to have been sent. */
 export function cancelled(url: URL, signal: AbortSignal | undefined, mayHaveRun: boolean): ConnectionError {
   const cause: unknown = signal?.reason;
   if (cause instanceof ConnectionError) return cause;
   return new ConnectionError("cancelled", `The request to ${hostOf(url)} was cancelled`, { cause, mayHaveRun });
 }
 
-/** The connection broke after the request had gone out, or may have. */
-export function unanswered(url: URL, error: unknown): ConnectionError {
+/** The connection broke after the request was, or may have been, sent. */
+export function noResponse(url: URL, error: unknown): ConnectionError {
   const host = hostOf(url);
-  const code = codeOf(error) ?? "";
+  const code = codeIn(error) ?? "";
   if (code === "HPE_HEADER_OVERFLOW") {
-    return new ConnectionError("http", `The head of the answer of ${host} is too long`, { cause: error });
+    return new ConnectionError("http", `The response headers of ${host} are too long`, { cause: error });
   }
   if (code.startsWith("HPE_")) {
-    const message = `What ${host} answered is no HTTP (${code}); is it another service, or https where http was asked?`;
+    const message = `The response of ${host} is not valid HTTP (${code}); is it another service, or does it expect https?`;
     return new ConnectionError("http", message, { cause: error });
   }
-  const message = `The end at ${host} closed the connection before it answered; the request may have run`;
+  const message = `The server at ${host} closed the connection before it responded; the request may have run`;
   return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause: error });
 }
 
-/** The head was there, the body did not come to its end. */
-export function brokenBody(url: URL, error: unknown): ConnectionError {
+/** The connection broke in the middle of the response body. */
+export function bodyBroken(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
-  const code = codeOf(error);
-  const message = `The connection to ${hostOf(url)} broke before the end of the answer`;
+  const code = codeIn(error);
+  const message = `The connection to ${hostOf(url)} broke before the end of the response`;
   return new ConnectionError("closed", code === undefined ? message : `${message} (${code})`, { cause: error });
 }
 
-export function longBody(url: URL, limit: number): ConnectionError {
-  return new ConnectionError("http", `The answer of ${hostOf(url)} is longer than the limit of ${limit} bytes`);
+export function responseTooLong(url: URL, limit: number): ConnectionError {
+  return new ConnectionError("http", `The response of ${hostOf(url)} is longer than the limit of ${limit} bytes`);
 }
 
-export function otherProtocol(url: URL): ConnectionError {
-  const message = `The end at ${hostOf(url)} wants to go on in another protocol (HTTP 101), which was not asked for`;
+export function unexpectedUpgrade(url: URL): ConnectionError {
+  const message = `The server at ${hostOf(url)} switches to another protocol (HTTP 101), which was not requested`;
   return new ConnectionError("http", message, { status: 101 });
 }
 
-export function encodedBody(url: URL, encoding: string): ConnectionError {
-  const named = encoding.slice(0, 40);
-  const message = `The answer of ${hostOf(url)} is compressed (${named}), though identity was asked for; check its proxy`;
+export function responseCompressed(url: URL, encoding: string): ConnectionError {
+  const name = encoding.slice(0, 40);
+  const message = `The response of ${hostOf(url)} is compressed (${name}), although identity was requested; check its proxy`;
   return new ConnectionError("http", message);
 }
 
-/** Node says which header it is, and never what stands in it. */
-export function unsendable(url: URL, error: unknown): ConnectionError {
+/** Node's message names the header and never its value. */
+export function notSendable(url: URL, error: unknown): ConnectionError {
   return new ConnectionError(
     "http",
-    `The request to ${hostOf(url)} cannot be written: ${errorMessage(error)}`,
+    `The request to ${hostOf(url)} cannot be sent: ${errorMessage(error)}`,
     unsent(error),
   );
 }
@@ -173,59 +175,61 @@ function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {
   return { cause, mayHaveRun: false };
 }
 
-// Redirects, followed where that gives nothing away: within one origin, so that neither what the request says nor who
-// we are is shown to another end, and never in a way that would make another request of it. Everything else is an
-// error that names where the end wanted us to go, and leaves it to a person to go there.
-
-
 export interface RedirectOptions {
-  /** Redirects of one request. */
-  readonly most?: number;
+  /** Redirects followed per request. */
+  readonly maxRedirects?: number;
 }
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** The others turn what is not a GET into one. */
-const AS_IT_IS: ReadonlySet<number> = new Set([307, 308]);
+/** These keep the method; the others turn a POST into a GET. */
+const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
 
-/** The same requester, but an answer that it gives is no redirect that could be followed. */
-export function sameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
-  const { most = MOST_REDIRECTS } = options;
-  const following = async (request: OutgoingRequest): Promise<HttpResponse> => {
+/**
+ * Follows redirects within one origin, so that neither the request nor its credentials reach another server, and only if
+ * the method stays the same. Any other redirect is an error that names the target.
+ */
+export function followSameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
+  const { maxRedirects = MAX_REDIRECTS } = options;
+  const follow = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     let { url } = request;
     for (let count = 0; ; count += 1) {
-      const answer = await requester(url === request.url ? request : { ...request, url });
-      const { location } = answer.headers;
-      if (location === undefined || !REDIRECTS.has(answer.status)) return answer;
-      answer.discard();
-      url = target(request, url, answer.status, location);
-      if (count >= most)
-        throw refusal(`The end at ${hostOf(url)} redirects more than ${most} times; check its address`);
+      const response = await requester(url === request.url ? request : { ...request, url });
+      const { location } = response.headers;
+      if (location === undefined || !REDIRECTS.has(response.status)) return response;
+      response.discard();
+      url = redirectTarget(request, url, response.status, location);
+      if (count >= maxRedirects) {
+        throw redirectError(
+          `The server at ${hostOf(url)} redirects more than ${maxRedirects} times; check its address`,
+        );
+      }
     }
   };
-  following.close = (): void => requester.close();
-  return following;
+  follow.close = (): void => requester.close();
+  return follow;
 }
 
-function target(request: OutgoingRequest, from: URL, status: number, location: string): URL {
-  const end = `The end at ${hostOf(from)}`;
-  if (!URL.canParse(location, from.href))
-    throw refusal(`${end} redirects to something that is no address; check its address`);
+function redirectTarget(request: ClientHttpRequest, from: URL, status: number, location: string): URL {
+  const server = `The server at ${hostOf(from)}`;
+  if (!URL.canParse(location, from.href)) {
+    throw redirectError(`${server} redirects to an invalid address; check its address`);
+  }
   const to = new URL(location, from);
   if (to.origin !== from.origin || to.origin === "null") {
     const origin = to.origin === "null" ? `${to.protocol} (which is not http)` : to.origin;
-    throw refusal(`${end} redirects to ${origin}; connect to that address if you trust it`);
+    throw redirectError(`${server} redirects to ${origin}; connect to that address if you trust it`);
   }
-  if (request.method !== "GET" && !AS_IT_IS.has(status)) {
-    const what = `${end} redirects a ${request.method} with ${status}, which would make a GET of it`;
-    throw refusal(`${what}; connect to ${to.origin}${to.pathname} itself`);
+  if (request.method !== "GET" && !METHOD_PRESERVING.has(status)) {
+    const problem = `${server} redirects a ${request.method} with ${status}, which would turn it into a GET`;
+    throw redirectError(`${problem}; connect to ${to.origin}${to.pathname} itself`);
   }
   to.username = "";
   to.password = "";
   return to;
 }
 
-/** An end that sends us elsewhere has not done what it was asked for. */
-function refusal(message: string): ConnectionError {
+/** A server that redirects has not run the request. */
+function redirectError(message: string): ConnectionError {
   return new ConnectionError("http", message, { mayHaveRun: false });
 }

@@ -1,4 +1,4 @@
-// A listen whose connection breaks: asked for again, given up, or left.
+// A subscription whose connection breaks: renewed, failed, or cancelled.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
@@ -23,7 +23,7 @@ function staged(end: Handler) {
   return { heard, stop, outcome };
 }
 
-test("a listen that broke is asked for again, and whoever listens is told that all may have changed", async () => {
+test("a broken subscription is renewed, and everything is reported as changed", async () => {
   let count = 0;
   const { heard, outcome } = staged(async (_, { notify }) => {
     count += 1;
@@ -40,7 +40,7 @@ test("a listen that broke is asked for again, and whoever listens is told that a
   ]);
 });
 
-test("one that was never granted fails at once", async () => {
+test("a subscription that was never acknowledged fails at once", async () => {
   const failure = new ConnectionError("closed", "broke");
   const { outcome } = staged(async () => {
     throw failure;
@@ -48,9 +48,9 @@ test("one that was never granted fails at once", async () => {
   expect(await outcome).toBe(failure);
 });
 
-test("an end that stays away is given up after a number of tries, and one that is done with at once", async () => {
+test("a server that stays away fails the subscription after some attempts, another error at once", async () => {
   let count = 0;
-  const failure = new ConnectionError("refused", "nobody there");
+  const failure = new ConnectionError("refused", "unreachable");
   const away = staged(async (_, { notify }) => {
     count += 1;
     if (count > 1) throw failure;

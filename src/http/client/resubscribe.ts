@@ -1,18 +1,16 @@
-// A listen that outlives its connection. An exchange-style end keeps nothing between two requests, so a stream of
-// changes that broke is simply asked for again, ever more slowly while the end is away. What changed in between nobody
-// was told: whoever listens is told that all of it may have.
+// Keeps a `subscriptions/listen` alive across broken connections, with backoff. A stateless server keeps nothing between
+// requests, so changes in between are unknown: after a reconnect, everything subscribed to is reported as changed.
 
-import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Notification, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/objects.ts";
 import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
-/** Tries in a row that fail before the listen does. */
-const MOST_FAILURES = 10;
+/** Consecutive failures before the subscription fails. */
+const MAX_FAILURES = 10;
 
-const CHANGE_OF: Readonly<Record<string, string>> = {
+const LIST_CHANGES: Readonly<Record<string, string>> = {
   toolsListChanged: "notifications/tools/list_changed",
   promptsListChanged: "notifications/prompts/list_changed",
   resourcesListChanged: "notifications/resources/list_changed",
@@ -24,7 +22,7 @@ export function resubscribing(handler: Handler): Handler {
 }
 
 async function listen(handler: Handler, request: Request, context: Context): Promise<Result> {
-  let acknowledged = false;
+  let isAcknowledged = false;
   let failures = 0;
   const notify = (notification: Notification): void => {
     if (notification.method !== ACKNOWLEDGED) {
@@ -32,16 +30,16 @@ async function listen(handler: Handler, request: Request, context: Context): Pro
       return;
     }
     failures = 0;
-    if (acknowledged) tellAll(notification.params?.["notifications"], context);
+    if (isAcknowledged) notifyAllChanged(notification.params?.["notifications"], context);
     else context.notify(notification);
-    acknowledged = true;
+    isAcknowledged = true;
   };
   for (;;) {
     try {
       return await handler(request, { ...context, notify });
     } catch (error) {
-      // One that was never granted fails like any other request.
-      if (!acknowledged || context.signal.aborted || !isBroken(error) || failures >= MOST_FAILURES) throw error;
+      // A subscription that was never acknowledged fails like any other request.
+      if (!isAcknowledged || context.signal.aborted || !isBroken(error) || failures >= MAX_FAILURES) throw error;
     }
     await pause(backoffMs(failures), context.signal);
     failures += 1;
@@ -51,15 +49,15 @@ async function listen(handler: Handler, request: Request, context: Context): Pro
 function isBroken(error: unknown): boolean {
   if (!(error instanceof ConnectionError)) return false;
   const { kind, status = 0, mayHaveRun } = error;
-  // A connection that could not be made in time is as good as one that was refused.
+  // A connect timeout is treated like a refused connection.
   return (
     kind === "closed" || kind === "refused" || (kind === "timeout" && !mayHaveRun) || (kind === "http" && status >= 500)
   );
 }
 
-function tellAll(granted: unknown, context: Context): void {
+function notifyAllChanged(granted: unknown, context: Context): void {
   if (!isObject(granted)) return;
-  for (const [flag, method] of Object.entries(CHANGE_OF)) if (granted[flag] === true) context.notify({ method });
+  for (const [flag, method] of Object.entries(LIST_CHANGES)) if (granted[flag] === true) context.notify({ method });
   const uris = granted["resourceSubscriptions"];
   if (!Array.isArray(uris)) return;
   for (const uri of uris as readonly unknown[]) {

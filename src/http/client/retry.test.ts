@@ -1,4 +1,4 @@
-// What is sent again after a failure on the way, how often, and what never.
+// Which requests are retried after a failure, how often, and which never.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
@@ -7,7 +7,7 @@ import type { Handler } from "../../core/handler.ts";
 import { retrying } from "./retry.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 
-const tools = { isSafe: (name: unknown) => name === "safe" } as unknown as ToolFacts;
+const tools = { isIdempotent: (name: unknown) => name === "safe" } as unknown as ToolFacts;
 const context = { signal: new AbortController().signal } as unknown as Context;
 
 beforeEach(() => void vi.useFakeTimers());
@@ -30,29 +30,29 @@ async function tries(method: string, name: string | undefined, ...failures: Erro
 const broken = new ConnectionError("closed", "broke");
 const gateway = (status: number): ConnectionError => new ConnectionError("http", "gateway", { status });
 
-test("a call that may have run is not sent again, unless the tool says that this does no harm", async () => {
+test("a call that may have run is not retried, unless the tool is idempotent", async () => {
   expect(await tries("tools/call", "writes", broken)).toEqual([1, broken]);
   expect(await tries("tools/call", "safe", broken)).toEqual([2, { done: true }]);
   const bad = gateway(502);
   expect(await tries("tools/call", "writes", bad)).toEqual([1, bad]);
 });
 
-test("what the end has surely not begun with is sent again, and what only reads too", async () => {
-  const refused = new ConnectionError("refused", "nobody there", { mayHaveRun: false });
+test("a request that has not run is retried, and so are requests that only read", async () => {
+  const refused = new ConnectionError("refused", "unreachable", { mayHaveRun: false });
   expect(await tries("tools/call", "writes", refused)).toEqual([2, { done: true }]);
   expect(await tries("resources/read", undefined, broken, gateway(503))).toEqual([3, { done: true }]);
   expect(await tries("tasks/update", undefined, broken)).toEqual([2, { done: true }]);
   expect(await tries("tasks/cancel", undefined, gateway(502))).toEqual([2, { done: true }]);
 });
 
-test("where one of the tries may have run, the last failure does not say that none has", async () => {
-  const refused = new ConnectionError("refused", "nobody there", { mayHaveRun: false });
+test("if an earlier attempt may have run, the last error says so", async () => {
+  const refused = new ConnectionError("refused", "unreachable", { mayHaveRun: false });
   const [count, error] = await tries("tools/call", "safe", broken, refused, refused);
   expect(count).toBe(3);
-  expect(error).toMatchObject({ kind: "refused", mayHaveRun: true, message: "nobody there" });
+  expect(error).toMatchObject({ kind: "refused", mayHaveRun: true, message: "unreachable" });
 });
 
-test("three times, and no more; and only what may be over in a moment", async () => {
+test("requests are sent at most three times, and only after transient errors", async () => {
   expect(await tries("tools/list", undefined, broken, broken, broken)).toEqual([3, broken]);
   const timeout = new ConnectionError("timeout", "late");
   expect(await tries("tools/list", undefined, timeout)).toEqual([1, timeout]);

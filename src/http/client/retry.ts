@@ -1,6 +1,5 @@
-// Requests that failed on their way, sent again where that can do no harm: those that only read, calls of tools that
-// say of themselves that a second call does no more than the first, and whatever the end has surely not begun with.
-// Anything else may have run, and to run it twice is worse than to say so.
+// Retries requests that failed in transit, if that is harmless: requests that only read, tools that declare themselves
+// idempotent, and requests that have certainly not run. Others may have run, so their error is reported instead.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
@@ -8,8 +7,8 @@ import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../dialogue/calls/backoff.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 
-/** Before each further try. */
-const PAUSES_MS: readonly number[] = [200, 1_000];
+/** Delay before each retry. */
+const RETRY_DELAYS_MS: readonly number[] = [200, 1_000];
 
 export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   "server/discover",
@@ -25,7 +24,7 @@ export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   "tasks/get",
   "tasks/result",
   "tasks/list",
-  // Answers that the end has already it passes over, and what is cancelled stays so.
+  // Repeated answers are ignored, and a cancelled task stays cancelled.
   "tasks/update",
   "tasks/cancel",
 ]);
@@ -37,9 +36,9 @@ export function retrying(handler: Handler, tools: ToolFacts): Handler {
       try {
         return await handler(request, context);
       } catch (error) {
-        const ms = PAUSES_MS[count];
-        const again = ms !== undefined && !context.signal.aborted && isPassing(error);
-        if (!again || !mayRepeat(request, error, tools)) throw mayHaveRun ? admitting(error) : error;
+        const ms = RETRY_DELAYS_MS[count];
+        const canRetry = ms !== undefined && !context.signal.aborted && isTransient(error);
+        if (!canRetry || !isSafeToRetry(request, error, tools)) throw mayHaveRun ? withMayHaveRun(error) : error;
         mayHaveRun ||= error.mayHaveRun;
         await pause(ms, context.signal);
       }
@@ -47,21 +46,20 @@ export function retrying(handler: Handler, tools: ToolFacts): Handler {
   };
 }
 
-/** What failed at last was perhaps never sent, but one of the tries before it was. */
-function admitting(error: unknown): unknown {
+/** The last attempt was not sent, but an earlier one may have run. */
+function withMayHaveRun(error: unknown): unknown {
   if (!(error instanceof ConnectionError) || error.mayHaveRun) return error;
-  const { kind, message, status } = error;
-  return new ConnectionError(kind, message, { cause: error, ...(status === undefined ? undefined : { status }) });
+  return error.with({ mayHaveRun: true });
 }
 
-function mayRepeat({ method, params }: Request, error: ConnectionError, tools: ToolFacts): boolean {
+function isSafeToRetry({ method, params }: Request, error: ConnectionError, tools: ToolFacts): boolean {
   if (!error.mayHaveRun || READ_ONLY_METHODS.has(method)) return true;
-  return method === "tools/call" && tools.isSafe(params["name"]);
+  return method === "tools/call" && tools.isIdempotent(params["name"]);
 }
 
-/** Trouble that may be over in a moment: a connection that broke or was not made, a gateway without its server. */
-function isPassing(error: unknown): error is ConnectionError {
-  // A session that was lost has been begun anew already, once.
+/** A broken or failed connection, or a gateway without its server. */
+function isTransient(error: unknown): error is ConnectionError {
+  // A lost session has already been renewed once.
   if (!(error instanceof ConnectionError) || error instanceof SessionLost) return false;
   const { kind, status } = error;
   if (kind === "http") return status === 502 || status === 503 || status === 504;

@@ -1,166 +1,172 @@
-// The streams of a session that may break and be taken up again: that of a request, until its answer has come, and
-// the one that belongs to no request, for as long as the session lasts. A stream is taken up where it broke by the id
-// of its last event, after the time that the end asked for (last session-style specification, basic/transports, resumability).
+// Resumable streams of a session: the stream of a request until its response arrives, and the stream for unsolicited
+// messages as long as the session lives. A broken stream is resumed after its last event id, and after the delay that
+// the server asked for (last session-style specification, basic/transports, resumability).
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 import type { HttpResponse } from "./requester.ts";
-import { isEvents, readMessages, Cursor } from "./read-response.ts";
+import { isEventStream, readMessages, StreamPosition } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
 
-/** Tries in a row that fail before an answer is given up. */
-const MOST_FAILURES = 5;
-/** Between two tries, however little the end asks for. */
-const LEAST_MS = 50;
-/** Where the end asks for nothing. */
-const DEFAULT_MS = 1_000;
+/** Consecutive failures before a response is given up. */
+const MAX_FAILURES = 5;
+/** Minimum delay between attempts, even if the server asks for less. */
+const MIN_RETRY_MS = 50;
+/** Delay if the server does not ask for one. */
+const DEFAULT_RETRY_MS = 1_000;
 
-/** Too many requests; or a stream before this one that the end still takes for open. */
-const PASSING: ReadonlySet<number> = new Set([409, 429]);
+/** The server still considers the previous stream open, or is rate limiting. */
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([409, 429]);
 
-const GET: Readonly<Record<string, string>> = { accept: "text/event-stream" };
+const GET_HEADERS: Readonly<Record<string, string>> = { accept: "text/event-stream" };
 
-interface AnswerStream {
+interface ResponseStream {
   readonly id: Id;
   readonly method: string;
   readonly signal: AbortSignal;
   readonly headers: () => Record<string, string>;
-  readonly hand: (decoded: Decoded, about: Id) => boolean;
-  /** The end has forgotten the session, and the stream with it. */
+  readonly deliver: (decoded: Decoded, about: Id) => boolean;
+  /** The server has dropped the session and its streams. */
   readonly onLost: () => void;
-  /** It has ended the stream in good order and said when to come again. */
+  /** The server closed the stream and said when to reconnect. */
   readonly onHangUp: (retryMs: number) => void;
 }
 
-/** Resolves when the answer has been handed on. */
-export async function readAnswerStream(link: HttpConnection, first: HttpResponse, stream: AnswerStream): Promise<void> {
-  const { id, method, signal, headers, hand, onLost, onHangUp } = stream;
-  const cursor = new Cursor();
-  let answer: HttpResponse | undefined = first;
+/** Resolves when the response has been delivered. */
+export async function readResponseStream(
+  http: HttpConnection,
+  first: HttpResponse,
+  stream: ResponseStream,
+): Promise<void> {
+  const { id, method, signal, headers, deliver, onLost, onHangUp } = stream;
+  const position = new StreamPosition();
+  let response: HttpResponse | undefined = first;
   let failures = 0;
   for (;;) {
-    if (answer !== undefined) {
-      const end = await readOn(link, answer, cursor, (decoded) => hand(decoded, id), signal);
-      if (end === "answered") return;
-      if (cursor.lastId === undefined) throw broken(method, "and gave its events no ids to go on from");
-      if (end === "ended" && cursor.retryMs !== undefined) onHangUp(cursor.retryMs);
+    if (response !== undefined) {
+      const outcome = await readUntilBreak(http, response, position, (decoded) => deliver(decoded, id), signal);
+      if (outcome === "answered") return;
+      if (position.lastId === undefined) throw brokenStream(method, "and its events have no ids to resume from");
+      if (outcome === "ended" && position.retryMs !== undefined) onHangUp(position.retryMs);
     }
-    await pause(waitMs(cursor, failures), signal);
-    const resumed = await reach(link, { ...headers(), "last-event-id": cursor.lastId ?? "" }, signal);
+    await pause(retryDelayMs(position, failures), signal);
+    const resumed = await openStream(http, { ...headers(), "last-event-id": position.lastId ?? "" }, signal);
     if (resumed instanceof ConnectionError) {
       failures += 1;
-      if (failures >= MOST_FAILURES) throw broken(method, `and could not be reached again: ${resumed.message}`);
-      answer = undefined;
+      if (failures >= MAX_FAILURES) throw brokenStream(method, `and could not be reached again: ${resumed.message}`);
+      response = undefined;
     } else if (isOpen(resumed)) {
       failures = 0;
-      answer = resumed;
+      response = resumed;
     } else {
       resumed.discard();
       if (resumed.status === 404) onLost();
-      throw broken(method, `and does not take it up again (HTTP ${resumed.status})`);
+      throw brokenStream(method, `and refuses to resume it (HTTP ${resumed.status})`);
     }
   }
 }
 
-interface Listening {
+interface UnsolicitedStream {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  readonly hand: (decoded: Decoded) => boolean;
-  /** The stream is open, or there is none for now. */
+  readonly deliver: (decoded: Decoded) => boolean;
+  /** The stream is open, or the attempt has failed. */
   readonly onHead: () => void;
-  /** It is open again, but not from where it broke: its events have no ids. */
+  /** The stream is open again, but messages may be missing because its events have no ids. */
   readonly onGap: () => void;
 }
 
-/** Why nobody listens any more: there is nothing to listen to, or the end has forgotten the session, or refuses us. */
-type Over = "over" | "lost" | "refused";
+/** Why the stream ended for good: not offered or the session is closed, the server dropped the session, or unauthorized. */
+type StreamEnd = "over" | "lost" | "refused";
 
-/** Until the session is over or the end offers no such stream. */
-export async function keepListening(
-  link: HttpConnection,
-  { headers, signal, hand, onHead, onGap }: Listening,
-): Promise<Over> {
-  const cursor = new Cursor();
-  let opened = false;
+/** Reads until the session is closed or the server does not offer the stream. */
+export async function readUnsolicited(
+  http: HttpConnection,
+  { headers, signal, deliver, onHead, onGap }: UnsolicitedStream,
+): Promise<StreamEnd> {
+  const position = new StreamPosition();
+  let hasOpened = false;
   let failures = 0;
   const onEach = (decoded: Decoded): boolean => {
-    hand(decoded);
+    deliver(decoded);
     return false;
   };
   try {
     for (;;) {
-      const resume = cursor.lastId === undefined ? undefined : { "last-event-id": cursor.lastId };
-      const answer = await reach(link, { ...headers, ...resume }, signal);
+      const resume = position.lastId === undefined ? undefined : { "last-event-id": position.lastId };
+      const response = await openStream(http, { ...headers, ...resume }, signal);
       onHead();
-      if (answer instanceof ConnectionError) failures += 1;
-      else if (isOpen(answer)) {
-        if (opened && resume === undefined) onGap();
-        opened = true;
+      if (response instanceof ConnectionError) failures += 1;
+      else if (isOpen(response)) {
+        if (hasOpened && resume === undefined) onGap();
+        hasOpened = true;
         failures = 0;
-        await readOn(link, answer, cursor, onEach, signal);
+        await readUntilBreak(http, response, position, onEach, signal);
       } else {
-        answer.discard();
-        const { status } = answer;
-        if (opened ? status === 404 : !PASSING.has(status)) return opened ? "lost" : "over";
+        response.discard();
+        const { status } = response;
+        if (hasOpened ? status === 404 : !TRANSIENT_STATUSES.has(status)) return hasOpened ? "lost" : "over";
         failures += 1;
       }
-      await pause(waitMs(cursor, failures), signal);
+      await pause(retryDelayMs(position, failures), signal);
     }
   } catch (error) {
-    // Who is no longer accepted is not asked to sign in for this: the next call says so.
+    // The user is not asked to sign in for this stream; the next call reports it.
     return error instanceof ConnectionError && error.kind === "unauthorized" ? "refused" : "over";
   } finally {
     onHead();
   }
 }
 
-/** A connection that broke is as good as a stream that ended: what counts is from where to go on. */
-async function readOn(
-  link: HttpConnection,
-  answer: HttpResponse,
-  cursor: Cursor,
+/** A broken connection is treated like the end of the stream: both are resumed. */
+async function readUntilBreak(
+  http: HttpConnection,
+  response: HttpResponse,
+  position: StreamPosition,
   take: (decoded: Decoded) => boolean,
   signal: AbortSignal,
 ): Promise<"answered" | "ended" | "broken"> {
   try {
-    return (await readMessages(answer, link.limits, cursor, take)) ? "answered" : "ended";
+    return (await readMessages(response, http.limits, position, take)) ? "answered" : "ended";
   } catch (error) {
     if (signal.aborted || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
     return "broken";
   }
 }
 
-/** An end that cannot be reached, or that has trouble of its own, may be there again later. */
-async function reach(
-  link: HttpConnection,
+/** Returns the error of an attempt that may succeed later: unreachable server, or a 5xx. */
+async function openStream(
+  http: HttpConnection,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<HttpResponse | ConnectionError> {
   try {
-    const answer = await link.ask({ method: "GET", headers: { ...GET, ...headers }, signal });
-    if (answer.status < 500 || answer.status === 501) return answer;
-    answer.discard();
-    return new ConnectionError("http", `The end answered GET with HTTP ${answer.status}`, { status: answer.status });
+    const response = await http.send({ method: "GET", headers: { ...GET_HEADERS, ...headers }, signal });
+    if (response.status < 500 || response.status === 501) return response;
+    response.discard();
+    return new ConnectionError("http", `The server answered GET with HTTP ${response.status}`, {
+      status: response.status,
+    });
   } catch (error) {
     if (signal.aborted || !(error instanceof ConnectionError) || error.kind === "unauthorized") throw error;
     return error;
   }
 }
 
-function isOpen(answer: HttpResponse): boolean {
-  return answer.status === 200 && isEvents(answer);
+function isOpen(response: HttpResponse): boolean {
+  return response.status === 200 && isEventStream(response);
 }
 
-function waitMs({ retryMs }: Cursor, failures: number): number {
+function retryDelayMs({ retryMs }: StreamPosition, failures: number): number {
   if (failures > 0) return Math.max(backoffMs(failures - 1), retryMs ?? 0);
-  return Math.max(retryMs ?? DEFAULT_MS, LEAST_MS);
+  return Math.max(retryMs ?? DEFAULT_RETRY_MS, MIN_RETRY_MS);
 }
 
-function broken(method: string, why: string): ConnectionError {
+function brokenStream(method: string, why: string): ConnectionError {
   return new ConnectionError(
     "closed",
-    `The end broke off the stream of ${method} before it had answered, ${why}; it may have run: look before you call it again`,
+    `The server closed the stream of ${method} before it answered, ${why}; it may have run, so check before you call it again`,
   );
 }

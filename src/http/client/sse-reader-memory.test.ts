@@ -1,7 +1,6 @@
-// What long events and long bodies cost: measured in processes of their own, because memory is a matter of the whole
-// process, and by the system's own count of the most that it ever had. The chunks of the events are made here, and are
-// garbage the moment they were read, which V8 collects when it likes: so what the same chunks take that are read and
-// thrown away is measured too, in the same way, and allowed on top. For bodies, which come by a socket, nothing is.
+// The peak memory of long events and bodies, measured in separate processes by the system. The chunks of events are
+// garbage that V8 collects when it likes, so the memory of the same chunks without a reader is measured too and allowed
+// on top. Bodies come through a socket and get no allowance.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,9 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 const MIB = 1024 * 1024;
 const BYTES = 10 * MIB;
 const CHUNK_BYTES = 16 * 1024;
-/** How much of the young generation of V8 is in use at the peak is chance; half of it was never seen. */
+/** The used part of V8's young generation varies; less than half was never seen. */
 const CHANCE = 8 * MIB;
-/** What may still be there when all is read and collected. */
+/** Memory that may remain after collection. */
 const KEPT = 4 * MIB;
 
 interface Measured {
@@ -23,7 +22,7 @@ interface Measured {
   kept: number;
 }
 
-/** In a fresh process: `read` of the script is called to warm up, and then measured. It gives how many came whole. */
+/** Runs `read` of the script in a new process, first to warm up, then measured. It returns how many were complete. */
 async function measure(script: string): Promise<Measured> {
   const measured = `
     ${script}
@@ -32,7 +31,7 @@ async function measure(script: string): Promise<Measured> {
     const before = process.memoryUsage();
     const count = await read(${BYTES}, 5);
     const peak = process.resourceUsage().maxRSS * 1024 - before.rss;
-    // What stands outside of the heap is freed by a thread, which the next collection waits for.
+    // Memory outside the heap is freed by a thread that the next collection waits for.
     gc();
     await new Promise(setImmediate);
     gc();
@@ -59,7 +58,7 @@ async function compare(kept: string, thrownAway: string): Promise<void> {
   expect(subject.kept).toBeLessThanOrEqual(KEPT);
 }
 
-const READER = JSON.stringify(new URL("event-reader.ts", import.meta.url));
+const READER = JSON.stringify(new URL("sse-reader.ts", import.meta.url));
 const REQUESTER = JSON.stringify(new URL("node-requester.ts", import.meta.url));
 
 describe("events of 10 MiB, five in a row", () => {
@@ -95,7 +94,7 @@ describe("events of 10 MiB, five in a row", () => {
     ["of one line", "abcdefgh"],
     ["of many lines", `${"x".repeat(121)}\ndata: `],
     ["in other scripts", "\u00e9\u20ac\u{1F600}\u044f\u4e2d\u{1F680}"],
-    ["with one character that makes the text twice as long", `${"a".repeat(CHUNK_BYTES - 4)}\u{1F600}`],
+    ["with one character that doubles the size of the string", `${"a".repeat(CHUNK_BYTES - 4)}\u{1F600}`],
   ])("%s take no more than 3 times their bytes", async (_what, unit) => {
     await compare(body(unit) + kept, body(unit) + thrownAway);
   });
@@ -116,7 +115,7 @@ describe("bodies of 10 MiB, five in a row", () => {
   });
   beforeAll(async () => {
     server.listen(0, "127.0.0.1");
-    await once(server, "resubscribing");
+    await once(server, "listening");
   });
   afterAll(async () => {
     server.close();
@@ -141,9 +140,9 @@ describe("bodies of 10 MiB, five in a row", () => {
   `;
 
   it.each([
-    // The bytes and their text, and the text before where it is not collected yet.
-    ["as texts take no more than 4 times the bytes of one", "length = (await answer.text(bytes)).length;", 4],
-    ["leave nothing behind that is not kept", "for await (const chunk of answer.body) length += chunk.length;", 1],
+    // The bytes and their string, and the previous string if it is not collected yet.
+    ["as strings take no more than 4 times the bytes of one", "length = (await answer.text(bytes)).length;", 4],
+    ["leave nothing behind when read as a stream", "for await (const chunk of answer.body) length += chunk.length;", 1],
   ])("%s", async (_, lengthOf, times) => {
     const { count, peak, kept } = await measure(reading(lengthOf));
     expect(count).toBe(5);

@@ -1,15 +1,14 @@
-// What becomes of bytes that are server-sent events, however they are cut; the memory that it takes is measured in
-// event-memory.test.ts.
+// Parsing server-sent events, however the bytes are split; memory is measured in sse-reader-memory.test.ts.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SseReader, readSse } from "./sse-reader.ts";
-import type { LongEvent, ServerSentEvent } from "./sse-reader.ts";
+import type { OversizedEvent, ServerSentEvent } from "./sse-reader.ts";
 import { formatEvent } from "../server/sse.ts";
 
 interface Told {
   events: ServerSentEvent[];
-  long: LongEvent[];
+  long: OversizedEvent[];
   retries: number[];
   incomplete: boolean;
 }
@@ -19,16 +18,16 @@ function read(chunks: readonly (string | Uint8Array)[], maxBytes?: number): Told
   const reader = new SseReader({
     ...(maxBytes === undefined ? {} : { maxBytes }),
     onEvent: (event) => told.events.push(event),
-    onLongEvent: (event) => told.long.push(event),
+    onOversizedEvent: (event) => told.long.push(event),
     onRetry: (ms) => told.retries.push(ms),
   });
   for (const chunk of chunks) reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-  told.incomplete = reader.isWithin;
+  told.incomplete = reader.isInsideEvent;
   reader.release();
   return told;
 }
 
-/** Every way to cut it in two, and into single bytes. */
+/** Every way to split it in two, and into single bytes. */
 function cuts(bytes: Buffer): Buffer[][] {
   const all = [[bytes], [...bytes].map((_byte, index) => bytes.subarray(index, index + 1))];
   for (let at = 0; at <= bytes.length; at += 1) all.push([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -46,7 +45,7 @@ describe("readSse", () => {
     expect(events).toEqual([{ data: "one" }, { data: "two" }]);
   });
 
-  it("drops an event that is not whole, and says so", async () => {
+  it("drops an incomplete event, and reports it", async () => {
     const body = (async function* () {
       yield Buffer.from("data: one\n\nid: 7\ndata: two\n");
     })();
@@ -65,7 +64,7 @@ describe("readSse", () => {
     expect(events).toEqual([{ data: "one" }]);
   });
 
-  it("ends the body where whoever listens fails", async () => {
+  it("closes the body if the callback throws", async () => {
     let isEnded = false;
     const body = (async function* () {
       try {
@@ -93,25 +92,25 @@ describe("an event", () => {
     ["with lines that end with CR LF", "id: 1\r\ndata: x\r\n\r\n", { events: [{ id: "1", data: "x" }] }],
     ["with lines that end with CR", "id: 1\rdata: x\r\r", { events: [{ id: "1", data: "x" }] }],
     [
-      "with lines of every end",
+      "with mixed line endings",
       "id: 1\r\ndata: x\rdata: y\n\r\ndata: z\n\r",
       {
         events: [{ id: "1", data: "x\ny" }, { data: "z" }],
       },
     ],
     ["behind a byte order mark", "\uFEFFdata: x\n\n", { events: [{ data: "x" }] }],
-    ["with a mark that is not the first", "data: x\n\n\uFEFFdata: y\n\n", { events: [{ data: "x" }] }],
-    ["behind a mark alone", "\uFEFF\n\uFEFFdata: x\n\ndata: y\n\n", { events: [{ data: "y" }] }],
+    ["with a byte order mark that is not first", "data: x\n\n\uFEFFdata: y\n\n", { events: [{ data: "x" }] }],
+    ["behind a lone byte order mark", "\uFEFF\n\uFEFFdata: x\n\ndata: y\n\n", { events: [{ data: "y" }] }],
     ["among comments", ": hello\n:\ndata: x\n: again\ndata: y\n\n", { events: [{ data: "x\ny" }] }],
     ["with an id that has a NUL", "id: a\0b\ndata: x\n\n", { events: [{ data: "x" }] }],
-    ["with an id that is taken back", "id\ndata: x\n\n", { events: [{ id: "", data: "x" }] }],
+    ["with an id that is reset", "id\ndata: x\n\n", { events: [{ id: "", data: "x" }] }],
     ["with an id alone", "id: 5\n\ndata: x\n\n", { events: [{ id: "5", data: "" }, { data: "x" }] }],
     ["with empty data", "id: 5\ndata:\n\n", { events: [{ id: "5", data: "" }] }],
     ["with neither id nor data", "event: ping\n\n\n\ndata: x\n\n", { events: [{ data: "x" }] }],
-    ["with a wait", "retry: 1500\ndata: x\n\n", { events: [{ data: "x" }], retries: [1500] }],
-    ["with waits that are none", "retry: 1.5\nretry: -1\nretry: 1e3\nretry:\nretry: 9999999999999999\n\n", {}],
+    ["with a reconnection time", "retry: 1500\ndata: x\n\n", { events: [{ data: "x" }], retries: [1500] }],
+    ["with invalid reconnection times", "retry: 1.5\nretry: -1\nretry: 1e3\nretry:\nretry: 9999999999999999\n\n", {}],
     [
-      "with fields that nobody knows",
+      "with unknown fields",
       "datum: x\nDATA: y\ndata : z\nid1: 4\nverylongname: x\ndata: x\n\n",
       {
         events: [{ data: "x" }],
@@ -119,8 +118,8 @@ describe("an event", () => {
     ],
     ["that has not ended", "data: x\n", { incomplete: true }],
     ["whose line has not ended", "data: x\n\ndat", { events: [{ data: "x" }], incomplete: true }],
-    ["of which there is an id", "id: 4\n", { incomplete: true }],
-    ["of which there is a name", "event: x\n", { incomplete: true }],
+    ["that has only an id so far", "id: 4\n", { incomplete: true }],
+    ["that has only a type so far", "event: x\n", { incomplete: true }],
     ["before a comment that has not ended", "data: x\n\n: comm", { events: [{ data: "x" }] }],
     ["in other scripts", "data: \u00e9\u20ac\u{1F600}\n\n", { events: [{ data: "\u00e9\u20ac\u{1F600}" }] }],
   ];
@@ -130,7 +129,7 @@ describe("an event", () => {
     for (const chunks of cuts(Buffer.from(text))) expect(read(chunks)).toEqual(expected);
   });
 
-  it("is told as soon as its last line has ended, even by a carriage return alone", () => {
+  it("is reported as soon as its last line ends, even with a lone carriage return", () => {
     const events: ServerSentEvent[] = [];
     const reader = new SseReader({ onEvent: (event) => events.push(event) });
     reader.push(Buffer.from("data: x\r\r"));
@@ -140,7 +139,7 @@ describe("an event", () => {
     expect(events).toEqual([{ data: "x" }, { data: "y" }]);
   });
 
-  it("does not change when the chunk that it came in is written over", () => {
+  it("does not change when its chunk is overwritten", () => {
     const chunk = Buffer.from("data: one\n");
     const events: ServerSentEvent[] = [];
     const reader = new SseReader({ onEvent: (event) => events.push(event) });
@@ -150,22 +149,22 @@ describe("an event", () => {
     expect(events).toEqual([{ data: "one" }]);
   });
 
-  it("with bytes that are no UTF-8 has the character for that in their place", () => {
+  it("replaces invalid UTF-8 with U+FFFD", () => {
     expect(read([Buffer.from([...Buffer.from("data: a"), 0xff, ...Buffer.from("b\n\n")])]).events).toEqual([
       { data: "a\uFFFDb" },
     ]);
   });
 
-  it("is taken from any array of bytes", () => {
+  it("is read from any byte array", () => {
     const bytes = new Uint8Array([0, 0, ...Buffer.from("data: x\n\n"), 0]);
     expect(read([bytes.subarray(2, -1)]).events).toEqual([{ data: "x" }]);
   });
 });
 
-describe("an event that is long", () => {
+describe("a long event", () => {
   const LONG = `${"x".repeat(1_100_000)}\u20ac`;
 
-  /** The reader, and what it told: of a text its beginning. */
+  /** The reader, and what it reported: strings are shortened. */
   function telling(): { reader: SseReader; told: unknown[] } {
     const told: unknown[] = [];
     const reader = new SseReader({
@@ -185,14 +184,14 @@ describe("an event that is long", () => {
     ["bytes", true, {}],
   ];
 
-  it("is told by its bytes, which may be written on, and the next one by its text", () => {
+  it("is passed as bytes that may be overwritten, and the next one as a string", () => {
     const { reader, told } = telling();
     for (let at = 0; at < TEXT.length; at += 50_000) reader.push(TEXT.subarray(at, at + 50_000));
     expect(told).toEqual(TOLD);
-    expect(reader.isWithin).toBe(false);
+    expect(reader.isInsideEvent).toBe(false);
   });
 
-  it("leaves the chunk alone in which it came whole", () => {
+  it("does not modify the chunk that contained it", () => {
     const { reader, told } = telling();
     const chunk = Buffer.from(TEXT);
     reader.push(chunk);
@@ -200,7 +199,7 @@ describe("an event that is long", () => {
     expect(chunk.equals(TEXT)).toBe(true);
   });
 
-  it("is forgotten where whoever hears it fails", () => {
+  it("is dropped if the callback throws", () => {
     const told: string[] = [];
     let calls = 0;
     const reader = new SseReader({
@@ -215,14 +214,14 @@ describe("an event that is long", () => {
     expect([calls, told]).toEqual([1, ["next"]]);
   });
 
-  it("is a text like others where nobody wants its bytes", () => {
+  it("is a string without onBytes", () => {
     const { events } = read([TEXT]);
     expect(events.map(({ data }) => data.length)).toEqual([LONG.length, 5, LONG.length]);
   });
 });
 
-describe("an event that is too long", () => {
-  it("is told by its beginning, and the next one comes", () => {
+describe("an oversized event", () => {
+  it("is reported by its beginning, and the next one is read", () => {
     const text = `data: ${"x".repeat(11)}\nid: 1\nevent: e\n\ndata: next\n\n`;
     for (const chunks of cuts(Buffer.from(text))) {
       const told = read(chunks, 10);
@@ -233,7 +232,7 @@ describe("an event that is too long", () => {
     }
   });
 
-  it("is not one that is as long as may be, in one line or in many", () => {
+  it("is longer than the limit, in one line or in many", () => {
     for (const text of ["data: 0123456789\nid: 7\n\n", "data: 0123\ndata: 56789\nid: 7\n\n"]) {
       for (const chunks of cuts(Buffer.from(text))) {
         const { events, long } = read(chunks, 10);
@@ -244,7 +243,7 @@ describe("an event that is too long", () => {
     }
   });
 
-  it("is told once, however many of its lines are too long", () => {
+  it("is reported once, however many of its lines are too long", () => {
     const text = `data: 0123\ndata: 456789\nid: 1\ndata: ${"y".repeat(30)}\ndata: z\n\nid: 2\n\n`;
     for (const chunks of cuts(Buffer.from(text))) {
       const { events, long } = read(chunks, 10);
@@ -253,9 +252,13 @@ describe("an event that is too long", () => {
     }
   });
 
-  it("shows no more than 4 KiB of itself, and keeps nothing", () => {
-    const long: LongEvent[] = [];
-    const reader = new SseReader({ maxBytes: 100_000, onEvent: () => {}, onLongEvent: (event) => long.push(event) });
+  it("is reported with at most 4 KiB, and nothing is kept", () => {
+    const long: OversizedEvent[] = [];
+    const reader = new SseReader({
+      maxBytes: 100_000,
+      onEvent: () => {},
+      onOversizedEvent: (event) => long.push(event),
+    });
     reader.push(Buffer.from(`data: {"id":7,`));
     for (let count = 0; count < 1_000; count += 1) reader.push(Buffer.alloc(10_000, "x"));
     reader.push(Buffer.from("\n\n"));
@@ -264,14 +267,14 @@ describe("an event that is too long", () => {
     expect(long[0]?.head).toMatch(/^\{"id":7,x+$/);
   });
 
-  it("is not a long comment, nor a long field of no meaning", () => {
+  it("is not a long comment or a long unknown field", () => {
     const text = `:${"c".repeat(50)}\nnone: ${"n".repeat(50_000)}\ndata: x\n\n`;
     const { events, long } = read([text.slice(0, 20), text.slice(20, 40_000), text.slice(40_000)], 10);
     expect(long).toEqual([]);
     expect(events).toEqual([{ data: "x" }]);
   });
 
-  it("has no id that could not be sent back in a header", () => {
+  it("has no id that is too long for a header", () => {
     expect(read([`id: ${"i".repeat(8 * 1024 + 1)}\ndata: x\n\n`]).events).toEqual([{ data: "x" }]);
   });
 });
@@ -285,7 +288,7 @@ const written = fc.record(
 );
 
 describe("the same events", () => {
-  it("come out of what our own event stream wrote, wherever the bytes are cut", () => {
+  it("are read from our own SSE writer, however the bytes are split", () => {
     const parts = fc.array(fc.integer({ min: 0, max: 10_000 }), { maxLength: 8 });
     fc.assert(
       fc.property(
@@ -300,7 +303,7 @@ describe("the same events", () => {
           const expected = sent
             .filter(({ id, data }) => id !== undefined || data !== undefined)
             .map((event) => ({ ...event, data: event.data ?? "" }));
-          // A lone half of a pair becomes the character for that when it is written.
+          // A lone surrogate is written as U+FFFD.
           const asRead = JSON.parse(JSON.stringify(expected), (_key, value) =>
             typeof value === "string" ? Buffer.from(value).toString() : value,
           );
@@ -311,7 +314,7 @@ describe("the same events", () => {
     );
   });
 
-  it("come out of any bytes, cut anywhere", () => {
+  it("are read from any bytes, however they are split", () => {
     const piece = fc.constantFrom(
       "data: ",
       "id: ",
@@ -332,7 +335,7 @@ describe("the same events", () => {
         const whole = read([bytes], maxBytes);
         for (const chunks of cuts(bytes)) {
           const told = read(chunks, maxBytes);
-          // How much of a long event is shown depends on what was there when it was found to be too long.
+          // How much of an oversized event is reported depends on the chunk in which the limit was exceeded.
           const heads = (one: Told): unknown => one.long.map(({ id, event }) => ({ id, event }));
           expect({ ...told, long: heads(told) }).toEqual({ ...whole, long: heads(whole) });
         }

@@ -1,111 +1,129 @@
-// An exchange-style end over HTTP, as a transport: every request is a POST of its own, and its answer, with what
-// belongs to it, comes back on the same. Nothing is kept between two requests. To end the reading is to cancel
-// (specification, basic/transports/streamable-http, cancellation), so the word for it is never sent.
+// A stateless server over HTTP, as a transport: every request is a POST of its own, and its response and notifications
+// come back on it. Aborting the POST cancels the request (specification, basic/transports/streamable-http), so
+// notifications/cancelled is never sent.
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode } from "../../jsonrpc/codec.ts";
-import { Exact, isNotification, isRequest, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
+import {
+  ExactId,
+  isNotification,
+  isRequest,
+  type Id,
+  type Message,
+  type RequestMessage,
+} from "../../jsonrpc/message.ts";
 import type { HttpResponse } from "./requester.ts";
 import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
-import { Cursor, readFailure, isEvents, isSuccess, isJson, noMessages, readJson, readMessages, MessageReceiver } from "./read-response.ts";
+import {
+  StreamPosition,
+  readFailure,
+  isEventStream,
+  isSuccess,
+  isJson,
+  noMessages,
+  readJson,
+  readMessages,
+  MessageReceiver,
+} from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { statelessHeaders, POSTED } from "../headers.ts";
+import { statelessHeaders, POST_HEADERS } from "../headers.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 
 export class StatelessHttpTransport implements Transport {
-  readonly #link: HttpConnection;
+  readonly #http: HttpConnection;
   readonly #tools: ToolFacts;
-  readonly #life = new AbortController();
-  readonly #inbounds: MessageReceiver;
-  /** What ends each request that is under way. */
-  readonly #live = new Map<Id, AbortController>();
+  readonly #closed = new AbortController();
+  readonly #receiver: MessageReceiver;
+  /** Aborts requests in flight, by id. */
+  readonly #inFlight = new Map<Id, AbortController>();
 
-  constructor(link: HttpConnection, tools: ToolFacts) {
-    this.#link = link;
+  constructor(http: HttpConnection, tools: ToolFacts) {
+    this.#http = http;
     this.#tools = tools;
-    this.#inbounds = new MessageReceiver(
+    this.#receiver = new MessageReceiver(
       (message) => this.send(message),
-      this.#life.signal,
+      this.#closed.signal,
       () => tools.forget(),
     );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    this.#inbounds.start(receive);
+    this.#receiver.start(receive);
   }
 
   async send(message: Message | readonly Message[], { signal, onWait }: SendOptions = {}): Promise<void> {
-    if (this.#life.signal.aborted)
+    if (this.#closed.signal.aborted)
       throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
-    if (Array.isArray(message)) throw new ConnectionError("protocol", "There are no batches in this style");
+    if (Array.isArray(message)) throw new ConnectionError("protocol", "Stateless revisions have no batches");
     const one = message as Message;
     if (isRequest(one)) await this.#call(one, signal, onWait);
-    else if (isNotification(one)) await this.#tell(one);
-    // An answer could only be to a question that no end of this style may ask.
+    else if (isNotification(one)) await this.#notify(one);
+    // Stateless servers send no requests, so there are no responses to send.
   }
 
   async close(): Promise<void> {
     const reason = new ConnectionError("closed", "The connection was closed");
-    this.#life.abort(reason);
-    for (const stop of this.#live.values()) stop.abort(reason);
-    this.#link.close();
+    this.#closed.abort(reason);
+    for (const controller of this.#inFlight.values()) controller.abort(reason);
+    this.#http.close();
   }
 
   async #call(message: RequestMessage, signal: AbortSignal | undefined, onWait: SendOptions["onWait"]): Promise<void> {
     const { id, method } = message;
-    const stop = new AbortController();
-    const forget = onAbort(signal, () => stop.abort(signal?.reason));
-    this.#live.set(id, stop);
+    const controller = new AbortController();
+    const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
+    this.#inFlight.set(id, controller);
     try {
-      const answer = await this.#link.ask({
+      const response = await this.#http.send({
         method: "POST",
         headers: { ...statelessHeaders(message), ...this.#tools.headersFor(message) },
         body: encode(message),
-        signal: stop.signal,
+        signal: controller.signal,
         onWait,
       });
-      await this.#take(answer, id, method, stop.signal);
+      await this.#receive(response, id, method, controller.signal);
     } finally {
-      forget();
-      this.#live.delete(id);
+      removeListener();
+      this.#inFlight.delete(id);
     }
   }
 
-  async #take(answer: HttpResponse, id: Id, method: string, signal: AbortSignal): Promise<void> {
-    if (!isSuccess(answer)) {
-      const failure = await readFailure(answer, method);
+  async #receive(response: HttpResponse, id: Id, method: string, signal: AbortSignal): Promise<void> {
+    if (!isSuccess(response)) {
+      const failure = await readFailure(response, method);
       if ("error" in failure) throw failure.error;
-      this.#inbounds.fail(id, failure.body);
-    } else if (isJson(answer)) this.#inbounds.handOnly(await readJson(answer, this.#link.limits), id, method);
-    else if (isEvents(answer)) {
-      const cursor = new Cursor();
-      // What is still to be read of a call that is over belongs to nobody: others must not be taken for its caller.
-      const hand = (decoded: Parameters<MessageReceiver["hand"]>[0]): boolean =>
-        signal.aborted || this.#inbounds.hand(decoded, id);
-      if (await readMessages(answer, this.#link.limits, cursor, hand)) return;
+      this.#receiver.fail(id, failure.body);
+    } else if (isJson(response))
+      this.#receiver.deliverResponse(await readJson(response, this.#http.limits), id, method);
+    else if (isEventStream(response)) {
+      const position = new StreamPosition();
+      // Messages that arrive after the abort must not reach another call.
+      const deliver = (decoded: Parameters<MessageReceiver["deliver"]>[0]): boolean =>
+        signal.aborted || this.#receiver.deliver(decoded, id);
+      if (await readMessages(response, this.#http.limits, position, deliver)) return;
       throw new ConnectionError(
         "closed",
-        `The end closed the stream of ${method} before it had answered; it may have run: look before you call it again`,
+        `The server closed the stream of ${method} before it answered; it may have run, so check before you call it again`,
       );
-    } else throw noMessages(answer, method);
+    } else throw noMessages(response, method);
   }
 
-  async #tell(message: Message): Promise<void> {
+  async #notify(message: Message): Promise<void> {
     const params = "params" in message ? message.params : undefined;
     if ("method" in message && message.method === "notifications/cancelled") {
       const given = params?.["requestId"] as Id;
-      this.#live
-        .get(given instanceof Exact ? given.value : given)
+      this.#inFlight
+        .get(given instanceof ExactId ? given.value : given)
         ?.abort(new ConnectionError("cancelled", "Cancelled"));
       return;
     }
-    const answer = await this.#link.ask({
+    const response = await this.#http.send({
       method: "POST",
-      headers: POSTED,
+      headers: POST_HEADERS,
       body: encode(message),
-      signal: this.#life.signal,
+      signal: this.#closed.signal,
     });
-    answer.discard();
+    response.discard();
   }
 }

@@ -1,4 +1,4 @@
-// Tools that declare headers, rightly and wrongly, the headers of their calls, and which calls may be made twice.
+// Valid and invalid header declarations of tools, the headers of calls, and idempotent tools.
 
 import { expect, test } from "vitest";
 import type { Context } from "../../core/handler.ts";
@@ -22,12 +22,12 @@ function call(name: string, args: object = { text: "a" }): Request & { jsonrpc: 
   return { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
 }
 
-test("a tool that declares a header wrongly is left out and told of; the others are as they came", async () => {
+test("a tool with an invalid header declaration is omitted with a warning; the others are unchanged", async () => {
   const said: string[] = [];
   const book = new ToolFacts((text) => said.push(text));
-  book.mirrors = true;
+  book.mirrorsHeaders = true;
   const good = tool("good", "Text");
-  const result = await book.over(listing(tool("bad", "two words"), good), NEWEST)(
+  const result = await book.wrap(listing(tool("bad", "two words"), good), NEWEST)(
     { method: "tools/list", params: {} },
     context,
   );
@@ -37,19 +37,19 @@ test("a tool that declares a header wrongly is left out and told of; the others 
   expect(said[0]).toContain('"bad"');
 });
 
-test("arguments are mirrored into the headers that the list named", async () => {
+test("arguments are mirrored into the declared headers", async () => {
   const book = new ToolFacts(() => undefined);
-  book.mirrors = true;
-  await book.over(listing(tool("echo", "Text"), tool("plain")), NEWEST)({ method: "tools/list", params: {} }, context);
+  book.mirrorsHeaders = true;
+  await book.wrap(listing(tool("echo", "Text"), tool("plain")), NEWEST)({ method: "tools/list", params: {} }, context);
   expect(book.headersFor(call("echo"))).toEqual({ "mcp-param-text": "a" });
   expect(book.headersFor(call("echo", { text: null }))).toEqual({});
   expect(book.headersFor(call("plain"))).toEqual({});
   expect(book.headersFor(call("unknown"))).toEqual({});
 });
 
-test("an end that reads no headers keeps all its tools", async () => {
+test("a server that does not read mirrored headers keeps all its tools", async () => {
   const book = new ToolFacts(() => undefined);
-  const result = await book.over(listing(tool("bad", "two words")), NEWEST)(
+  const result = await book.wrap(listing(tool("bad", "two words")), NEWEST)(
     { method: "tools/list", params: {} },
     context,
   );
@@ -57,9 +57,9 @@ test("an end that reads no headers keeps all its tools", async () => {
   expect(book.headersFor(call("bad"))).toEqual({});
 });
 
-test("a call that was refused for its headers is made again when the list says which are wanted, and not otherwise", async () => {
+test("after a header mismatch the call is repeated only if the list has other headers", async () => {
   const book = new ToolFacts(() => undefined);
-  book.mirrors = true;
+  book.mirrorsHeaders = true;
   let calls = 0;
   const end: Handler = async (request, given) => {
     if (request.method === "tools/list") {
@@ -70,16 +70,16 @@ test("a call that was refused for its headers is made again when the list says w
     if (book.headersFor({ ...call("echo"), ...request })["mcp-param-text"] !== undefined) return { content: [] };
     throw McpError.of("header_mismatch", "Header mismatch");
   };
-  const over = book.over(end, NEWEST);
-  // Known, but not as it is now.
-  await book.over(listing(tool("echo"), tool("other")), NEWEST)({ method: "tools/list", params: {} }, context);
+  const over = book.wrap(end, NEWEST);
+  // Known, but outdated.
+  await book.wrap(listing(tool("echo"), tool("other")), NEWEST)({ method: "tools/list", params: {} }, context);
   expect(await over(call("echo"), context)).toEqual({ content: [] });
   expect(calls).toBe(2);
   await expect(over(call("other"), context)).rejects.toThrow("Header mismatch");
   expect(calls).toBe(3);
 });
 
-test("a tool is safe to call twice where it says so", async () => {
+test("a tool is idempotent if it says so", async () => {
   const book = new ToolFacts(() => undefined);
   const tools = [
     tool("reads", undefined, { readOnlyHint: true }),
@@ -87,8 +87,8 @@ test("a tool is safe to call twice where it says so", async () => {
     tool("writes", undefined, { readOnlyHint: false }),
     tool("silent"),
   ];
-  await book.over(listing(...tools), NEWEST)({ method: "tools/list", params: {} }, context);
-  expect(["reads", "same", "writes", "silent", "unknown"].map((name) => book.isSafe(name))).toEqual([
+  await book.wrap(listing(...tools), NEWEST)({ method: "tools/list", params: {} }, context);
+  expect(["reads", "same", "writes", "silent", "unknown"].map((name) => book.isIdempotent(name))).toEqual([
     true,
     true,
     false,
@@ -97,15 +97,15 @@ test("a tool is safe to call twice where it says so", async () => {
   ]);
 });
 
-test("the list is read before the first call of a tool that nobody has listed, once for all, and again after a change", async () => {
+test("the list is read once before calls of unlisted tools, and again after a change", async () => {
   const book = new ToolFacts(() => undefined);
-  book.mirrors = true;
+  book.mirrorsHeaders = true;
   const asked: string[] = [];
   const end: Handler = async (request, given) => {
     asked.push(request.method);
     return request.method === "tools/list" ? listing(tool("echo", "Text"))(request, given) : { content: [] };
   };
-  const over = book.over(end, NEWEST);
+  const over = book.wrap(end, NEWEST);
   await Promise.all([over(call("echo"), context), over(call("echo"), context), over(call("unknown"), context)]);
   await over(call("unknown"), context);
   expect(asked.filter((method) => method === "tools/list")).toHaveLength(1);

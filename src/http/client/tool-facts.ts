@@ -1,125 +1,124 @@
-// What the lists of an end say of its tools, kept for the calls that follow: which arguments stand in headers too, and
-// whether a call may be sent twice. A tool that declares its headers wrongly is taken out of the list, as the
-// specification asks of whoever speaks HTTP (basic/transports/streamable-http, schema extension); the others stay.
+// Remembers facts from tool lists for later calls: which arguments are mirrored in headers, and whether a call may be
+// retried. Tools with invalid header declarations are removed from lists, as the specification requires of HTTP clients
+// (basic/transports/streamable-http, schema extension).
 
-import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
-import { mirrorHeaders } from "../../protocol/header-match.ts";
+import { mirrorHeaders } from "../../protocol/header-values.ts";
 import { headerParams, type HeaderParam } from "../../protocol/header-params.ts";
 import type { Revision } from "../../protocol/revision.ts";
 
-interface Entry {
+interface ToolFact {
   readonly headers: readonly HeaderParam[];
-  readonly isSafe: boolean;
+  readonly isIdempotent: boolean;
 }
 
-/** Tools that are remembered; those named first go first. */
-const MOST_TOOLS = 10_000;
-/** Pages of a list that are walked to find one tool. */
-const MOST_PAGES = 100;
+/** The oldest entry is dropped above this. */
+const MAX_TOOLS = 10_000;
+/** Pages read to find one tool. */
+const MAX_PAGES = 100;
 
 export class ToolFacts {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, ToolFact>();
   readonly #warn: (text: string) => void;
-  /** Lists are taken from here on as those of an end that reads headers. */
-  mirrors = false;
-  /** The list that is being read, or was: for the calls of tools that nobody has listed. */
-  #read: Promise<void> | undefined;
+  /** Whether the server reads mirrored headers, as stateless ones do. */
+  mirrorsHeaders = false;
+  /** The list read for calls of tools that were never listed. */
+  #listing: Promise<void> | undefined;
 
   constructor(warn: (text: string) => void) {
     this.#warn = warn;
   }
 
-  /** Whether the tool says that a second call does no more than the first. */
-  isSafe(tool: unknown): boolean {
-    return typeof tool === "string" && this.#entries.get(tool)?.isSafe === true;
+  /** Whether the tool declares itself read-only or idempotent. */
+  isIdempotent(tool: unknown): boolean {
+    return typeof tool === "string" && this.#entries.get(tool)?.isIdempotent === true;
   }
 
   headersFor({ method, params }: RequestMessage): Readonly<Record<string, string>> {
     const name = method === "tools/call" ? params?.["name"] : undefined;
     const entry = typeof name === "string" ? this.#entries.get(name) : undefined;
     return entry === undefined || entry.headers.length === 0
-      ? NONE
+      ? NO_HEADERS
       : mirrorHeaders(entry.headers, params?.["arguments"]);
   }
 
-  /** What was known is no longer so: the tools have changed, or another end may have taken the place of this one. */
+  /** Call it when the tools have changed, or the server may be another one. */
   forget(): void {
     this.#entries.clear();
-    this.#read = undefined;
+    this.#listing = undefined;
   }
 
-  /** The same handler, read along. */
-  over(handler: Handler, revision: Revision): Handler {
+  /** Wraps a handler: learns from its lists, and prepares calls. */
+  wrap(handler: Handler, revision: Revision): Handler {
     return async (request, context) => {
-      if (request.method === "tools/list") return this.#note(await handler(request, context));
-      if (request.method !== "tools/call" || !this.mirrors) return handler(request, context);
-      // A call must repeat in its headers what its tool's schema says, so the schema must be known.
+      if (request.method === "tools/list") return this.#learn(await handler(request, context));
+      if (request.method !== "tools/call" || !this.mirrorsHeaders) return handler(request, context);
+      // The tool's schema decides which headers a call needs.
       if (!this.#entries.has(String(request.params["name"])))
-        await (this.#read ??= this.#find(handler, request, context).catch(() => {
-          this.#read = undefined;
+        await (this.#listing ??= this.#readUntilFound(handler, request, context).catch(() => {
+          this.#listing = undefined;
         }));
       try {
         return await handler(request, context);
       } catch (error) {
-        const said: unknown = error instanceof ConnectionError ? error.cause : error;
-        const refused = said instanceof McpError && said.code === codeOf("header_mismatch", revision);
-        if (!refused || !(await this.#readAgain(handler, request, context))) throw error;
+        const cause: unknown = error instanceof ConnectionError ? error.cause : error;
+        const isMismatch = cause instanceof McpError && cause.code === codeOf("header_mismatch", revision);
+        if (!isMismatch || !(await this.#refresh(handler, request, context))) throw error;
         return handler(request, context);
       }
     };
   }
 
-  #note(result: Result): Result {
+  #learn(result: Result): Result {
     const { tools } = result;
     if (!Array.isArray(tools)) return result;
-    const kept = tools.filter((tool: unknown) => this.#enter(tool));
+    const kept = tools.filter((tool: unknown) => this.#addTool(tool));
     return kept.length === tools.length ? result : { ...result, tools: kept };
   }
 
-  /** Whether the tool may stay. */
-  #enter(tool: unknown): boolean {
+  /** Returns whether the tool stays in the list. */
+  #addTool(tool: unknown): boolean {
     if (!isObject(tool) || typeof tool["name"] !== "string") return true;
     const { name, annotations } = tool;
     const { inputSchema } = tool;
-    const reads = this.mirrors && isObject(inputSchema);
-    const { params, problem } = reads ? headerParams(inputSchema) : { params: [], problem: undefined };
+    const mirrors = this.mirrorsHeaders && isObject(inputSchema);
+    const { params, problem } = mirrors ? headerParams(inputSchema) : { params: [], problem: undefined };
     this.#entries.delete(name);
     if (problem !== undefined) {
-      this.#warn(`The tool ${JSON.stringify(name)} is left out, because it cannot be called over HTTP: ${problem}`);
+      this.#warn(`The tool ${JSON.stringify(name)} is omitted because it cannot be called over HTTP: ${problem}`);
       return false;
     }
     const hints = isObject(annotations) ? annotations : {};
-    const isSafe = hints["readOnlyHint"] === true || hints["idempotentHint"] === true;
-    this.#entries.set(name, { headers: params, isSafe });
-    if (this.#entries.size > MOST_TOOLS) for (const oldest of this.#entries.keys()) return this.#entries.delete(oldest);
+    const isIdempotent = hints["readOnlyHint"] === true || hints["idempotentHint"] === true;
+    this.#entries.set(name, { headers: params, isIdempotent });
+    if (this.#entries.size > MAX_TOOLS) for (const oldest of this.#entries.keys()) return this.#entries.delete(oldest);
     return true;
   }
 
-  /** Reads the list again until it comes to the tool; whether what it says differs from what we knew. */
-  async #readAgain(handler: Handler, call: Request, context: Context): Promise<boolean> {
+  /** Reads the list again up to the tool; returns whether its headers have changed. */
+  async #refresh(handler: Handler, call: Request, context: Context): Promise<boolean> {
     const name = call.params["name"] as string;
     const before = JSON.stringify(this.#entries.get(name)?.headers);
     this.#entries.delete(name);
-    await this.#find(handler, call, context);
+    await this.#readUntilFound(handler, call, context);
     const after = this.#entries.get(name);
     return after !== undefined && JSON.stringify(after.headers) !== before;
   }
 
-  async #find(handler: Handler, call: Request, context: Context): Promise<void> {
-    const quiet: Context = { ...context, notify: () => undefined };
+  async #readUntilFound(handler: Handler, call: Request, context: Context): Promise<void> {
+    const silent: Context = { ...context, notify: () => undefined };
     let cursor: unknown;
-    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
       const params = cursor === undefined ? {} : { cursor };
-      const page = this.#note(await handler({ method: "tools/list", params }, quiet));
+      const page = this.#learn(await handler({ method: "tools/list", params }, silent));
       cursor = page["nextCursor"];
       if (this.#entries.has(call.params["name"] as string) || cursor === undefined) break;
     }
   }
 }
 
-const NONE: Readonly<Record<string, string>> = {};
+const NO_HEADERS: Readonly<Record<string, string>> = {};

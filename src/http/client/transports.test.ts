@@ -1,5 +1,5 @@
-// The wires over HTTP, message by message, in front of an end that does what it is told: what is sent when, what is
-// left unsent, what is ended, and what of an answer is handed on. Time is the test's own.
+// The HTTP transports, message by message, against a scripted server: what is sent, left unsent, aborted and delivered.
+// With fake timers.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { answer, scripted, type Scripted } from "../../../test/support/scripted-requester.ts";
@@ -7,7 +7,7 @@ import type { Authorizer } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import type { HttpResponse, OutgoingRequest } from "./requester.ts";
+import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
@@ -16,7 +16,7 @@ import { SessionHttpTransport } from "./session.ts";
 import { ToolFacts } from "./tool-facts.ts";
 
 type Loose = { readonly [key: string]: unknown };
-type Answering = (request: OutgoingRequest, message: Loose) => HttpResponse | Promise<HttpResponse> | undefined;
+type Responder = (request: ClientHttpRequest, message: Loose) => HttpResponse | Promise<HttpResponse> | undefined;
 
 const JSON_TYPE = { "content-type": "application/json" };
 const SESSION = { ...JSON_TYPE, "mcp-session-id": "one" };
@@ -24,21 +24,21 @@ const SESSION = { ...JSON_TYPE, "mcp-session-id": "one" };
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Never answered; ended like any other by its signal. */
-function silence({ signal }: OutgoingRequest): Promise<HttpResponse> {
+/** Never answered, but aborted by its signal. */
+function silence({ signal }: ClientHttpRequest): Promise<HttpResponse> {
   return new Promise((_resolve, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason as Error));
   });
 }
 
-/** Events that the test says one by one. */
+/** Events that the test sends one by one. */
 class Stream {
   readonly answer: HttpResponse;
   isEnded = false;
-  #said: string[] = [];
+  #chunks: string[] = [];
   #wake = (): void => undefined;
 
-  constructor({ signal }: OutgoingRequest) {
+  constructor({ signal }: ClientHttpRequest) {
     const end = (): void => {
       this.isEnded = true;
       this.#wake();
@@ -48,19 +48,19 @@ class Stream {
     this.answer = { ...answer(200, "", { "content-type": "text/event-stream" }), body, discard: end };
   }
 
-  say(...messages: Loose[]): void {
+  send(...messages: Loose[]): void {
     for (const message of messages) this.write(`data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
   }
 
   write(text: string): void {
-    this.#said.push(text);
+    this.#chunks.push(text);
     this.#wake();
   }
 
   async *#bytes(): AsyncGenerator<Uint8Array> {
     for (;;) {
-      // What came before the end is still there to be read.
-      const text = this.#said.shift();
+      // Data from before the end can still be read.
+      const text = this.#chunks.shift();
       if (text !== undefined) yield Buffer.from(text);
       else if (this.isEnded) return;
       else await new Promise<void>((resolve) => (this.#wake = resolve));
@@ -68,110 +68,111 @@ class Stream {
   }
 }
 
-interface Stage {
-  readonly wire: Transport;
-  readonly end: Scripted;
-  /** What was handed on: methods of messages, or the ids of answers. */
-  readonly heard: unknown[];
-  posted(method: string): OutgoingRequest[];
+interface Harness {
+  readonly transport: Transport;
+  readonly server: Scripted;
+  /** Delivered messages: methods, or ids of responses. */
+  readonly delivered: unknown[];
+  posted(method: string): ClientHttpRequest[];
   send(message: Loose): Promise<unknown>;
 }
 
-type Wires = new (link: HttpConnection, tools: ToolFacts) => Transport;
+type TransportClass = new (http: HttpConnection, tools: ToolFacts) => Transport;
 
-async function stage(Wire: Wires, answering: Answering, auth?: Authorizer): Promise<Stage> {
-  const end = scripted((request) => {
+async function createHarness(Class: TransportClass, responder: Responder, auth?: Authorizer): Promise<Harness> {
+  const server = scripted((request) => {
     const message = (request.body === undefined ? {} : JSON.parse(request.body)) as Loose;
-    const given = answering(request, message);
+    const given = responder(request, message);
     if (given !== undefined) return given;
     if (request.method !== "POST") return answer(request.method === "GET" ? 405 : 200);
     if (message["id"] === undefined) return answer(202);
     const result = message["method"] === "initialize" ? { protocolVersion: NEWEST_SESSION.name } : {};
     return answer(200, JSON.stringify({ jsonrpc: "2.0", id: message["id"], result }), SESSION);
   });
-  const url = new URL("http://end.test/mcp");
-  const link = new HttpConnection({ url, requester: end, auth, limits: DEFAULT_LIMITS });
-  const wire = new Wire(link, new ToolFacts(() => undefined));
-  const heard: unknown[] = [];
-  await wire.start(({ message }: Inbound) => {
-    if (message !== undefined) heard.push("method" in message ? message.method : message.id);
+  const url = new URL("http://server.test/mcp");
+  const http = new HttpConnection({ url, requester: server, auth, limits: DEFAULT_LIMITS });
+  const transport = new Class(http, new ToolFacts(() => undefined));
+  const delivered: unknown[] = [];
+  await transport.start(({ message }: Inbound) => {
+    if (message !== undefined) delivered.push("method" in message ? message.method : message.id);
   });
   return {
-    wire,
-    end,
-    heard,
-    posted: (method) => end.requests.filter(({ body }) => body?.includes(`"method":"${method}"`)),
-    send: (message) => wire.send({ jsonrpc: "2.0", ...message } as unknown as Message).catch((error: unknown) => error),
+    transport,
+    server,
+    delivered,
+    posted: (method) => server.requests.filter(({ body }) => body?.includes(`"method":"${method}"`)),
+    send: (message) =>
+      transport.send({ jsonrpc: "2.0", ...message } as unknown as Message).catch((error: unknown) => error),
   };
 }
 
-const turns = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0);
+const tick = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0);
 const initialize = { id: 1, method: "initialize", params: {} };
 const initialized = { method: "notifications/initialized" };
 const call = { id: 2, method: "tools/call", params: { name: "job" } };
 const cancelled = { method: "notifications/cancelled", params: { requestId: 2 } };
 const log = { method: "notifications/message", params: { level: "info", data: "said" } };
 
-/** A session that stands, with the other stream refused. */
-async function session(answering: Answering = () => undefined, auth?: Authorizer): Promise<Stage> {
-  const given = await stage(SessionHttpTransport, answering, auth);
+/** An open session whose unsolicited stream was refused. */
+async function session(responder: Responder = () => undefined, auth?: Authorizer): Promise<Harness> {
+  const given = await createHarness(SessionHttpTransport, responder, auth);
   await given.send(initialize);
   await given.send(initialized);
-  await turns();
+  await tick();
   return given;
 }
 
 test.each([
-  ["an exchange", StatelessHttpTransport],
+  ["stateless style", StatelessHttpTransport],
   ["a session", SessionHttpTransport],
-])("what is still to be read of a call in %s that was left is not handed on", async (_style, Wire) => {
+])("messages of an abandoned call in %s are not delivered", async (_style, Class) => {
   let stream: Stream | undefined;
-  const { send, heard } = await stage(Wire, (request, { method }) => {
+  const { send, delivered } = await createHarness(Class, (request, { method }) => {
     if (method !== "tools/call") return undefined;
     stream = new Stream(request);
     return stream.answer;
   });
-  if (Wire === SessionHttpTransport) await send(initialize).then(() => send(initialized));
-  heard.length = 0;
+  if (Class === SessionHttpTransport) await send(initialize).then(() => send(initialized));
+  delivered.length = 0;
   const _meta = { "io.modelcontextprotocol/protocolVersion": NEWEST.name };
   const sent = send({ ...call, params: { ...call.params, _meta } });
-  await turns();
-  stream?.say(log);
-  await turns();
+  await tick();
+  stream?.send(log);
+  await tick();
   void send(cancelled);
-  stream?.say(log, log);
+  stream?.send(log, log);
   await sent;
-  expect(heard).toEqual(["notifications/message"]);
+  expect(delivered).toEqual(["notifications/message"]);
   expect(stream?.isEnded).toBe(true);
 });
 
 test.each([
-  ["an exchange", StatelessHttpTransport],
+  ["stateless style", StatelessHttpTransport],
   ["a session", SessionHttpTransport],
-])("an error without an id on the stream of a call in %s is the answer to it", async (_style, Wire) => {
-  const { send, heard } = await stage(Wire, (request, { method }) => {
+])("an error without an id on the stream of a call in %s is its response", async (_style, Class) => {
+  const { send, delivered } = await createHarness(Class, (request, { method }) => {
     if (method !== "tools/call") return undefined;
     const stream = new Stream(request);
-    stream.say({ id: null, error: { code: -32_000, message: "not today" } });
+    stream.send({ id: null, error: { code: -32_000, message: "not today" } });
     return stream.answer;
   });
-  if (Wire === SessionHttpTransport) await send(initialize).then(() => send(initialized));
-  heard.length = 0;
+  if (Class === SessionHttpTransport) await send(initialize).then(() => send(initialized));
+  delivered.length = 0;
   expect(await send(call)).toBeUndefined();
-  expect(heard).toEqual([2]);
+  expect(delivered).toEqual([2]);
 });
 
 test("nothing is sent in a session before its handshake is done", async () => {
   let agree = (): void => undefined;
   const agreed = new Promise<void>((resolve) => (agree = resolve));
-  const { send, posted } = await stage(SessionHttpTransport, (_request, { id, method }) => {
+  const { send, posted } = await createHarness(SessionHttpTransport, (_request, { id, method }) => {
     if (method !== "initialize") return undefined;
     const result = { protocolVersion: NEWEST_SESSION.name };
     return agreed.then(() => answer(200, JSON.stringify({ jsonrpc: "2.0", id, result }), SESSION));
   });
   const shaken = send(initialize);
   const asked = send({ id: 2, method: "resources/unsubscribe", params: { uri: "note://1" } });
-  await turns();
+  await tick();
   expect(posted("resources/unsubscribe")).toEqual([]);
   agree();
   await shaken;
@@ -181,28 +182,28 @@ test("nothing is sent in a session before its handshake is done", async () => {
   expect(posted("resources/unsubscribe")[0]?.headers["mcp-session-id"]).toBe("one");
 });
 
-test("a handshake that failed leaves no session behind, and nothing that waits for one", async () => {
-  const { send, end } = await stage(SessionHttpTransport, (_request, { method }) =>
+test("a failed handshake leaves no session, and no call waiting for one", async () => {
+  const { send, server } = await createHarness(SessionHttpTransport, (_request, { method }) =>
     method === "initialize" ? answer(503) : undefined,
   );
   const shaken = send(initialize);
   const asked = send({ id: 2, method: "ping" });
   expect(await shaken).toMatchObject({ kind: "http", status: 503 });
   expect(await asked).toMatchObject({ kind: "closed", mayHaveRun: false });
-  expect(end.requests).toHaveLength(1);
+  expect(server.requests).toHaveLength(1);
 });
 
-test("a handshake that is begun while another is not answered ends that one", async () => {
-  const { send, posted } = await stage(SessionHttpTransport, silence);
+test("a new handshake aborts an unanswered one", async () => {
+  const { send, posted } = await createHarness(SessionHttpTransport, silence);
   void send(initialize);
-  await turns();
+  await tick();
   void send({ ...initialize, id: 2 });
-  await turns();
+  await tick();
   expect(posted("initialize").map(({ signal }) => signal?.aborted)).toEqual([true, false]);
 });
 
-test("a call that is cancelled before it was sent is never sent, and the end hears nothing of it", async () => {
-  const { send, posted } = await stage(SessionHttpTransport, (request) =>
+test("a call cancelled before it was sent is never sent, nor is its cancellation", async () => {
+  const { send, posted } = await createHarness(SessionHttpTransport, (request) =>
     request.method === "GET" ? silence(request) : undefined,
   );
   await send(initialize);
@@ -215,8 +216,8 @@ test("a call that is cancelled before it was sent is never sent, and the end hea
   expect(posted("notifications/cancelled")).toEqual([]);
 });
 
-test("an end that never says that it heard holds nothing up for long", async () => {
-  const { send, posted } = await stage(SessionHttpTransport, (request, { id, method }) =>
+test("a server that does not acknowledge messages delays nothing for long", async () => {
+  const { send, posted } = await createHarness(SessionHttpTransport, (request, { id, method }) =>
     (id === undefined && method !== undefined) || method === "tools/call" ? silence(request) : undefined,
   );
   await send(initialize);
@@ -233,31 +234,31 @@ test("an end that never says that it heard holds nothing up for long", async () 
   expect(posted("notifications/cancelled")[0]?.signal?.aborted).toBe(true);
 });
 
-test("a call that is answered on the other stream is not read on by its own", async () => {
+test("a call answered on the unsolicited stream is not read on its own stream", async () => {
   let own: Stream | undefined;
   let other: Stream | undefined;
-  const { send, heard } = await session((request, { method }) => {
+  const { send, delivered } = await session((request, { method }) => {
     if (request.method === "GET") other = new Stream(request);
     else if (method === "tools/call") own = new Stream(request);
     else return undefined;
     return (request.method === "GET" ? other : own)?.answer;
   });
   const sent = send(call);
-  await turns();
-  other?.say({ id: 2, result: {} });
+  await tick();
+  other?.send({ id: 2, result: {} });
   await sent;
   expect(own?.isEnded).toBe(true);
-  expect(heard).toEqual([1, 2]);
+  expect(delivered).toEqual([1, 2]);
 });
 
-test("a call says while it waits for the session that it is not the end that is late", async () => {
-  const { wire, send } = await stage(SessionHttpTransport, (request) =>
+test("a call that waits for the session does not count as silence of the server", async () => {
+  const { transport, send } = await createHarness(SessionHttpTransport, (request) =>
     request.method === "GET" ? silence(request) : undefined,
   );
   await send(initialize);
   await send(initialized);
   const waits: boolean[] = [];
-  const sent = wire.send({ jsonrpc: "2.0", ...call }, { onWait: (isWaiting) => waits.push(isWaiting) });
+  const sent = transport.send({ jsonrpc: "2.0", ...call }, { onWait: (isWaiting) => waits.push(isWaiting) });
   await vi.advanceTimersByTimeAsync(4_999);
   expect(waits).toEqual([true]);
   await vi.advanceTimersByTimeAsync(1);
@@ -265,19 +266,19 @@ test("a call says while it waits for the session that it is not the end that is 
   expect(waits).toEqual([true, false]);
 });
 
-test("the other stream, once refused, is opened again when a call is accepted, and what was missed is told of", async () => {
+test("a refused unsolicited stream is reopened when a call is accepted, and a gap is reported", async () => {
   let isRefused = true;
-  const { wire, send, end } = await stage(SessionHttpTransport, (request) => {
+  const { transport, send, server } = await createHarness(SessionHttpTransport, (request) => {
     if (request.method !== "GET") return undefined;
     return isRefused ? answer(401) : new Stream(request).answer;
   });
   const kinds: string[] = [];
-  await wire.start(({ kind }) => void kinds.push(kind));
+  await transport.start(({ kind }) => void kinds.push(kind));
   await send(initialize);
   await send(initialized);
   await send({ ...call, id: 2 });
   await vi.advanceTimersByTimeAsync(60_000);
-  const gets = (): number => end.requests.filter(({ method }) => method === "GET").length;
+  const gets = (): number => server.requests.filter(({ method }) => method === "GET").length;
   const before = gets();
   isRefused = false;
   await send({ ...call, id: 3 });
@@ -285,30 +286,30 @@ test("the other stream, once refused, is opened again when a call is accepted, a
   expect(gets()).toBe(before + 1);
   expect(kinds).toContain("gap");
   await send({ ...call, id: 4 });
-  await turns();
+  await tick();
   expect(gets()).toBe(before + 1);
-  await wire.close();
+  await transport.close();
 });
 
-test("a farewell asks nobody to sign in, and waits for no proof that does not come", async () => {
-  let isDeaf = false;
+test("closing asks no user to sign in, and does not wait for credentials", async () => {
+  let isUnresponsive = false;
   const refused = vi.fn<Authorizer["refused"]>(async () => true);
-  const auth: Authorizer = { authorize: () => (isDeaf ? new Promise(() => undefined) : Promise.resolve({})), refused };
+  const auth: Authorizer = { authorize: () => (isUnresponsive ? new Promise(() => undefined) : Promise.resolve({})), refused };
   const first = await session(({ method }) => (method === "DELETE" ? answer(401) : undefined), auth);
-  await first.wire.close();
-  expect(first.end.requests.at(-1)?.method).toBe("DELETE");
+  await first.transport.close();
+  expect(first.server.requests.at(-1)?.method).toBe("DELETE");
   expect(refused).not.toHaveBeenCalled();
   const second = await session(undefined, auth);
-  isDeaf = true;
-  const closed = second.wire.close();
+  isUnresponsive = true;
+  const closed = second.transport.close();
   await vi.advanceTimersByTimeAsync(2_000);
   await closed;
-  expect(second.end.closed).toBe(true);
+  expect(second.server.closed).toBe(true);
 });
 
-test("by the old pair of addresses, what is left is ended with the word of it, and a stream with the next", async () => {
+test("with legacy SSE a cancelled call is aborted once the server is notified, and a stream by the next handshake", async () => {
   const streams: Stream[] = [];
-  const { send, posted } = await stage(LegacySseTransport, (request, { method }) => {
+  const { send, posted } = await createHarness(LegacySseTransport, (request, { method }) => {
     if (request.method === "GET") {
       const stream = new Stream(request);
       streams.push(stream);
@@ -318,12 +319,12 @@ test("by the old pair of addresses, what is left is ended with the word of it, a
     return method === "tools/call" ? silence(request) : answer(202);
   });
   void send(initialize);
-  await turns();
+  await tick();
   void send({ ...initialize, id: 3 });
-  await turns();
+  await tick();
   expect(streams.map(({ isEnded }) => isEnded)).toEqual([true, false]);
   const sent = send(call);
-  await turns();
+  await tick();
   await send(cancelled);
   expect(await sent).toMatchObject({ kind: "cancelled" });
   expect(posted("tools/call")[0]?.signal?.aborted).toBe(true);

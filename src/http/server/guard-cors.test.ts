@@ -1,22 +1,22 @@
-// What a guard tells a browser, and what it remembers.
+// The CORS headers of the guard, and its memory of accepted values.
 
 import { describe, expect, it } from "vitest";
 import { createGuard } from "./guard.ts";
 import type { RequestHeaders, HttpRequest } from "./http-request.ts";
 
-function visit(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
+function request(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
   return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as HttpRequest;
 }
 
-describe("what a browser is told", () => {
+describe("CORS headers", () => {
   const guard = createGuard({ allowedOrigins: ["https://app.example.com"] });
   const from = (
     origin: string | undefined,
     more: RequestHeaders = {},
     method = "POST",
-  ): Readonly<Record<string, string>> => guard.cors(visit({ host: "localhost:3000", origin, ...more }, { method }));
+  ): Readonly<Record<string, string>> => guard.cors(request({ host: "localhost:3000", origin, ...more }, { method }));
 
-  it("is nothing where no page asks, or one that may not", () => {
+  it("are absent without an Origin or for one that is not allowed", () => {
     expect(from(undefined)).toEqual({});
     for (const origin of ["https://evil.example", "null", "*", "http://localhost@evil.example"]) {
       expect(from(origin)).toEqual({});
@@ -24,7 +24,7 @@ describe("what a browser is told", () => {
     }
   });
 
-  it("is its own origin and what it may read", () => {
+  it("name the origin and the readable headers", () => {
     expect(from("https://app.example.com")).toEqual({
       "access-control-allow-origin": "https://app.example.com",
       vary: "Origin",
@@ -33,7 +33,7 @@ describe("what a browser is told", () => {
     expect(from("http://localhost:6274")["access-control-allow-origin"]).toBe("http://localhost:6274");
   });
 
-  it("is what it may send, where it asks beforehand", () => {
+  it("list the allowed methods and headers in a preflight", () => {
     const asked = "content-type,mcp-param-region, Mcp-Param-Zone ,x-evil,mcp-param-,mcp-param-a b,mcp-param-\u00e9";
     const headers = from(
       "https://app.example.com",
@@ -52,7 +52,7 @@ describe("what a browser is told", () => {
     expect(from("https://app.example.com", {}, "OPTIONS")).not.toHaveProperty("access-control-allow-methods");
   });
 
-  it("never is everybody", () => {
+  it("never allow every origin", () => {
     for (const method of ["OPTIONS", "POST", "GET"]) {
       for (const origin of [undefined, "*", "https://app.example.com"]) {
         const told = from(
@@ -66,14 +66,14 @@ describe("what a browser is told", () => {
   });
 });
 
-describe("what a guard remembers", () => {
-  it("is bounded, and never lets in what it refused before", () => {
+describe("remembered values", () => {
+  it("are bounded, and never admit what was refused before", () => {
     const guard = createGuard();
     for (let port = 1; port <= 5_000; port += 1) {
-      expect(guard.check(visit({ host: `localhost:${port}`, origin: `http://localhost:${port}` }))?.status).toBe(
+      expect(guard.check(request({ host: `localhost:${port}`, origin: `http://localhost:${port}` }))?.status).toBe(
         port === 80 ? 403 : undefined,
       );
-      expect(guard.check(visit({ host: `evil.example:${port}` }))?.status).toBe(403);
+      expect(guard.check(request({ host: `evil.example:${port}` }))?.status).toBe(403);
     }
   });
 });

@@ -1,26 +1,26 @@
-// Who may come in by which name: one long table of Host and Origin.
+// Which Host and Origin headers are allowed: one long table.
 
 import { describe, expect, it } from "vitest";
 import { createGuard, type GuardOptions } from "./guard.ts";
 import type { RequestHeaders, HttpRequest } from "./http-request.ts";
 
-function visit(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
+function request(headers: RequestHeaders, rest: Partial<HttpRequest> = {}): HttpRequest {
   return { method: "POST", path: "/mcp", query: "", headers, ambiguous: false, ...rest } as HttpRequest;
 }
 
-/** The verdict as a number: 200 where it may come in. */
+/** The status: 200 if the request is allowed. */
 function verdict(options: GuardOptions, headers: RequestHeaders): number {
   const guard = createGuard(options);
-  const first = guard.check(visit(headers))?.status ?? 200;
-  // What is remembered must not change the answer.
-  expect(guard.check(visit(headers))?.status ?? 200).toBe(first);
+  const first = guard.check(request(headers))?.status ?? 200;
+  // Remembered values must not change the result.
+  expect(guard.check(request(headers))?.status ?? 200).toBe(first);
   return first;
 }
 
 type Row = readonly [host: string | undefined, origin: string | undefined, status: number];
 
 const LOOPBACK_ROWS: readonly Row[] = [
-  // Names of the machine for itself.
+  // Loopback names.
   ["localhost", undefined, 200],
   ["localhost:3000", undefined, 200],
   ["localhost:1", undefined, 200],
@@ -31,7 +31,7 @@ const LOOPBACK_ROWS: readonly Row[] = [
   ["127.0.0.1:3000", undefined, 200],
   ["[::1]", undefined, 200],
   ["[::1]:3000", undefined, 200],
-  // Other spellings of the same, which no browser sends.
+  // Other spellings of loopback addresses, which no browser sends.
   ["localhost.", undefined, 403],
   ["localhost.:3000", undefined, 403],
   ["127.1", undefined, 403],
@@ -48,7 +48,7 @@ const LOOPBACK_ROWS: readonly Row[] = [
   ["0.0.0.0", undefined, 403],
   ["0.0.0.0:3000", undefined, 403],
   ["0", undefined, 403],
-  // Names that lead here, and names that only look so.
+  // Names that resolve to this machine, and names that only look so.
   ["evil.example", undefined, 403],
   ["evil.example:3000", undefined, 403],
   ["127.0.0.1.nip.io", undefined, 403],
@@ -65,7 +65,7 @@ const LOOPBACK_ROWS: readonly Row[] = [
   ["169.254.169.254", undefined, 403],
   ["xn--lcalhost-4bc", undefined, 403],
   ["_service.local", undefined, 403],
-  // No host at all.
+  // Not valid hosts.
   [undefined, undefined, 400],
   ["", undefined, 400],
   [" ", undefined, 400],
@@ -105,7 +105,7 @@ const LOOPBACK_ROWS: readonly Row[] = [
   [".localhost", undefined, 400],
   ["-localhost", undefined, 400],
   ["a".repeat(300), undefined, 400],
-  // Pages of this machine.
+  // Pages on this machine.
   ["localhost:3000", "http://localhost:3000", 200],
   ["localhost:3000", "http://localhost:6274", 200],
   ["localhost:3000", "http://localhost", 200],
@@ -115,7 +115,7 @@ const LOOPBACK_ROWS: readonly Row[] = [
   ["127.0.0.1:3000", "http://localhost:6274", 200],
   ["127.0.0.1:3000", "http://[::1]:6274", 200],
   ["[::1]:3000", "http://[::1]:3000", 200],
-  // Pages elsewhere, and origins that are none.
+  // Pages elsewhere, and invalid origins.
   ["localhost:3000", "http://evil.example", 403],
   ["localhost:3000", "https://evil.example", 403],
   ["localhost:3000", "http://evil.example:3000", 403],
@@ -177,14 +177,14 @@ const LOOPBACK_ROWS: readonly Row[] = [
   ["localhost:3000", "blob:http://localhost:3000", 403],
   ["localhost:3000", "chrome-extension://abcdef", 403],
   ["localhost:3000", "vscode-webview://abcdef", 403],
-  // A good page does not help a bad name.
+  // An allowed origin does not make up for a forbidden host.
   ["evil.example", "http://localhost:3000", 403],
   ["evil.example:3000", "http://evil.example:3000", 403],
   [undefined, "http://localhost:3000", 400],
 ];
 
 describe("on loopback", () => {
-  it("has a table worth its name", () => {
+  it("has a table of sufficient size", () => {
     expect(LOOPBACK_ROWS.length).toBeGreaterThanOrEqual(120);
   });
 
@@ -194,14 +194,14 @@ describe("on loopback", () => {
     });
   });
 
-  it("answers to its own address as well", () => {
+  it("allows its own address as well", () => {
     expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.2:80" })).toBe(200);
     expect(verdict({ host: "127.0.0.2" }, { host: "localhost" })).toBe(200);
     expect(verdict({ host: "127.0.0.2" }, { host: "127.0.0.3" })).toBe(403);
   });
 });
 
-describe("where a person has said more", () => {
+describe("with allowed hosts and origins", () => {
   const options: GuardOptions = {
     host: "127.0.0.1",
     allowedHosts: ["mcp.Example.com", "exact.example:8443", "::2", "[::3]:80", "b\u00fccher.example"],
@@ -251,7 +251,9 @@ describe("where a person has said more", () => {
     "[::1",
   ];
   it.each(noHosts)("refuses %j as a host", (entry) => {
-    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(`allowedHosts (--allow-host): "${entry}" is no host`);
+    expect(() => createGuard({ allowedHosts: [entry] })).toThrow(
+      `allowedHosts (--allow-host): "${entry}" is not a valid host`,
+    );
   });
 
   const noOrigins = [
@@ -265,19 +267,22 @@ describe("where a person has said more", () => {
   ];
   it.each(noOrigins)("refuses %j as an origin", (entry) => {
     expect(() => createGuard({ allowedOrigins: [entry] })).toThrow(
-      `allowedOrigins (--allow-origin): "${entry}" is no origin`,
+      `allowedOrigins (--allow-origin): "${entry}" is not a valid origin`,
     );
   });
 
-  it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])("refuses %j for a list of names", (given) => {
-    const said = (option: string): string => `${option}) must be a list of texts, such as ["`;
-    expect(() => createGuard({ allowedHosts: given as never })).toThrow(said("allowedHosts (--allow-host"));
-    expect(() => createGuard({ allowedOrigins: given as never })).toThrow(said("allowedOrigins (--allow-origin"));
-    expect(() => createGuard({ allowedHosts: given as never })).toThrow(TypeError);
-  });
+  it.each(["notes.example.com", "", null, 7, {}, [7], [undefined]])(
+    "refuses %j instead of an array of names",
+    (given) => {
+      const said = (option: string): string => `${option}) must be an array of strings, such as ["`;
+      expect(() => createGuard({ allowedHosts: given as never })).toThrow(said("allowedHosts (--allow-host"));
+      expect(() => createGuard({ allowedOrigins: given as never })).toThrow(said("allowedOrigins (--allow-origin"));
+      expect(() => createGuard({ allowedHosts: given as never })).toThrow(TypeError);
+    },
+  );
 });
 
-describe("bound to one other address", () => {
+describe("bound to another address", () => {
   const rows: readonly (readonly [bound: string, ...Row])[] = [
     ["192.168.1.10", "192.168.1.10", undefined, 200],
     ["192.168.1.10", "192.168.1.10:3000", undefined, 200],
@@ -302,7 +307,7 @@ describe.each(["0.0.0.0", "::", "[::]", ""])("bound to all addresses, %j", (boun
     ["192.168.1.10:3000", undefined, 200],
     ["bad host", undefined, 400],
     [undefined, undefined, 400],
-    // A name leads wherever its owner wants it to, also here; a page that has one may not call.
+    // The owner of a name can point it at this machine, so pages with a name may not call.
     ["a.example:3000", "http://a.example:3000", 403],
     ["A.example:3000", "http://a.example:3000", 403],
     ["a.example", "https://a.example", 403],
@@ -338,13 +343,13 @@ describe.each(["0.0.0.0", "::", "[::]", ""])("bound to all addresses, %j", (boun
     expect(verdict({ host: bound, allowedHosts: ["mcp.example"] }, { host, origin })).toBe(status);
   });
 
-  it("answers to the machine's own names alone where the list is empty", () => {
+  it("allows only loopback names if the list is empty", () => {
     expect(verdict({ host: bound, allowedHosts: [] }, { host: "a.example" })).toBe(403);
     expect(verdict({ host: bound, allowedHosts: [] }, { host: "localhost" })).toBe(200);
   });
 });
 
-describe("what else a browser says", () => {
+describe("Sec-Fetch-Site", () => {
   const rows: readonly (readonly [site: string, origin: string | undefined, status: number])[] = [
     ["cross-site", undefined, 403],
     ["same-origin", undefined, 200],
@@ -358,28 +363,28 @@ describe("what else a browser says", () => {
     expect(verdict({}, { host: "localhost:3000", origin, "sec-fetch-site": site })).toBe(status);
   });
 
-  it("refuses what contradicts itself", () => {
-    expect(createGuard().check(visit({ host: "localhost" }, { ambiguous: true }))?.status).toBe(400);
+  it("refuses an ambiguous request", () => {
+    expect(createGuard().check(request({ host: "localhost" }, { isAmbiguous: true }))?.status).toBe(400);
   });
 });
 
-describe("a refusal", () => {
-  it("says which option would let it in", () => {
+describe("an error", () => {
+  it("names the option that would allow it", () => {
     const guard = createGuard();
-    expect(guard.check(visit({ host: "evil.example:80" }))?.message).toBe(
-      'Host "evil.example:80" is not served here. If it is meant to be, add it to allowedHosts (--allow-host).',
+    expect(guard.check(request({ host: "evil.example:80" }))?.message).toBe(
+      'Host "evil.example:80" is not allowed. To allow it, add it to allowedHosts (--allow-host).',
     );
-    expect(guard.check(visit({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
-      'Origin "https://evil.example" may not call. If its pages are meant to, add it to allowedOrigins (--allow-origin).',
+    expect(guard.check(request({ host: "localhost", origin: "https://evil.example" }))?.message).toBe(
+      'Origin "https://evil.example" is not allowed. To allow it, add it to allowedOrigins (--allow-origin).',
     );
   });
 
-  it("repeats nothing that is no host, and nothing at length", () => {
+  it("does not repeat invalid values, and shortens long ones", () => {
     const guard = createGuard();
-    expect(guard.check(visit({ host: "<script>" }))?.message).toBe("The Host header is not a host.");
-    expect(guard.check(visit({ host: "localhost", origin: "<script>" }))?.message).toBe(
-      "The Origin header is not an origin that may call.",
+    expect(guard.check(request({ host: "<script>" }))?.message).toBe("The Host header is not a valid host.");
+    expect(guard.check(request({ host: "localhost", origin: "<script>" }))?.message).toBe(
+      "The Origin header is not a valid origin.",
     );
-    expect(guard.check(visit({ host: "a".repeat(250) }))?.message).toContain(`"${"a".repeat(80)}..."`);
+    expect(guard.check(request({ host: "a".repeat(250) }))?.message).toContain(`"${"a".repeat(80)}..."`);
   });
 });

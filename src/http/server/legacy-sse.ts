@@ -1,6 +1,5 @@
-// The transport of the first revision: one stream that a GET opens and that carries everything to the caller, and
-// an address, told as the stream's first event, to which the caller posts everything. The session lives exactly as
-// long as its stream; there is nothing to come back to.
+// Legacy HTTP+SSE, the transport of the first revision. A GET opens one stream that carries everything to the client; its
+// first event is the address to which the client posts. The session lives as long as the stream and cannot be resumed.
 
 import { onAbort } from "../../core/async.ts";
 import type { Identity } from "../../core/authentication.ts";
@@ -11,44 +10,53 @@ import { type SseWriter, formatEvent } from "./sse.ts";
 import { HttpError } from "./http-request.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import { callerFrom, checkAccept, readMessage, toInbound, expectsResponse, type ParsedBody } from "./admission.ts";
-import type { SharedLimits } from "./options.ts";
+import {
+  callerFrom,
+  checkAccept,
+  readMessage,
+  toInbound,
+  expectsResponse,
+  type ParsedBody,
+  type SharedLimits,
+} from "./admission.ts";
+
 import { SessionTable } from "./session.ts";
 import type { Reply } from "./reply.ts";
 
 export class LegacySse {
   readonly #handler: Handler;
   readonly #connection: ConnectionOptions;
-  readonly #common: SharedLimits;
+  readonly #shared: SharedLimits;
   readonly #sessions: SessionTable<LegacySseSession>;
 
-  constructor(handler: Handler, connection: ConnectionOptions, common: SharedLimits) {
+  constructor(handler: Handler, connection: ConnectionOptions, shared: SharedLimits) {
     this.#handler = handler;
     this.#connection = connection;
-    this.#common = common;
-    this.#sessions = new SessionTable(common.room, common.limits.sessionIdleMs);
+    this.#shared = shared;
+    this.#sessions = new SessionTable(shared.sessions, shared.limits.sessionIdleMs);
   }
 
-  open(way: Reply, identity: Identity | undefined, address: string): void {
-    checkAccept(way.visit, "text/event-stream");
-    this.#common.work.check();
+  open(reply: Reply, identity: Identity | undefined, address: string): void {
+    checkAccept(reply.request, "text/event-stream");
+    this.#shared.requests.check();
     const session = this.#sessions.add(
       (id) => new LegacySseSession(id, identity?.principal),
-      (made) => serveTransport(this.#handler, made, this.#connection),
+      (added) => serveTransport(this.#handler, added, this.#connection),
     );
-    session.open(way, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
+    session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
 
-  async post(way: Reply, identity: Identity | undefined): Promise<void> {
-    const id = new URLSearchParams(way.visit.query).get("sessionId");
-    if (id === null) throw new HttpError(400, "The address lacks its sessionId; post to the one that the stream named");
+  async post(reply: Reply, identity: Identity | undefined): Promise<void> {
+    const id = new URLSearchParams(reply.request.query).get("sessionId");
+    if (id === null)
+      throw new HttpError(400, "The query parameter sessionId is missing; post to the address that the stream sent");
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw unknown();
-    const taken = await readMessage(way, this.#common.limits);
-    if (taken === undefined) return;
-    // It may have ended while its message came in.
-    if (session.isOver) throw unknown();
-    session.post(taken, way, callerFrom(way.visit, identity), this.#common.work.begin(taken));
+    if (session === undefined) throw unknownSession();
+    const body = await readMessage(reply, this.#shared.limits);
+    if (body === undefined) return;
+    // It may have closed while the body was read.
+    if (session.isClosed) throw unknownSession();
+    session.post(body, reply, callerFrom(reply.request, identity), this.#shared.requests.begin(body));
   }
 
   close(graceMs: number): Promise<void> {
@@ -56,17 +64,17 @@ export class LegacySse {
   }
 }
 
-function unknown(): HttpError {
+function unknownSession(): HttpError {
   return new HttpError(404, "There is no such session; open a stream first");
 }
 
 class LegacySseSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
-  /** As long as it lives its stream is open, so it is never idle. */
-  readonly idle = false;
+  /** Its stream is open as long as it lives. */
+  readonly isIdle = false;
   readonly usedAt = 0;
-  readonly #gone = new AbortController();
+  readonly #closed = new AbortController();
   #stream: SseWriter | undefined;
   #receive: (inbound: Inbound) => void = () => undefined;
 
@@ -75,19 +83,19 @@ class LegacySseSession implements Transport {
     this.principal = principal;
   }
 
-  get isOver(): boolean {
-    return this.#gone.signal.aborted;
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted;
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
     this.#receive = receive;
   }
 
-  /** Begins the stream, and says where to post. */
-  open(way: Reply, address: string, ended: () => void): void {
-    this.#stream = way.events(() => {
-      this.#gone.abort();
-      ended();
+  /** Opens the stream and sends the address to post to. */
+  open(reply: Reply, address: string, onClose: () => void): void {
+    this.#stream = reply.openStream(() => {
+      this.#closed.abort();
+      onClose();
     });
     this.#stream.send(formatEvent({ event: "endpoint", data: address }));
   }
@@ -100,17 +108,17 @@ class LegacySseSession implements Transport {
     this.#stream?.end();
   }
 
-  /** `over` is called when its answers are out, or none will come. */
-  post(taken: ParsedBody, way: Reply, caller: Partial<Caller>, over: () => void): void {
-    way.empty(202);
-    const { signal } = this.#gone;
-    const forget = expectsResponse(taken) ? onAbort(signal, over) : undefined;
+  /** Calls `release` when the responses have been sent, or none will be. */
+  post(body: ParsedBody, reply: Reply, caller: Partial<Caller>, release: () => void): void {
+    reply.sendEmpty(202);
+    const { signal } = this.#closed;
+    const removeListener = expectsResponse(body) ? onAbort(signal, release) : undefined;
     const drop = (): void => {
-      forget?.();
-      over();
+      removeListener?.();
+      release();
     };
     this.#receive({
-      ...toInbound(taken),
+      ...toInbound(body),
       caller,
       gone: signal,
       reply: async (message, options) => {

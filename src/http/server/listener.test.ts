@@ -1,10 +1,10 @@
-// A real port: what it refuses before there is a visit, what it shows as its address, and how it ends.
+// The listener on a real port: malformed requests, the reported URL, and closing.
 
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { RawHttp } from "../../../test/support/raw-http.ts";
-import { opened } from "../../../test/support/visits.ts";
+import { opened } from "../../../test/support/node-http-server.ts";
 import { listen } from "./listener.ts";
 import type { Listener, ListenLimits } from "./listener.ts";
 import type { NodeHttpRequest } from "./node-request.ts";
@@ -14,43 +14,43 @@ const LIMITS: ListenLimits = { headerBytes: 4_096, headerMs: 20_000, bodyMs: 20_
 const GET = ["GET / HTTP/1.1", "Host: localhost"];
 
 async function listening(
-  onVisit: (visit: NodeHttpRequest) => void,
+  onRequest: (httpRequest: NodeHttpRequest) => void,
   limits: Partial<ListenLimits> = {},
   host = "127.0.0.1",
 ): Promise<Listener & { open(): Promise<RawHttp> }> {
-  const listener = await listen({ host, port: 0, limits: { ...LIMITS, ...limits }, onVisit });
+  const listener = await listen({ host, port: 0, limits: { ...LIMITS, ...limits }, onRequest });
   onTestFinished(() => listener.close(0));
   return { ...listener, open: () => opened(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")) };
 }
 
-const hello = (visit: NodeHttpRequest): void => visit.answer(200, {}, "hello");
+const hello = (httpRequest: NodeHttpRequest): void => httpRequest.respond(200, {}, "hello");
 
-describe("an address", () => {
+describe("the URL", () => {
   it.each([
     ["127.0.0.1", "127.0.0.1"],
     ["0.0.0.0", "127.0.0.1"],
     ["::1", "[::1]"],
     ["[::1]", "[::1]"],
     ["::", "[::1]"],
-  ])("%s is shown so that it can be called", async (host, shown) => {
+  ])("of %s can be called", async (host, shown) => {
     const listener = await listening(hello, {}, host);
     expect(listener.url).toBe(`http://${shown}:${listener.port}`);
     const response = await fetch(`${listener.url}/mcp`);
     expect(await response.text()).toBe("hello");
   });
 
-  it("of a name is the address that it has here", async () => {
+  it("of a host name contains its address", async () => {
     const listener = await listening(hello, {}, "localhost");
     expect(listener.url).toMatch(/^http:\/\/(127\.0\.0\.1|\[::1\]):\d+$/);
     expect((await fetch(listener.url)).status).toBe(200);
   });
 });
 
-describe("a port that cannot be had", () => {
+describe("a port that cannot be opened", () => {
   const attempt = (host: string, port: number): Promise<Listener> =>
-    listen({ host, port, limits: LIMITS, onVisit: hello });
+    listen({ host, port, limits: LIMITS, onRequest: hello });
 
-  it("is named, with what to do", async () => {
+  it("is named in an error with advice", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void taken.close());
     await new Promise((resolve) => taken.once("listening", resolve));
@@ -58,7 +58,7 @@ describe("a port that cannot be had", () => {
     await expect(attempt("127.0.0.1", port)).rejects.toMatchObject({
       name: "ConnectionError",
       kind: "refused",
-      message: `Port ${port} on 127.0.0.1 is in use: end the program that has it, or choose another port (0 for any).`,
+      message: `Port ${port} on 127.0.0.1 is in use: stop the program that uses it, or choose another port (0 picks a free one).`,
       cause: { code: "EADDRINUSE" },
     });
   });
@@ -66,11 +66,11 @@ describe("a port that cannot be had", () => {
   it("may be on an address of another machine", async () => {
     await expect(attempt("192.0.2.1", 0)).rejects.toMatchObject({
       kind: "refused",
-      message: "192.0.2.1 is no address of this machine, so port 0 cannot be opened there: choose another host.",
+      message: "192.0.2.1 is not an address of this machine, so port 0 cannot be opened on it: choose another host.",
     });
   });
 
-  it("may be on a name that leads nowhere", async () => {
+  it("may be on a name that does not resolve", async () => {
     await expect(attempt("nowhere.invalid", 0)).rejects.toMatchObject({
       kind: "refused",
       message: expect.stringContaining("nowhere.invalid"),
@@ -78,10 +78,10 @@ describe("a port that cannot be had", () => {
   });
 });
 
-describe("what is no request", () => {
+describe("a malformed request", () => {
   it.each([
-    ["no HTTP at all", "hello\r\n\r\n", 400],
-    ["no name of a header", "GET / HTTP/1.1\r\n: x\r\n\r\n", 400],
+    ["not HTTP at all", "hello\r\n\r\n", 400],
+    ["a header without a name", "GET / HTTP/1.1\r\n: x\r\n\r\n", 400],
     ["a space before a colon", "GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400],
     ["a folded line", "GET / HTTP/1.1\r\nHost: x\r\n\tfolded\r\n\r\n", 400],
     ["two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400],
@@ -90,26 +90,26 @@ describe("what is no request", () => {
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       400,
     ],
-    ["a length that is none", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400],
-    ["chunks of another kind", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, x\r\n\r\n", 400],
+    ["an invalid length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400],
+    ["an unknown transfer encoding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, x\r\n\r\n", 400],
     ["headers that are too long", `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(100_000)}\r\n\r\n`, 431],
     ["headers that are too many", `GET / HTTP/1.1\r\nHost: x\r\n${"X: x\r\n".repeat(50_000)}\r\n`, 431],
   ])("%s", async (_name, text, status) => {
-    let visits = 0;
+    let httpRequests = 0;
     const { open } = await listening(() => {
-      visits += 1;
+      httpRequests += 1;
     });
     const caller = await open();
     caller.write(text);
     expect(await caller.answer()).toMatchObject({ status, headers: { connection: "close" } });
     await caller.closed;
-    expect(visits).toBe(0);
+    expect(httpRequests).toBe(0);
   });
 
-  it("in the middle of a body ends that request", async () => {
+  it("in the middle of a body fails that request", async () => {
     const bodies: unknown[] = [];
     const { open } = await listening(
-      (visit) => void visit.body(100, 20_000).catch((error: unknown) => bodies.push(error)),
+      (httpRequest) => void httpRequest.readBody(100, 20_000).catch((error: unknown) => bodies.push(error)),
     );
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"], "1\r\na\r\nxyz\r\n");
@@ -119,21 +119,21 @@ describe("what is no request", () => {
     await expect.poll(() => bodies).toMatchObject([{ name: "HttpError", status: 400 }]);
   });
 
-  it("behind a request that is still at work is not taken for its answer", async () => {
+  it("behind a pending request is not answered in its place", async () => {
     const { open } = await listening(() => {});
     const caller = await open();
     caller.send(GET).write("garbage\r\n\r\n");
     expect(await caller.rest()).toBe("");
   });
 
-  it("is a head that does not come in time", async () => {
+  it("may be a head that is too slow", async () => {
     const { open } = await listening(hello, { headerMs: 100 });
     const caller = await open();
     caller.write("GET / HTTP/1.1\r\nHost: x\r\n");
     expect((await caller.answer()).status).toBe(408);
   });
 
-  it("is a body that does not come in time, also where nobody asks for it", async () => {
+  it("may be a body that is too slow, even if it is not read", async () => {
     const { open } = await listening(() => {}, { headerMs: 50, bodyMs: 50 });
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Content-Length: 10"], "abc");
@@ -142,25 +142,29 @@ describe("what is no request", () => {
 });
 
 describe("a request", () => {
-  it("without Host is a visit all the same, for others to sendError", async () => {
-    const { open } = await listening((visit) => visit.answer(400, {}, String(visit.headers["host"])));
+  it("without Host is passed on, for the guard to reject", async () => {
+    const { open } = await listening((httpRequest) =>
+      httpRequest.respond(400, {}, String(httpRequest.headers["host"])),
+    );
     const caller = await open();
     caller.send(["GET / HTTP/1.1"]);
     expect(await caller.answer()).toMatchObject({ status: 400, body: "undefined" });
   });
 
-  it("shows all of a header that came twice", async () => {
-    const { open } = await listening((visit) => visit.answer(200, {}, `${visit.headers["host"]} ${visit.ambiguous}`));
+  it("has all values of a repeated header", async () => {
+    const { open } = await listening((httpRequest) =>
+      httpRequest.respond(200, {}, `${httpRequest.headers["host"]} ${httpRequest.isAmbiguous}`),
+    );
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: a", "Host: b"]);
     expect((await caller.answer()).body).toBe("a, b true");
   });
 
-  it("whose sender asks first is told to go on only where its body is wanted", async () => {
-    const { open } = await listening((visit) => {
-      visit.body(10, 20_000).then(
-        (text) => visit.answer(200, {}, text),
-        () => visit.answer(413, {}),
+  it("with Expect: 100-continue gets it only when its body is read", async () => {
+    const { open } = await listening((httpRequest) => {
+      httpRequest.readBody(10, 20_000).then(
+        (text) => httpRequest.respond(200, {}, text),
+        () => httpRequest.respond(413, {}),
       );
     });
     const caller = await open();
@@ -174,7 +178,7 @@ describe("a request", () => {
 });
 
 describe("closing", () => {
-  it("ends idle connections at once, and half-sent heads with them", async () => {
+  it("closes idle connections and half-sent heads at once", async () => {
     const listener = await listening(hello);
     const [idle, half, fresh] = [await listener.open(), await listener.open(), await listener.open()];
     await idle.send(GET).answer();
@@ -185,22 +189,22 @@ describe("closing", () => {
     await expect(opened(listener.port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
   });
 
-  it("lets an answer come that is still to be given, and says that it is the last", async () => {
-    const visits: NodeHttpRequest[] = [];
-    const listener = await listening((visit) => visits.push(visit));
+  it("waits for a pending response and marks it as the last", async () => {
+    const httpRequests: NodeHttpRequest[] = [];
+    const listener = await listening((httpRequest) => httpRequests.push(httpRequest));
     const caller = await listener.open();
     caller.send(GET);
-    await expect.poll(() => visits.length).toBe(1);
+    await expect.poll(() => httpRequests.length).toBe(1);
     const closed = listener.close(60_000);
-    visits[0]?.answer(200, {}, "after all");
+    httpRequests[0]?.respond(200, {}, "after all");
     expect(await caller.answer()).toMatchObject({ body: "after all", headers: { connection: "close" } });
     await closed;
     await caller.closed;
   });
 
-  it("lets an answer be read to its end that is already given", async () => {
+  it("lets the client read a response that is already sent", async () => {
     const length = 32 * 1024 * 1024;
-    const listener = await listening((visit) => visit.answer(200, {}, "x".repeat(length)));
+    const listener = await listening((httpRequest) => httpRequest.respond(200, {}, "x".repeat(length)));
     const caller = await listener.open();
     caller.send(GET);
     await caller.head();
@@ -212,27 +216,27 @@ describe("closing", () => {
     await closed;
   });
 
-  it("answers what still comes on a connection that is at work", async () => {
-    const visits: NodeHttpRequest[] = [];
-    const listener = await listening((visit) => visits.push(visit));
+  it("answers requests that still arrive on a busy connection", async () => {
+    const httpRequests: NodeHttpRequest[] = [];
+    const listener = await listening((httpRequest) => httpRequests.push(httpRequest));
     const caller = await listener.open();
     caller.send(GET);
-    await expect.poll(() => visits.length).toBe(1);
+    await expect.poll(() => httpRequests.length).toBe(1);
     const closed = listener.close(60_000);
     caller.send(GET);
-    await expect.poll(() => visits.length).toBe(2);
-    visits[1]?.answer(503, {});
-    visits[0]?.answer(200, {}, "first");
+    await expect.poll(() => httpRequests.length).toBe(2);
+    httpRequests[1]?.respond(503, {});
+    httpRequests[0]?.respond(200, {}, "first");
     expect((await caller.answer()).body).toBe("first");
     await closed;
   });
 
-  it("waits for nobody longer than its grace", async () => {
+  it("waits no longer than graceMs", async () => {
     const sinks: StreamSink[] = [];
     const gone: string[] = [];
-    const listener = await listening((visit) => {
-      sinks.push(visit.stream({}));
-      visit.onGone(() => gone.push("gone"));
+    const listener = await listening((httpRequest) => {
+      sinks.push(httpRequest.stream({}));
+      httpRequest.onDisconnect(() => gone.push("gone"));
     });
     const caller = await listener.open();
     caller.send(GET);

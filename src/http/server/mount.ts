@@ -36,7 +36,7 @@ export interface ServeHttpOptions extends MountOptions {
 // Typed against the options, so that a new option must be added here too.
 const MOUNT_OPTIONS = {
   path: true,
-  oldSse: true,
+  legacySse: true,
   allowedHosts: true,
   allowedOrigins: true,
   auth: true,

@@ -1,23 +1,23 @@
-// What a visit says of its request, its answers and its streams, on a real node:http server spoken to by hand.
+// NodeHttpRequest on a real node:http server with raw clients: properties, responses, streams, disconnects.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { visited } from "../../../test/support/visits.ts";
+import { nodeHttpServer } from "../../../test/support/node-http-server.ts";
 import { NodeHttpRequest } from "./node-request.ts";
 import type { StreamSink } from "./http-request.ts";
 
 const POST = ["POST /mcp HTTP/1.1", "Host: localhost"];
 
-describe("what a visit says of its request", () => {
+describe("a request", () => {
   const look = async (head: readonly string[]): Promise<NodeHttpRequest> => {
-    const visits: NodeHttpRequest[] = [];
-    const { open } = await visited((visit) => {
-      visits.push(visit);
-      visit.answer(204, {});
+    const httpRequests: NodeHttpRequest[] = [];
+    const { open } = await nodeHttpServer((httpRequest) => {
+      httpRequests.push(httpRequest);
+      httpRequest.respond(204, {});
     });
     await (await open()).send(head).answer();
-    return visits[0] as NodeHttpRequest;
+    return httpRequests[0] as NodeHttpRequest;
   };
 
   const targets: readonly (readonly [target: string, path: string, query: string])[] = [
@@ -34,16 +34,16 @@ describe("what a visit says of its request", () => {
     ["*", "*", ""],
   ];
   it.each(targets)("target %s", async (target, path, query) => {
-    const visit = await look([`OPTIONS ${target} HTTP/1.1`, "Host: localhost"]);
-    expect([visit.method, visit.path, visit.query]).toEqual(["OPTIONS", path, query]);
-    expect(visit.ambiguous).toBe(false);
-    expect(visit.origin).toBe("http://localhost");
+    const httpRequest = await look([`OPTIONS ${target} HTTP/1.1`, "Host: localhost"]);
+    expect([httpRequest.method, httpRequest.path, httpRequest.query]).toEqual(["OPTIONS", path, query]);
+    expect(httpRequest.isAmbiguous).toBe(false);
+    expect(httpRequest.origin).toBe("http://localhost");
   });
 
-  it("has headers by lower-case names", async () => {
-    const visit = await look(["GET / HTTP/1.1", "HOST: localhost:80", "X-Many: a", "x-many: b", "Empty:"]);
-    expect(visit.headers).toMatchObject({ host: "localhost:80", "x-many": "a, b", empty: "" });
-    expect(visit.headers["missing"]).toBeUndefined();
+  it("has headers by lower-case name", async () => {
+    const httpRequest = await look(["GET / HTTP/1.1", "HOST: localhost:80", "X-Many: a", "x-many: b", "Empty:"]);
+    expect(httpRequest.headers).toMatchObject({ host: "localhost:80", "x-many": "a, b", empty: "" });
+    expect(httpRequest.headers["missing"]).toBeUndefined();
   });
 
   const ambiguities: readonly (readonly [ambiguous: boolean, lines: string[]])[] = [
@@ -61,28 +61,28 @@ describe("what a visit says of its request", () => {
     ],
   ];
   it.each(ambiguities)("is ambiguous (%s): %j", async (ambiguous, lines) => {
-    expect((await look(["GET / HTTP/1.1", ...lines])).ambiguous).toBe(ambiguous);
+    expect((await look(["GET / HTTP/1.1", ...lines])).isAmbiguous).toBe(ambiguous);
   });
 
-  it("is ambiguous where its target names another host", async () => {
-    expect((await look(["GET http://evil.example/mcp HTTP/1.1", "Host: localhost"])).ambiguous).toBe(true);
-    expect((await look(["GET http://u@localhost/mcp HTTP/1.1", "Host: localhost"])).ambiguous).toBe(true);
-    expect((await look(["GET http://localhost/mcp HTTP/1.0"])).ambiguous).toBe(true);
+  it("is ambiguous if its target names another host", async () => {
+    expect((await look(["GET http://evil.example/mcp HTTP/1.1", "Host: localhost"])).isAmbiguous).toBe(true);
+    expect((await look(["GET http://u@localhost/mcp HTTP/1.1", "Host: localhost"])).isAmbiguous).toBe(true);
+    expect((await look(["GET http://localhost/mcp HTTP/1.0"])).isAmbiguous).toBe(true);
   });
 
-  it("has the whole path where a framework has cut it", async () => {
+  it("has the full path if a framework has stripped it", async () => {
     const request = { method: "POST", headers: {}, rawHeaders: [], url: "/", originalUrl: "/api/mcp?x" };
-    const visit = new NodeHttpRequest(request as unknown as IncomingMessage, {} as ServerResponse);
-    expect([visit.path, visit.query]).toEqual(["/api/mcp", "x"]);
+    const httpRequest = new NodeHttpRequest(request as unknown as IncomingMessage, {} as ServerResponse);
+    expect([httpRequest.path, httpRequest.query]).toEqual(["/api/mcp", "x"]);
   });
 });
 
-describe("an answer", () => {
-  it("has a length, and is the only one", async () => {
-    const { open } = await visited((visit) => {
-      visit.answer(200, { "content-type": "application/json" }, '"gr\u00fc\u00df"');
-      visit.answer(500, {}, "no");
-      visit.stream({}).write("no");
+describe("a response", () => {
+  it("has a length, and is sent only once", async () => {
+    const { open } = await nodeHttpServer((httpRequest) => {
+      httpRequest.respond(200, { "content-type": "application/json" }, '"gr\u00fc\u00df"');
+      httpRequest.respond(500, {}, "no");
+      httpRequest.stream({}).write("no");
     });
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
@@ -98,7 +98,7 @@ describe("an answer", () => {
   });
 
   it.each([202, 204])("without a body: %i", async (status) => {
-    const { open } = await visited((visit) => visit.answer(status, {}));
+    const { open } = await nodeHttpServer((httpRequest) => httpRequest.respond(status, {}));
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
     const { headers } = await caller.answer();
@@ -106,8 +106,8 @@ describe("an answer", () => {
     expect(headers["transfer-encoding"]).toBeUndefined();
   });
 
-  it("before a small body keeps the connection, before a large one or one of unknown length it does not", async () => {
-    const { open } = await visited((visit) => visit.answer(403, {}, "no"));
+  it("keeps the connection before a small body, and closes it before a large or chunked one", async () => {
+    const { open } = await nodeHttpServer((httpRequest) => httpRequest.respond(403, {}, "no"));
     const caller = await open();
     caller.send([...POST, "Content-Length: 5"], "hello").send([...POST, "Content-Length: 5"], "hello");
     expect((await caller.answer()).status).toBe(403);
@@ -119,15 +119,15 @@ describe("an answer", () => {
     expect(await other.answer()).toMatchObject({ status: 403, body: "no", headers: { connection: "close" } });
   });
 
-  it("has the plain form of headers where a framework has put itself in between", async () => {
+  it("passes headers as an object to a framework's writeHead", async () => {
     const seen: unknown[] = [];
-    const { open } = await visited((visit, _request, response) => {
+    const { open } = await nodeHttpServer((httpRequest, _request, response) => {
       const plain = response.writeHead.bind(response);
       response.writeHead = (status: number, headers: unknown) => {
         seen.push(headers);
         return plain(status, headers as Record<string, string>);
       };
-      visit.answer(200, { "x-own": "1" }, "hi");
+      httpRequest.respond(200, { "x-own": "1" }, "hi");
     });
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
@@ -135,11 +135,11 @@ describe("an answer", () => {
     expect(seen).toEqual([{ "x-own": "1", "content-length": 2 }]);
   });
 
-  it("that nobody takes does not stay in memory for good", async () => {
+  it("that is not read does not stay in memory", async () => {
     const sockets: Socket[] = [];
-    const { open } = await visited((visit, request) => {
+    const { open } = await nodeHttpServer((httpRequest, request) => {
       sockets.push(request.socket);
-      visit.answer(200, {}, visit.path === "/small" ? "x" : "x".repeat(32 * 1024 * 1024));
+      httpRequest.respond(200, {}, httpRequest.path === "/small" ? "x" : "x".repeat(32 * 1024 * 1024));
     });
     const [quick, stalled] = [await open(), await open()];
     await quick.send(["GET /small HTTP/1.1", "Host: localhost"]).answer();
@@ -153,12 +153,12 @@ describe("an answer", () => {
     expect(waiting.destroyed).toBe(true);
   });
 
-  it("goes to requests that came in one breath in their order", async () => {
-    const visits: NodeHttpRequest[] = [];
-    const { open } = await visited((visit) => {
-      visits.push(visit);
-      if (visits.length < 3) return;
-      for (const one of visits.toReversed()) one.answer(200, {}, one.path);
+  it("keeps the order of pipelined requests", async () => {
+    const httpRequests: NodeHttpRequest[] = [];
+    const { open } = await nodeHttpServer((httpRequest) => {
+      httpRequests.push(httpRequest);
+      if (httpRequests.length < 3) return;
+      for (const one of httpRequests.toReversed()) one.respond(200, {}, one.path);
     });
     const caller = await open();
     for (const path of ["/1", "/2", "/3"]) caller.send([`GET ${path} HTTP/1.1`, "Host: localhost"]);
@@ -171,10 +171,10 @@ describe("an answer", () => {
 });
 
 describe("a stream", () => {
-  it("begins with its head at once, and events follow as they come", async () => {
+  it("sends its head at once, and then each event", async () => {
     let sink: StreamSink | undefined;
-    const { open } = await visited((visit) => {
-      sink = visit.stream({ "mcp-session-id": "s" });
+    const { open } = await nodeHttpServer((httpRequest) => {
+      sink = httpRequest.stream({ "mcp-session-id": "s" });
     });
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
@@ -194,19 +194,19 @@ describe("a stream", () => {
     sink?.write("data: late\n\n");
     sink?.end();
     expect(await caller.until("0\r\n\r\n")).toContain("data: \u00c3\u00bc\n\n");
-    // The connection is as good as new.
+    // The connection can be reused.
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
     expect((await caller.head()).status).toBe(200);
   });
 
-  it("is over at once when it is cut", async () => {
+  it("closes at once when it is destroyed", async () => {
     const gone: string[] = [];
-    const { open } = await visited((visit) => {
-      const sink = visit.stream({});
-      visit.onGone(() => gone.push("gone"));
+    const { open } = await nodeHttpServer((httpRequest) => {
+      const sink = httpRequest.stream({});
+      httpRequest.onDisconnect(() => gone.push("gone"));
       sink.write("data: 1\n\n");
       setImmediate(() => {
-        sink.cut();
+        sink.destroy();
         sink.write("data: 2\n\n");
         sink.end();
       });
@@ -217,9 +217,9 @@ describe("a stream", () => {
     expect(gone).toEqual([]);
   });
 
-  it("counts what the reader has not taken", async () => {
+  it("counts unread bytes", async () => {
     const sinks: StreamSink[] = [];
-    const { open } = await visited((visit) => sinks.push(visit.stream({})));
+    const { open } = await nodeHttpServer((httpRequest) => sinks.push(httpRequest.stream({})));
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
     await caller.head();
@@ -227,22 +227,22 @@ describe("a stream", () => {
     const sink = sinks[0] as StreamSink;
     const text = "x".repeat(1024 * 1024);
     for (let count = 0; count < 32; count += 1) sink.write(text);
-    expect(sink.waiting).toBeGreaterThan(16 * text.length);
+    expect(sink.bufferedBytes).toBeGreaterThan(16 * text.length);
     caller.socket.resume();
-    while (sink.waiting > 0) await new Promise(setImmediate);
-    expect(sink.waiting).toBe(0);
+    while (sink.bufferedBytes > 0) await new Promise(setImmediate);
+    expect(sink.bufferedBytes).toBe(0);
   });
 });
 
-describe("a caller that hangs up", () => {
-  it("is noticed once, by the last who asked, while the answer is not whole", async () => {
+describe("a disconnect", () => {
+  it("calls the last callback once, before the response is complete", async () => {
     const gone: string[] = [];
     const left = new Promise<NodeHttpRequest>((resolve) => {
-      void visited((visit) => {
-        visit.onGone(() => gone.push("first"));
-        visit.onGone(() => {
+      void nodeHttpServer((httpRequest) => {
+        httpRequest.onDisconnect(() => gone.push("first"));
+        httpRequest.onDisconnect(() => {
           gone.push("last");
-          resolve(visit);
+          resolve(httpRequest);
         });
       }).then(async ({ open }) => {
         const caller = await open();
@@ -251,25 +251,25 @@ describe("a caller that hangs up", () => {
         caller.destroy();
       });
     });
-    const visit = await left;
-    expect(visit.isGone).toBe(true);
-    visit.onGone(() => gone.push("late"));
-    visit.answer(200, {}, "nobody");
-    const sink = visit.stream({});
-    sink.write("nobody");
+    const httpRequest = await left;
+    expect(httpRequest.isDisconnected).toBe(true);
+    httpRequest.onDisconnect(() => gone.push("late"));
+    httpRequest.respond(200, {}, "ignored");
+    const sink = httpRequest.stream({});
+    sink.write("ignored");
     sink.end();
-    sink.cut();
+    sink.destroy();
     expect(gone).toEqual(["last", "late"]);
   });
 
-  it("is not one that was answered", async () => {
+  it("after the response is ignored", async () => {
     const gone: string[] = [];
-    const visits: NodeHttpRequest[] = [];
-    const { open } = await visited((visit) => {
-      visits.push(visit);
-      visit.onGone(() => gone.push("gone"));
-      visit.answer(200, {}, "whole");
-      visit.onGone(() => gone.push("gone"));
+    const httpRequests: NodeHttpRequest[] = [];
+    const { open } = await nodeHttpServer((httpRequest) => {
+      httpRequests.push(httpRequest);
+      httpRequest.onDisconnect(() => gone.push("gone"));
+      httpRequest.respond(200, {}, "whole");
+      httpRequest.onDisconnect(() => gone.push("gone"));
     });
     const caller = await open();
     caller.send(["GET / HTTP/1.1", "Host: localhost"]);
@@ -278,27 +278,27 @@ describe("a caller that hangs up", () => {
     await caller.closed;
     await new Promise(setImmediate);
     expect(gone).toEqual([]);
-    expect(visits[0]?.isGone).toBe(false);
+    expect(httpRequests[0]?.isDisconnected).toBe(false);
   });
 
-  it("is noticed by requests that wait behind another answer, without a warning for their number", async () => {
+  it("is reported to all pipelined requests, without a listener warning", async () => {
     const warnings: unknown[] = [];
     const warn = (warning: unknown): void => void warnings.push(warning);
     process.on("warning", warn);
     let gone = 0;
-    let visits = 0;
+    let httpRequests = 0;
     const all = new Promise<void>((resolve) => {
-      void visited((visit) => {
-        visits += 1;
-        visit.stream({});
-        visit.onGone(() => {
+      void nodeHttpServer((httpRequest) => {
+        httpRequests += 1;
+        httpRequest.stream({});
+        httpRequest.onDisconnect(() => {
           gone += 1;
           if (gone === 20) resolve();
         });
       }).then(async ({ open }) => {
         const caller = await open();
         for (let count = 0; count < 20; count += 1) caller.send(["GET / HTTP/1.1", "Host: localhost"]);
-        while (visits < 20) await new Promise(setImmediate);
+        while (httpRequests < 20) await new Promise(setImmediate);
         caller.destroy();
       });
     });

@@ -1,17 +1,29 @@
-// A visit by way of node:http. This is the fast path: a request whose body came with its head costs no timer, no
-// listener and no copy, and its answer is one write. Works as well behind a framework that was there first (a path
-// that was cut, a body that was read). What a server does around its requests stands in listener.ts.
+// An HttpRequest over node:http. This is the fast path: a request whose body arrives with its head costs no timer, no
+// listener and no copy, and its response is one write. Also works behind a framework that has rewritten the path or
+// read the body.
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { type RequestHeaders, type StreamSink, type HttpRequest, STREAM_HEADERS, type HttpError, brokenOff, compressed, notUtf8, takenBefore, tooLong, tooSlow } from "./http-request.ts";
+import {
+  type RequestHeaders,
+  type StreamSink,
+  type HttpRequest,
+  STREAM_HEADERS,
+  type HttpError,
+  bodyIncomplete,
+  bodyCompressed,
+  bodyNotUtf8,
+  bodyConsumed,
+  bodyTooLong,
+  bodyTooSlow,
+} from "./http-request.ts";
 import { isAscii, isUtf8 } from "node:buffer";
 import { SharedTimer } from "./shared-timer.ts";
 
-/** A body of at most this length is let in after an early answer, so that the connection can be used again. */
-const SMALL_BODY_BYTES = 64 * 1024;
+/** A body up to this length is drained after an early response, so that the connection can be reused. */
+const MAX_DRAINED_BYTES = 64 * 1024;
 
-/** How long a caller that is still sending has to read the answer that says why it should stop. */
+/** How long a client that is still sending has to read an early response. */
 const LINGER_MS = 2_000;
 
 export class NodeHttpRequest implements HttpRequest {
@@ -24,20 +36,20 @@ export class NodeHttpRequest implements HttpRequest {
   /** The host of an absolute request target. */
   readonly #target: string | undefined;
   #awaitsContinue: boolean;
-  #begun = false;
-  #isWhole = false;
-  #wantsBody = false;
-  #isWatched = false;
+  #hasStarted = false;
+  #isComplete = false;
+  #isBodyRequested = false;
+  #hasCallback = false;
 
-  /** `awaitsContinue`: the caller asked whether it may send its body, and nobody has told it yet. */
+  /** `awaitsContinue`: the client sent `Expect: 100-continue` and has not been answered yet. */
   constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false) {
     this.#request = request;
     this.#response = response;
     this.#awaitsContinue = awaitsContinue;
     this.method = request.method ?? "GET";
-    // With a server's default options only Set-Cookie could be more than a text, and no request has it.
+    // With default server options only Set-Cookie is an array, and requests do not have it.
     this.headers = request.headers as RequestHeaders;
-    // A framework that cuts the path where a handler is mounted keeps the whole one beside it.
+    // A framework that strips the mount path keeps the full one in `originalUrl`.
     const original = (request as { originalUrl?: unknown }).originalUrl;
     let target = typeof original === "string" ? original : (request.url ?? "/");
     if (target.charCodeAt(0) !== SLASH) {
@@ -58,83 +70,83 @@ export class NodeHttpRequest implements HttpRequest {
     return `${scheme}://${this.headers["host"] ?? ""}`;
   }
 
-  get ambiguous(): boolean {
-    // A first line without a version: whoever stood between has read the rest in another way, or not at all.
+  get isAmbiguous(): boolean {
+    // HTTP/0.9 has no headers, so a proxy in between has read the rest differently.
     if (this.#request.httpVersionMajor === 0) return true;
     if (this.#target !== undefined && this.#target.toLowerCase() !== this.headers["host"]?.toLowerCase()) return true;
     const raw = this.#request.rawHeaders;
     let seen = 0;
     for (let index = 0; index < raw.length; index += 2) {
-      const bit = singleBit(raw[index] as string);
+      const bit = singleHeaderBit(raw[index] as string);
       if ((seen & bit) !== 0) return true;
       seen |= bit;
     }
     return false;
   }
 
-  get isGone(): boolean {
-    return !this.#isWhole && (this.#response.destroyed || this.#request.socket.destroyed);
+  get isDisconnected(): boolean {
+    return !this.#isComplete && (this.#response.destroyed || this.#request.socket.destroyed);
   }
 
-  onGone(act: () => void): void {
-    if (this.#isWhole) return;
-    if (this.isGone) return act();
-    this.#isWatched = true;
-    goneActs(this.#request.socket).set(this, act);
+  onDisconnect(act: () => void): void {
+    if (this.#isComplete) return;
+    if (this.isDisconnected) return act();
+    this.#hasCallback = true;
+    disconnectCallbacks(this.#request.socket).set(this, act);
   }
 
-  body(maxBytes: number, maxMs: number): Promise<string> {
-    this.#wantsBody = true;
+  readBody(maxBytes: number, maxMs: number): Promise<string> {
+    this.#isBodyRequested = true;
     const proceed = this.#awaitsContinue ? () => this.#response.writeContinue() : undefined;
     this.#awaitsContinue = false;
-    return readBody(this.#request, maxBytes, maxMs, proceed);
+    return readNodeBody(this.#request, maxBytes, maxMs, proceed);
   }
 
-  answer(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
+  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
     const response = this.#response;
-    if (this.#begun || this.isGone || response.headersSent) return;
-    this.#begun = true;
-    this.#conclude();
+    if (this.#hasStarted || this.isDisconnected || response.headersSent) return;
+    this.#hasStarted = true;
+    this.#complete();
     const length = Buffer.byteLength(body);
     const isEmpty = status === 204 || status === 304;
-    if (this.#leavesBody()) return this.#linger(status, headers, body);
+    if (this.#hasLongBody()) return this.#linger(status, headers, body);
     writeHead(response, status, headers, isEmpty ? undefined : length);
-    // As many bytes as characters means that all are ASCII, which needs no conversion.
+    // As many bytes as characters: all ASCII, so no conversion is needed.
     response.end(body, length === body.length ? "latin1" : "utf8");
-    expectTaken(response, this.#request.socket);
+    limitStall(response, this.#request.socket);
   }
 
   stream(headers: Readonly<Record<string, string>>): StreamSink {
     const response = this.#response;
-    if (this.#begun || this.isGone || response.headersSent) return NOWHERE;
-    this.#begun = true;
+    if (this.#hasStarted || this.isDisconnected || response.headersSent) return CLOSED_SINK;
+    this.#hasStarted = true;
     const { socket } = this.#request;
     socket.setNoDelay(true);
-    // The head goes out by itself, but together with the first event where there is one already.
+    // The head goes out at once, in one packet with the first event if that follows in this tick.
     socket.cork();
     writeHead(response, 200, { ...STREAM_HEADERS, ...headers });
     response.flushHeaders();
     process.nextTick(() => socket.uncork());
-    return new NodeStreamSink(response, socket, () => this.#conclude());
+    return new NodeStreamSink(response, socket, () => this.#complete());
   }
 
-  /** From now on it does not matter whether the caller is there. */
-  #conclude(): void {
-    this.#isWhole = true;
-    if (this.#isWatched) goneActs(this.#request.socket).delete(this);
+  /** The response is complete: a disconnect no longer matters. */
+  #complete(): void {
+    this.#isComplete = true;
+    if (this.#hasCallback) disconnectCallbacks(this.#request.socket).delete(this);
   }
 
-  /** Whether more of the body may come than we want to wait for. */
-  #leavesBody(): boolean {
+  /** Whether more of the body may arrive than is worth draining. */
+  #hasLongBody(): boolean {
     if (this.#request.complete) return false;
-    // Whoever answers before the body is there, though it was asked for, has refused it.
-    if (this.#wantsBody || this.headers["transfer-encoding"] !== undefined) return true;
-    return Number(this.headers["content-length"] ?? 0) > SMALL_BODY_BYTES;
+    // A response before the requested body is complete means that the body was rejected.
+    if (this.#isBodyRequested || this.headers["transfer-encoding"] !== undefined) return true;
+    return Number(this.headers["content-length"] ?? 0) > MAX_DRAINED_BYTES;
   }
 
   /**
-   * Answers a caller that is still sending. A connection closed at once would be reset by what still comes, and the
-   * caller would never see the answer; so what comes is thrown away, for a while.
+   * Responds to a client that is still sending. A connection closed at once would be reset by the data still arriving,
+   * and the client would never see the response; so that data is read and dropped for a while.
    */
   #linger(status: number, headers: Readonly<Record<string, string>>, body: string): void {
     const request = this.#request;
@@ -153,15 +165,15 @@ export class NodeHttpRequest implements HttpRequest {
 }
 
 /**
- * What is to be done when a connection ends, by visit. One listener for each connection is cheaper than one for each
- * request, and a request that waits behind another's answer would not hear of the end by its own response.
+ * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per request,
+ * and the response of a pipelined request emits no "close" while it waits behind another one.
  */
-function goneActs(socket: Socket): Map<NodeHttpRequest, () => void> {
-  let acts = GONE_ACTS.get(socket);
+function disconnectCallbacks(socket: Socket): Map<NodeHttpRequest, () => void> {
+  let acts = DISCONNECT_CALLBACKS.get(socket);
   if (acts === undefined) {
     const created = new Map<NodeHttpRequest, () => void>();
     acts = created;
-    GONE_ACTS.set(socket, created);
+    DISCONNECT_CALLBACKS.set(socket, created);
     socket.once("close", () => {
       for (const act of created.values()) act();
     });
@@ -169,7 +181,7 @@ function goneActs(socket: Socket): Map<NodeHttpRequest, () => void> {
   return acts;
 }
 
-const GONE_ACTS = new WeakMap<Socket, Map<NodeHttpRequest, () => void>>();
+const DISCONNECT_CALLBACKS = new WeakMap<Socket, Map<NodeHttpRequest, () => void>>();
 
 function writeHead(
   response: ServerResponse,
@@ -177,12 +189,12 @@ function writeHead(
   headers: Readonly<Record<string, string>>,
   length?: number,
 ): void {
-  // What a framework has put in its place may know no other form than this.
+  // A framework's replacement may only accept an object.
   if (response.writeHead !== ServerResponse.prototype.writeHead) {
     response.writeHead(status, length === undefined ? { ...headers } : { ...headers, "content-length": length });
     return;
   }
-  // Names and values in turn are what node:http writes fastest, by a good deal.
+  // A flat list of names and values is by far the fastest form for node:http.
   const list: string[] = [];
   for (const name in headers) list.push(name, headers[name] as string);
   if (length !== undefined) list.push("content-length", String(length));
@@ -192,8 +204,8 @@ function writeHead(
 const SLASH = 47;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
 
-/** A bit for each header that must come at most once, by length first: most names are none of them. */
-function singleBit(name: string): number {
+/** One bit per header that may appear once. Compares lengths first, since most names do not match. */
+function singleHeaderBit(name: string): number {
   switch (name.length) {
     case 4:
       return name.toLowerCase() === "host" ? 1 : 0;
@@ -212,81 +224,78 @@ function singleBit(name: string): number {
   }
 }
 
-// The body of a node:http request as text. Most bodies come with their heads, so there is one timer for all of them
-// and none for each, and no copy of what came in one piece. Whatever is wrong with a body is a refusal; what becomes
-// of the rest of one that was refused is for the visit.
-
-
-/** `proceed` is called where the body is wanted: its sender may be waiting for a word. */
-export function readBody(
+/**
+ * The body as a string. A body that arrives with its head costs no timer, and one that arrives in one piece no copy.
+ * `proceed` is called before reading: the client may be waiting for 100 Continue.
+ */
+function readNodeBody(
   request: IncomingMessage,
   maxBytes: number,
   maxMs: number,
   proceed?: () => void,
 ): Promise<string> {
   const { headers } = request;
-  if (request.readableEnded) return settled(parsedBefore((request as { body?: unknown }).body, maxBytes));
+  if (request.readableEnded) return toPromise(reparse((request as { body?: unknown }).body, maxBytes));
   const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return Promise.reject(compressed());
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return Promise.reject(bodyCompressed());
   const length = headers["content-length"];
   const declared = length === undefined ? undefined : Number(length);
   if (declared === undefined && headers["transfer-encoding"] === undefined) return Promise.resolve("");
-  if (declared !== undefined && declared > maxBytes) return Promise.reject(tooLong(maxBytes));
-  if (request.destroyed) return Promise.reject(brokenOff());
+  if (declared !== undefined && declared > maxBytes) return Promise.reject(bodyTooLong(maxBytes));
+  if (request.destroyed) return Promise.reject(bodyIncomplete());
   proceed?.();
   return new Promise((resolve, reject) => {
-    new BodyReader(request, maxBytes, maxMs, resolve, reject).begin();
+    new RequestBodyReader(request, maxBytes, maxMs, resolve, reject).begin();
   });
 }
 
-/** A body on its way. */
-class BodyReader {
+class RequestBodyReader {
   readonly #request: IncomingMessage;
   readonly #maxBytes: number;
   readonly #maxMs: number;
   readonly #resolve: (text: string) => void;
-  readonly #reject: (refusal: HttpError) => void;
+  readonly #reject: (error: HttpError) => void;
   readonly #chunks: Buffer[] = [];
-  readonly #watch: SharedTimer<BodyReader>;
+  readonly #timer: SharedTimer<RequestBodyReader>;
   #length = 0;
   #since: number | undefined;
-  #isOver = false;
+  #isSettled = false;
 
   constructor(
     request: IncomingMessage,
     maxBytes: number,
     maxMs: number,
     resolve: (text: string) => void,
-    reject: (refusal: HttpError) => void,
+    reject: (error: HttpError) => void,
   ) {
     this.#request = request;
     this.#maxBytes = maxBytes;
     this.#maxMs = maxMs;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#watch = watchFor(maxMs);
+    this.#timer = bodyTimer(maxMs);
   }
 
   begin(): void {
-    this.#watch.add(this);
-    // Somebody before us may have asked for text.
+    this.#timer.add(this);
+    // A framework may have called setEncoding.
     const bytes = (chunk: Buffer | string): Buffer => (typeof chunk === "string" ? Buffer.from(chunk) : chunk);
     this.#request.on("data", (chunk: Buffer | string) => this.#take(bytes(chunk))).on("end", () => this.#end());
   }
 
-  /** Most bodies are whole long before this is called for the first time. */
+  /** Most bodies are complete before the first tick. */
   tick(now: number): void {
-    if (this.#request.destroyed) this.#finish(brokenOff());
+    if (this.#request.destroyed) this.#finish(bodyIncomplete());
     else if (this.#since === undefined) {
       this.#since = now;
-      this.#request.once("close", () => this.#finish(brokenOff()));
-    } else if (now - this.#since >= this.#maxMs) this.#finish(tooSlow(this.#maxMs));
+      this.#request.once("close", () => this.#finish(bodyIncomplete()));
+    } else if (now - this.#since >= this.#maxMs) this.#finish(bodyTooSlow(this.#maxMs));
   }
 
   #take(chunk: Buffer): void {
-    if (this.#isOver) return;
+    if (this.#isSettled) return;
     this.#length += chunk.length;
-    if (this.#length > this.#maxBytes) this.#finish(tooLong(this.#maxBytes));
+    if (this.#length > this.#maxBytes) this.#finish(bodyTooLong(this.#maxBytes));
     else this.#chunks.push(chunk);
   }
 
@@ -297,9 +306,9 @@ class BodyReader {
   }
 
   #finish(text: string | HttpError): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#watch.delete(this);
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#timer.delete(this);
     if (typeof text === "string") return this.#resolve(text);
     this.#chunks.length = 0;
     this.#request.pause();
@@ -307,93 +316,89 @@ class BodyReader {
   }
 }
 
-/** One timer for all bodies with the same patience. */
-function watchFor(maxMs: number): SharedTimer<BodyReader> {
-  let watch = WATCHES.get(maxMs);
-  if (watch === undefined) {
-    watch = new SharedTimer(Math.min(1_000, maxMs), (reading, now) => reading.tick(now));
-    WATCHES.set(maxMs, watch);
+/** One timer for all bodies with the same time limit. */
+function bodyTimer(maxMs: number): SharedTimer<RequestBodyReader> {
+  let timer = BODY_TIMERS.get(maxMs);
+  if (timer === undefined) {
+    timer = new SharedTimer(Math.min(1_000, maxMs), (body, now) => body.tick(now));
+    BODY_TIMERS.set(maxMs, timer);
   }
-  return watch;
+  return timer;
 }
 
-const WATCHES = new Map<number, SharedTimer<BodyReader>>();
+const BODY_TIMERS = new Map<number, SharedTimer<RequestBodyReader>>();
 
 function utf8(bytes: Buffer | null, maxBytes: number): string | HttpError {
   if (bytes === null) return "";
-  if (bytes.length > maxBytes) return tooLong(maxBytes);
+  if (bytes.length > maxBytes) return bodyTooLong(maxBytes);
   if (isAscii(bytes)) return bytes.toString("latin1");
-  return isUtf8(bytes) ? bytes.toString("utf8") : notUtf8();
+  return isUtf8(bytes) ? bytes.toString("utf8") : bodyNotUtf8();
 }
 
-/** What a framework that has read the stream has left of it. */
-function parsedBefore(body: unknown, maxBytes: number): string | HttpError {
-  if (body === undefined) return takenBefore();
+/** The body as left by a framework that has already read and perhaps parsed it. */
+function reparse(body: unknown, maxBytes: number): string | HttpError {
+  if (body === undefined) return bodyConsumed();
   if (body instanceof Uint8Array) return utf8(Buffer.from(body.buffer, body.byteOffset, body.byteLength), maxBytes);
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  return Buffer.byteLength(text) > maxBytes ? tooLong(maxBytes) : text;
+  return Buffer.byteLength(text) > maxBytes ? bodyTooLong(maxBytes) : text;
 }
 
-function settled(text: string | HttpError): Promise<string> {
+function toPromise(text: string | HttpError): Promise<string> {
   return typeof text === "string" ? Promise.resolve(text) : Promise.reject(text);
 }
 
-// The bytes of an event stream on a node:http response, and the patience with a caller that does not take what it was
-// sent. What goes over a stream, and when a slow reader is cut off, is for event-stream.ts.
+/** How long a client may read nothing of a response that is waiting for it. */
+const STALL_TIMEOUT_MS = 30_000;
 
-
-/** How long a caller may take no byte of an answer that waits for it. */
-const STALLED_MS = 30_000;
-
-export class NodeStreamSink implements StreamSink {
+class NodeStreamSink implements StreamSink {
   readonly #response: ServerResponse;
   readonly #socket: Socket;
-  readonly #over: () => void;
-  #isOver = false;
+  readonly #onClose: () => void;
+  #isEnded = false;
 
-  constructor(response: ServerResponse, socket: Socket, over: () => void) {
+  constructor(response: ServerResponse, socket: Socket, onClose: () => void) {
     this.#response = response;
     this.#socket = socket;
-    this.#over = over;
+    this.#onClose = onClose;
   }
 
-  get waiting(): number {
+  get bufferedBytes(): number {
     return this.#response.writableLength;
   }
 
   write(text: string): void {
-    if (!this.#isClosed()) this.#response.write(text);
+    if (!this.#isClosed) this.#response.write(text);
   }
 
   end(): void {
-    if (this.#isClosed()) return;
-    this.#isOver = true;
-    this.#over();
+    if (this.#isClosed) return;
+    this.#isEnded = true;
+    this.#onClose();
     this.#response.end();
-    expectTaken(this.#response, this.#socket);
+    limitStall(this.#response, this.#socket);
   }
 
-  cut(): void {
-    if (this.#isOver && this.#response.writableFinished) return;
-    this.#isOver = true;
-    this.#over();
+  destroy(): void {
+    if (this.#isEnded && this.#response.writableFinished) return;
+    this.#isEnded = true;
+    this.#onClose();
     this.#socket.destroy();
   }
 
-  #isClosed(): boolean {
-    // A write to a destroyed response would be an error that nobody hears.
-    return this.#isOver || this.#response.destroyed || this.#socket.destroyed;
+  get #isClosed(): boolean {
+    // A write to a destroyed response emits an error event that nothing handles.
+    return this.#isEnded || this.#response.destroyed || this.#socket.destroyed;
   }
 }
 
-/** An answer that the system did not take at once is in our memory: it shall not stay there for good. */
-export function expectTaken(response: ServerResponse, socket: Socket): void {
+/** Sets a timeout for a response that is still in our memory, so that a stalled client cannot keep it there. */
+function limitStall(response: ServerResponse, socket: Socket): void {
   if (response.writableLength === 0) return;
-  // The server ends a connection whose time is up. Where the server is somebody else's, so is the time before and after.
+  // The server closes a timed-out connection. On a server that is not ours, its own timeout is restored.
   const before = socket.timeout ?? 0;
-  socket.setTimeout(STALLED_MS);
+  socket.setTimeout(STALL_TIMEOUT_MS);
   response.once("close", () => socket.setTimeout(before));
 }
 
-/** Where a stream goes that nobody can read any more. */
-export const NOWHERE: StreamSink = { waiting: 0, write() {}, end() {}, cut() {} };
+/** The sink of a client that has disconnected. */
+const CLOSED_SINK: StreamSink = { bufferedBytes: 0, write() {}, end() {}, destroy() {} };

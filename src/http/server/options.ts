@@ -1,39 +1,39 @@
-// What may be said of a front over HTTP, and the limits that hold where nothing is said. All of them are on.
+// Options and default limits of the HTTP server. Every limit is on by default.
 
 import type { Authenticator } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ConnectionOptions } from "../../dialogue/connection.ts";
-import type { SessionLimiter } from "./session.ts";
-import type { RequestLimiter } from "./admission.ts";
 
-/** Those of one message, and those of the wire. */
+import { checkOptions } from "../../core/options.ts";
+
+/** The limits of a message, and those of the HTTP server. */
 export interface HttpLimits extends Limits {
-  /** Bytes of all headers of a request together. */
+  /** Bytes of all headers of a request. */
   readonly headerBytes: number;
-  /** How long a caller may take over its headers. */
+  /** How long a client may take to send its headers. */
   readonly headerMs: number;
-  /** How long a caller may take over its body. */
+  /** How long a client may take to send its body. */
   readonly bodyMs: number;
-  /** SessionTable that are open at once. */
+  /** Sessions open at once. */
   readonly sessions: number;
-  /** How long a session without a stream may be silent before it is over. */
+  /** How long a session without an open stream may be idle before it is closed. */
   readonly sessionIdleMs: number;
-  /** Requests in flight at once, in all; one more is answered 503. */
+  /** Requests in flight at once, over all clients; one more gets a 503. */
   readonly requests: number;
-  /** `subscriptions/listen` requests that are open at once. */
+  /** `subscriptions/listen` requests open at once. */
   readonly listens: number;
-  /** Bytes that a caller has not read: beyond this it is cut off at once. */
+  /** Unread bytes above which a slow client is disconnected at once. */
   readonly unreadBytes: number;
-  /** Beyond this it is cut off if it stays so for `lingeringMs`. */
+  /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
-  /** A comment goes out on each stream this often, so that nobody between takes it for dead. */
+  /** How often a silent stream gets a comment, so that proxies keep it open. */
   readonly keepAliveMs: number;
-  /** How long an answer is held back for the chance that it is nothing but a result. */
+  /** How long a response head is delayed to find out whether a single JSON body will do. */
   readonly silenceMs: number;
-  /** Bytes that are kept for callers who come back for what they missed, in all. */
+  /** Bytes kept in total for clients that resume a stream. */
   readonly replayBytes: number;
-  /** Events of one stream that are kept for the same. */
+  /** Events kept per stream for clients that resume it. */
   readonly replayEvents: number;
 }
 
@@ -55,37 +55,24 @@ const HTTP_LIMITS: HttpLimits = {
   replayEvents: 1_000,
 };
 
-/** What all parts of a front go by. */
-export interface SharedLimits {
-  readonly limits: HttpLimits;
-  readonly work: RequestLimiter;
-  /** SessionTable of every kind count together. */
-  readonly room: SessionLimiter;
-}
-
-/** The given ones, the others as they are by default. Throws where one is none, or no number above 0. */
+/** The given limits over the defaults. Throws a TypeError for an unknown name, or a value that is not above 0. */
 export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
-  const said = Object.entries(given).filter(([, value]) => value !== undefined);
-  for (const [name, value] of said) {
-    if (!Object.hasOwn(HTTP_LIMITS, name)) {
-      throw new TypeError(`There is no limit \`${name}\`; there are ${Object.keys(HTTP_LIMITS).join(", ")}`);
-    }
+  checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  for (const [name, value] of set) {
     if (typeof value !== "number" || !(value > 0)) throw new TypeError(`limits.${name} must be a number above 0`);
   }
-  return { ...HTTP_LIMITS, ...Object.fromEntries(said) };
+  return { ...HTTP_LIMITS, ...Object.fromEntries(set) };
 }
 
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
-  /** Where the endpoint is. "/mcp". */
+  /** The path of the endpoint. "/mcp". */
   readonly path?: string;
-  /** Whether the transport of the first revision is served beside it, at `/sse` with `/messages`, and the same below PATH. True. */
-  readonly oldSse?: boolean;
-  /** Asks callers who they are; without it anybody may call. */
+  /** Whether legacy HTTP+SSE is served too, at `/sse` and `/messages`, and at the same paths below `path`. True. */
+  readonly legacySse?: boolean;
+  /** Authenticates callers; without it anyone may call. */
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;
-  /**
-   * Told of what went wrong on our side and what no caller is shown: an authenticator that is out of order, say. Where
-   * it is left out, one line goes to stderr.
-   */
+  /** Gets errors on our side that clients must not see, such as a failing authenticator. By default one line on stderr. */
   readonly onError?: (error: unknown, doing: string) => void;
 }

@@ -1,10 +1,10 @@
-// ReplyTimers that outlive their connections: what a caller that comes back gets, and what is let go of.
+// Streams that outlive their connections: resuming, and dropping events.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Outlet, readEventId, ReplayStore, ReplayStream } from "./replay.ts";
+import { type StreamOutput, parseEventId, ReplayStore, ReplayStream } from "./replay.ts";
 
-class Connection implements Outlet {
+class Connection implements StreamOutput {
   text = "";
   ended = false;
   send(text: string): void {
@@ -21,10 +21,10 @@ class Connection implements Outlet {
   }
 }
 
-const place = (id: string): number => readEventId(id)?.number ?? Number.NaN;
+const place = (id: string): number => parseEventId(id)?.number ?? Number.NaN;
 
-describe("a stream that can be resumed", () => {
-  it("gives a caller that comes back what it missed, once and in order", () => {
+describe("a resumable stream", () => {
+  it("sends a resuming client the missed events, once and in order", () => {
     const store = new ReplayStore(10_000, 100);
     const cases = fc.array(fc.oneof(fc.constant("send"), fc.constant("break"), fc.constant("lose")), { maxLength: 60 });
     fc.assert(
@@ -44,12 +44,12 @@ describe("a stream that can be resumed", () => {
         for (const step of steps) {
           if (step === "send") stream.send(String((sent += 1)));
           else {
-            // What was under way when the connection was lost was never read.
+            // Events in transit when the connection broke were never read.
             if (step === "break") read();
             stream.detach(connection);
             stream.send(String((sent += 1)));
             connection = new Connection();
-            expect(stream.reaches(place(last))).toBe(true);
+            expect(stream.canResumeAfter(place(last))).toBe(true);
             stream.attach(connection, place(last));
           }
         }
@@ -57,12 +57,12 @@ describe("a stream that can be resumed", () => {
         read();
         expect(seen).toEqual([...Array.from({ length: sent }, (_, index) => String(index + 1)), "end"]);
         expect(connection.ended).toBe(true);
-        stream.forget();
+        stream.dropLog();
       }),
     );
   });
 
-  it("keeps what was sent while nobody was there, and gives it to the first who comes", () => {
+  it("keeps events while detached, and sends them to the first connection", () => {
     const stream = new ReplayStream("0", new ReplayStore(1_000, 10));
     stream.send("one");
     const first = new Connection();
@@ -75,19 +75,19 @@ describe("a stream that can be resumed", () => {
     expect(second.data).toEqual(["two"]);
   });
 
-  it("has one connection: who comes later takes the place of who was there", () => {
+  it("has one connection: a new one replaces the old one", () => {
     const stream = new ReplayStream("0", new ReplayStore(1_000, 10));
     const [first, second] = [new Connection(), new Connection()];
     stream.attach(first);
     stream.attach(second);
     expect(first.ended).toBe(true);
-    // The end of the first is noticed late, and is no longer anybody's business.
+    // The close of the first connection is noticed late, and must be ignored.
     stream.detach(first);
     stream.send("one");
     expect([first.data, second.data]).toEqual([[], ["one"]]);
   });
 
-  it("hands over what nobody has taken, and counts on from what somebody has", () => {
+  it("hands over unsent events, and continues numbering after the sent ones", () => {
     const stream = new ReplayStream("0", new ReplayStore(1_000, 10));
     const connection = new Connection();
     stream.attach(connection);
@@ -95,8 +95,8 @@ describe("a stream that can be resumed", () => {
     stream.detach(connection);
     stream.send("two");
     stream.send("three");
-    expect(stream.handOver()).toEqual(["two", "three"]);
-    expect(stream.handOver()).toEqual([]);
+    expect(stream.takeUnsent()).toEqual(["two", "three"]);
+    expect(stream.takeUnsent()).toEqual([]);
     const back = new Connection();
     stream.attach(back, 0);
     expect([back.data, back.lastId]).toEqual([["one"], "0-1"]);
@@ -104,7 +104,7 @@ describe("a stream that can be resumed", () => {
     expect([back.data, back.lastId]).toEqual([["one", "four"], "0-2"]);
   });
 
-  it("knows where nothing more will come", () => {
+  it("knows its last event", () => {
     const stream = new ReplayStream("a", new ReplayStore(1_000, 10));
     stream.send("one");
     expect(stream.endsAt(1)).toBe(false);
@@ -112,15 +112,15 @@ describe("a stream that can be resumed", () => {
     expect([stream.endsAt(0), stream.endsAt(1)]).toEqual([false, true]);
   });
 
-  it("ends at once for who comes back after the last event", () => {
+  it("ends at once when resumed after the last event", () => {
     const stream = new ReplayStream("a", new ReplayStore(1_000, 10));
     stream.send("answer", true);
     const connection = new Connection();
     stream.attach(connection, 0);
-    expect([connection.data, connection.ended, stream.attached]).toEqual([["answer"], true, false]);
+    expect([connection.data, connection.ended, stream.isAttached]).toEqual([["answer"], true, false]);
   });
 
-  it("hangs up only on who can come back", () => {
+  it("hangs up only if the client can resume", () => {
     const stream = new ReplayStream("a", new ReplayStore(1_000, 10));
     const connection = new Connection();
     stream.attach(connection);
@@ -129,37 +129,37 @@ describe("a stream that can be resumed", () => {
     stream.prime(20);
     stream.hangUp(50);
     expect(connection.text).toBe("id: a-0\nretry: 20\ndata: \n\nretry: 50\n\n");
-    expect([connection.ended, stream.finished, stream.reachable]).toEqual([true, false, true]);
+    expect([connection.ended, stream.isFinished, stream.isReachable]).toEqual([true, false, true]);
   });
 });
 
-describe("what is kept", () => {
-  it("is bounded for each stream, and what is lost is known to be", () => {
+describe("the log", () => {
+  it("is bounded per stream, and reports dropped events", () => {
     const stream = new ReplayStream("a", new ReplayStore(1_000_000, 3));
     for (let number = 1; number <= 5; number += 1) stream.send(String(number));
-    expect([0, 1, 2, 5, 6].map((after) => stream.reaches(after))).toEqual([false, false, true, true, false]);
+    expect([0, 1, 2, 5, 6].map((after) => stream.canResumeAfter(after))).toEqual([false, false, true, true, false]);
   });
 
-  it("is bounded in all: whoever has kept the longest lets go", () => {
+  it("is bounded in total: the stream that has kept events the longest drops its log", () => {
     const store = new ReplayStore(80, 100);
     const [first, second] = [new ReplayStream("a", store), new ReplayStream("b", store)];
     first.send("x".repeat(40));
     second.send("y".repeat(30));
-    expect([first.reaches(0), second.reaches(0)]).toEqual([true, true]);
+    expect([first.canResumeAfter(0), second.canResumeAfter(0)]).toEqual([true, true]);
     second.send("z".repeat(30));
-    expect([first.reaches(0), second.reaches(0)]).toEqual([false, true]);
-    // One that is longer than all that may be kept still goes out to who is there.
+    expect([first.canResumeAfter(0), second.canResumeAfter(0)]).toEqual([false, true]);
+    // An event longer than the whole log is still sent to a connected client.
     const connection = new Connection();
     second.attach(connection);
     second.send("w".repeat(500));
     expect(connection.data.at(-1)).toHaveLength(500);
-    expect(second.reaches(0)).toBe(false);
+    expect(second.canResumeAfter(0)).toBe(false);
   });
 });
 
-it("reads only ids that it wrote", () => {
-  expect(readEventId("1z-12")).toEqual({ stream: "1z", number: 12 });
+it("parses only its own event ids", () => {
+  expect(parseEventId("1z-12")).toEqual({ stream: "1z", number: 12 });
   for (const id of ["", "-", "a-", "-1", "a-1-2", "A-1", "a-1\n", "a-1e3", "a- 1", `a-${"9".repeat(16)}`]) {
-    expect(readEventId(id)).toBeUndefined();
+    expect(parseEventId(id)).toBeUndefined();
   }
 });

@@ -1,26 +1,22 @@
-// Event streams that outlive their connections: each event has an id that names its stream and its place in it, and
-// is kept for a while, so that a caller whose connection broke comes back with the last id it saw and gets the rest,
-// once and in order. What is kept is bounded, for each stream by number and in all by bytes; what was let go of is
-// said to be lost, never left out in silence. Nothing here knows of sessions or messages.
+// SSE streams that outlive their connections. Each event has an id and is kept for a while, so that a client that lost
+// its connection resumes after the last id it saw, once and in order. The log is bounded per stream by events and in
+// total by bytes; a client that asks for dropped events gets an error, never a silent gap.
 
-import { formatEvent } from "./sse.ts";
+import { formatEvent, type SseWriter } from "./sse.ts";
 
-/** The connection that a stream goes out by at the moment. */
-export interface Outlet {
-  send(text: string): void;
-  end(): void;
-}
+/** The connection that a stream is attached to. */
+export type StreamOutput = Pick<SseWriter, "send" | "end">;
 
-interface Kept {
+interface LoggedEvent {
   readonly number: number;
   readonly data: string;
 }
 
-/** The bound on all that is kept: whoever has kept the longest lets go first. */
+/** Limits the events kept by all streams together; the stream that has kept some the longest drops its log first. */
 export class ReplayStore {
   readonly maxEvents: number;
   readonly #maxBytes: number;
-  readonly #keeping = new Set<ReplayStream>();
+  readonly #streams = new Set<ReplayStream>();
   #bytes = 0;
 
   constructor(maxBytes: number, maxEvents: number) {
@@ -30,159 +26,159 @@ export class ReplayStore {
 
   keep(stream: ReplayStream, bytes: number): void {
     this.#bytes += bytes;
-    this.#keeping.add(stream);
-    for (const oldest of this.#keeping) {
+    this.#streams.add(stream);
+    for (const oldest of this.#streams) {
       if (this.#bytes <= this.#maxBytes) break;
-      oldest.forget();
+      oldest.dropLog();
     }
   }
 
-  letGo(stream: ReplayStream, bytes: number, empty: boolean): void {
+  release(stream: ReplayStream, bytes: number, isEmpty: boolean): void {
     this.#bytes -= bytes;
-    if (empty) this.#keeping.delete(stream);
+    if (isEmpty) this.#streams.delete(stream);
   }
 }
 
 export class ReplayStream {
   readonly #name: string;
   readonly #store: ReplayStore;
-  #kept: Kept[] = [];
-  /** The newest event. */
+  #log: LoggedEvent[] = [];
+  /** Number of the newest event. */
   #newest = 0;
-  /** The newest that some connection took. */
-  #taken = 0;
-  /** The newest that is no longer kept. */
-  #lost = 0;
-  /** Whether some caller knows an id of ours, and so can come back. */
-  #known = false;
-  #begun = false;
-  #finished = false;
-  #outlet: Outlet | undefined;
+  /** Number of the newest event that was sent on some connection. */
+  #sent = 0;
+  /** Number of the newest event that is no longer in the log. */
+  #dropped = 0;
+  /** Whether the client has seen an event id, and so can resume. */
+  #isResumable = false;
+  #hasStarted = false;
+  #isFinished = false;
+  #output: StreamOutput | undefined;
 
   constructor(name: string, store: ReplayStore) {
     this.#name = name;
     this.#store = store;
   }
 
-  /** Whether it ever had a connection. */
-  get begun(): boolean {
-    return this.#begun;
+  /** Whether it has ever had a connection. */
+  get hasStarted(): boolean {
+    return this.#hasStarted;
   }
 
-  get finished(): boolean {
-    return this.#finished;
+  get isFinished(): boolean {
+    return this.#isFinished;
   }
 
-  /** Whether all of it went out by some connection, as far as can be known. */
-  get delivered(): boolean {
-    return this.#finished && this.#taken === this.#newest;
+  /** Whether it has ended and all of it was sent on some connection. */
+  get isDelivered(): boolean {
+    return this.#isFinished && this.#sent === this.#newest;
   }
 
-  get attached(): boolean {
-    return this.#outlet !== undefined;
+  get isAttached(): boolean {
+    return this.#output !== undefined;
   }
 
-  /** Whether anybody is there, or can come back: otherwise what is sent reaches nobody. */
-  get reachable(): boolean {
-    return this.#known || this.attached;
+  /** Whether the client is connected or can resume. */
+  get isReachable(): boolean {
+    return this.#isResumable || this.isAttached;
   }
 
-  /** An event with an id and nothing in it: from now on the caller can come back. */
+  /** Sends an event with an id and no data, which makes the stream resumable. */
   prime(retryMs: number): void {
-    if (this.#outlet === undefined) return;
-    this.#known = true;
-    this.#outlet.send(formatEvent({ id: this.#id(this.#taken), retry: retryMs, data: "" }));
+    if (this.#output === undefined) return;
+    this.#isResumable = true;
+    this.#output.send(formatEvent({ id: this.#id(this.#sent), retry: retryMs, data: "" }));
   }
 
   send(data: string, last = false): void {
-    if (this.#finished) return;
+    if (this.#isFinished) return;
     const number = (this.#newest += 1);
-    this.#kept.push({ number, data });
-    if (this.#kept.length > this.#store.maxEvents) this.#forget(1);
+    this.#log.push({ number, data });
+    if (this.#log.length > this.#store.maxEvents) this.#drop(1);
     this.#store.keep(this, data.length);
-    this.#finished = last;
-    const outlet = this.#outlet;
-    if (outlet === undefined) return;
-    this.#taken = number;
-    this.#known = true;
-    outlet.send(this.#text({ number, data }));
+    this.#isFinished = last;
+    const output = this.#output;
+    if (output === undefined) return;
+    this.#sent = number;
+    this.#isResumable = true;
+    output.send(this.#text({ number, data }));
     if (last) this.#end();
   }
 
-  /** Nothing will follow, and nothing was the answer. */
+  /** Ends the stream without a further event. */
   finish(): void {
-    this.#finished = true;
+    this.#isFinished = true;
     this.#end();
   }
 
-  /** Goes on by this connection, after the event that it names, or else after the last one that was taken. */
-  attach(outlet: Outlet, after: number = this.#taken): void {
-    // The one before may be dead without having said so.
+  /** Continues on this connection after event `after`, by default after the last event that was sent. */
+  attach(output: StreamOutput, after: number = this.#sent): void {
+    // The previous connection may be dead without our knowing.
     this.#end();
-    this.#begun = true;
-    this.#outlet = outlet;
-    // In one piece: a reader is not slow because there is much to catch up with.
-    const missed = this.#kept.filter(({ number }) => number > after);
-    if (missed.length > 0) outlet.send(missed.map((event) => this.#text(event)).join(""));
-    this.#taken = this.#newest;
-    this.#known ||= missed.length > 0;
-    if (this.#finished) this.#end();
+    this.#hasStarted = true;
+    this.#output = output;
+    // In one write: a long backlog must not count as slow reading.
+    const missed = this.#log.filter(({ number }) => number > after);
+    if (missed.length > 0) output.send(missed.map((event) => this.#text(event)).join(""));
+    this.#sent = this.#newest;
+    this.#isResumable ||= missed.length > 0;
+    if (this.#isFinished) this.#end();
   }
 
-  /** Whether all that came after this event is still there to be sent. */
-  reaches(after: number): boolean {
-    return after >= this.#lost && after <= this.#newest;
+  /** Whether every event after this one is still in the log. */
+  canResumeAfter(after: number): boolean {
+    return after >= this.#dropped && after <= this.#newest;
   }
 
-  /** Whether nothing will ever come after this event. */
+  /** Whether this is the last event of a finished stream. */
   endsAt(after: number): boolean {
-    return this.#finished && after === this.#newest;
+    return this.#isFinished && after === this.#newest;
   }
 
-  detach(outlet: Outlet): void {
-    if (this.#outlet === outlet) this.#outlet = undefined;
+  detach(output: StreamOutput): void {
+    if (this.#output === output) this.#output = undefined;
   }
 
-  /** Ends the connection, not the stream. Only where the caller has an id to come back with. */
+  /** Closes the connection but not the stream, if the client can resume. */
   hangUp(retryMs: number): void {
-    if (!this.#known || this.#finished) return;
-    this.#outlet?.send(formatEvent({ retry: retryMs }));
+    if (!this.#isResumable || this.#isFinished) return;
+    this.#output?.send(formatEvent({ retry: retryMs }));
     this.#end();
   }
 
-  /** What no connection has taken, for a stream that takes this one's place; it is no longer kept here. */
-  handOver(): readonly string[] {
-    const left = this.#kept.filter(({ number }) => number > this.#taken);
-    this.#kept.length -= left.length;
-    // Nobody has seen their numbers, so they may be used again.
-    this.#newest = Math.max(this.#taken, this.#lost);
-    this.#release(left);
-    return left.map(({ data }) => data);
+  /** Removes and returns the events that no connection has sent, for a stream that replaces this one. */
+  takeUnsent(): readonly string[] {
+    const unsent = this.#log.filter(({ number }) => number > this.#sent);
+    this.#log.length -= unsent.length;
+    // No client has seen their numbers, so they can be reused.
+    this.#newest = Math.max(this.#sent, this.#dropped);
+    this.#release(unsent);
+    return unsent.map(({ data }) => data);
   }
 
-  /** Lets go of everything that is kept. */
-  forget(): void {
-    this.#forget(this.#kept.length);
+  /** Drops all events from the log. */
+  dropLog(): void {
+    this.#drop(this.#log.length);
   }
 
-  #forget(count: number): void {
-    const gone = this.#kept.splice(0, count);
-    this.#lost = gone.at(-1)?.number ?? this.#lost;
-    this.#release(gone);
+  #drop(count: number): void {
+    const dropped = this.#log.splice(0, count);
+    this.#dropped = dropped.at(-1)?.number ?? this.#dropped;
+    this.#release(dropped);
   }
 
-  #release(gone: readonly Kept[]): void {
-    const bytes = gone.reduce((sum, { data }) => sum + data.length, 0);
-    this.#store.letGo(this, bytes, this.#kept.length === 0);
+  #release(events: readonly LoggedEvent[]): void {
+    const bytes = events.reduce((sum, { data }) => sum + data.length, 0);
+    this.#store.release(this, bytes, this.#log.length === 0);
   }
 
   #end(): void {
-    const outlet = this.#outlet;
-    this.#outlet = undefined;
-    outlet?.end();
+    const output = this.#output;
+    this.#output = undefined;
+    output?.end();
   }
 
-  #text({ number, data }: Kept): string {
+  #text({ number, data }: LoggedEvent): string {
     return formatEvent({ id: this.#id(number), data });
   }
 
@@ -191,107 +187,107 @@ export class ReplayStream {
   }
 }
 
-/** The stream and the place in it that an event id names; undefined where it is none of ours. */
-export function readEventId(id: string): { readonly stream: string; readonly number: number } | undefined {
+/** Parses an event id into stream and event number; undefined if it is not one of ours. */
+export function parseEventId(id: string): { readonly stream: string; readonly number: number } | undefined {
   const [, stream, number] = /^([0-9a-z]{1,12})-(\d{1,15})$/.exec(id) ?? [];
   return stream === undefined ? undefined : { stream, number: Number(number) };
 }
 
-// The event streams of one session, by their names: one for each POST that needed one, and those for what comes
-// unasked, of which each GET opens a new one. Every message goes out on one stream only. What was unasked while
-// nobody listened waits for the next GET. How a stream lives on without its connection is known in replay.ts.
+/** Finished streams that were sent completely; kept for clients that did not receive the last events. */
+const MAX_FINISHED = 32;
+/** Finished streams that were not sent completely; kept for clients that resume them. */
+const MAX_MISSED = 512;
+/** Streams for unsolicited messages, attached or waiting for the client to resume. */
+const MAX_UNSOLICITED = 8;
 
-
-/** ReplyTimers that have ended and whose last events went out: kept for callers whom they may not have reached. */
-const MOST_FINISHED = 32;
-/** ReplyTimers that have ended while nobody was there: kept for callers who come back for their answers. */
-const MOST_MISSED = 512;
-/** ReplyTimers for what comes unasked, with a connection or waiting for one to come back. */
-const MOST_UNASKED = 8;
-
+/**
+ * The streams of one session: one for each POST that needed one, and those for unsolicited messages, opened by GET.
+ * Every message goes out on one stream only. Unsolicited messages wait for the next GET while none is attached.
+ */
 export class SessionStreams {
   readonly #store: ReplayStore;
   readonly #streams = new Map<string, ReplayStream>();
   /** Oldest first; never empty. */
-  readonly #unasked: ReplayStream[] = [];
+  readonly #unsolicited: ReplayStream[] = [];
   #names = 0;
 
   constructor(store: ReplayStore) {
     this.#store = store;
-    this.#unasked.push(this.open());
+    this.#unsolicited.push(this.open());
   }
 
-  /** Whether anybody listens on any of them. */
-  get attached(): boolean {
-    for (const stream of this.#streams.values()) if (stream.attached) return true;
+  /** Whether any stream has a connection. */
+  get isAttached(): boolean {
+    for (const stream of this.#streams.values()) if (stream.isAttached) return true;
     return false;
   }
 
-  /** A new stream. */
   open(): ReplayStream {
     const name = (this.#names++).toString(36);
     const stream = new ReplayStream(name, this.#store);
     this.#streams.set(name, stream);
-    this.#forgetFinished();
+    this.#dropFinished();
     return stream;
   }
 
-  /** To whoever listens; of several, to the one who came last. */
-  sendUnasked(data: string): void {
-    const stream = this.#unasked.findLast((one) => one.attached) ?? this.#unasked.at(-1);
+  /** Sends on the newest attached stream for unsolicited messages. */
+  sendUnsolicited(data: string): void {
+    const stream = this.#unsolicited.findLast((one) => one.isAttached) ?? this.#unsolicited.at(-1);
     stream?.send(data);
   }
 
-  /** The stream of a new GET, with what nobody has taken yet. */
-  openUnasked(): ReplayStream {
-    const last = this.#unasked.at(-1);
-    if (last?.begun === false) return last;
+  /** The stream for a new GET, with the messages that were not sent yet. */
+  openUnsolicited(): ReplayStream {
+    const last = this.#unsolicited.at(-1);
+    if (last?.hasStarted === false) return last;
     const stream = this.open();
     this.#collect(stream);
-    if (this.#unasked.length >= MOST_UNASKED) {
-      const given = Math.max(
+    if (this.#unsolicited.length >= MAX_UNSOLICITED) {
+      const oldest = Math.max(
         0,
-        this.#unasked.findIndex((one) => !one.attached),
+        this.#unsolicited.findIndex((one) => !one.isAttached),
       );
-      for (const one of this.#unasked.splice(given, 1)) one.finish();
+      for (const one of this.#unsolicited.splice(oldest, 1)) one.finish();
     }
-    this.#unasked.push(stream);
+    this.#unsolicited.push(stream);
     return stream;
   }
 
-  /** What waits on streams that nobody reads comes to this one, where it is one for what comes unasked. */
-  gather(stream: ReplayStream): void {
-    if (this.#unasked.includes(stream)) this.#collect(stream);
+  /** Moves messages waiting on detached streams to this one, if it is for unsolicited messages. */
+  collectUnsent(stream: ReplayStream): void {
+    if (this.#unsolicited.includes(stream)) this.#collect(stream);
   }
 
-  /** The stream that an event id names, and the place in it; undefined where what follows is not kept any more. */
+  /** The stream and event number of an event id; undefined if later events are no longer in the log. */
   find(eventId: string): { readonly stream: ReplayStream; readonly after: number } | undefined {
-    const place = readEventId(eventId);
-    const stream = place && this.#streams.get(place.stream);
-    return stream?.reaches(place?.number ?? -1) === true && place ? { stream, after: place.number } : undefined;
+    const parsed = parseEventId(eventId);
+    const stream = parsed && this.#streams.get(parsed.stream);
+    return stream?.canResumeAfter(parsed?.number ?? -1) === true && parsed
+      ? { stream, after: parsed.number }
+      : undefined;
   }
 
   #collect(stream: ReplayStream): void {
-    for (const old of this.#unasked) {
-      if (old === stream || old.attached) continue;
-      for (const data of old.handOver()) stream.send(data);
+    for (const old of this.#unsolicited) {
+      if (old === stream || old.isAttached) continue;
+      for (const data of old.takeUnsent()) stream.send(data);
     }
   }
 
   close(): void {
     for (const stream of this.#streams.values()) {
       stream.finish();
-      stream.forget();
+      stream.dropLog();
     }
   }
 
-  #forgetFinished(): void {
-    if (this.#streams.size <= MOST_FINISHED + MOST_UNASKED) return;
-    const finished = [...this.#streams].filter(([, stream]) => stream.finished);
-    const delivered = finished.filter(([, stream]) => stream.delivered);
-    const missed = finished.filter(([, stream]) => !stream.delivered);
-    for (const [name, stream] of [...delivered.slice(0, -MOST_FINISHED), ...missed.slice(0, -MOST_MISSED)]) {
-      stream.forget();
+  #dropFinished(): void {
+    if (this.#streams.size <= MAX_FINISHED + MAX_UNSOLICITED) return;
+    const finished = [...this.#streams].filter(([, stream]) => stream.isFinished);
+    const delivered = finished.filter(([, stream]) => stream.isDelivered);
+    const missed = finished.filter(([, stream]) => !stream.isDelivered);
+    for (const [name, stream] of [...delivered.slice(0, -MAX_FINISHED), ...missed.slice(0, -MAX_MISSED)]) {
+      stream.dropLog();
       this.#streams.delete(name);
     }
   }

@@ -1,20 +1,18 @@
-// The way back of one visit. Its head is held back until the first message is known: nothing but the answer makes
-// one JSON body, anything before it makes an event stream, and so does a long silence, because whoever stands
-// between takes a connection for dead on which nothing happens. What the events carry besides messages (ids, places
-// to come back to) is for the style that opened the stream.
+// The response to one HTTP request. Its head is delayed until the first message is known: a lone response becomes a JSON
+// body, anything else an SSE stream. So does a long silence, because proxies close connections that look dead.
 
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { SseWriter } from "./sse.ts";
 import { SharedTimer } from "./shared-timer.ts";
 import type { HttpRequest } from "./http-request.ts";
-import { unsendable } from "../../dialogue/batch.ts";
+import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import type { HttpLimits } from "./options.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** An error that has a status and headers of its own, such as a challenge. */
-export interface Denied {
+/** The status and headers of an error that is an authorization failure. */
+export interface Denial {
   readonly status: number;
   readonly headers: Headers;
 }
@@ -22,118 +20,118 @@ export interface Denied {
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
-/** What all open streams and all held answers of a front share: two timers, and the limits. */
+/** The two timers that all open streams and all pending replies of a server share. */
 export class ReplyTimers {
   readonly #limits: HttpLimits;
-  readonly #open: SharedTimer<SseWriter>;
-  readonly #held: SharedTimer<Reply>;
+  readonly #streams: SharedTimer<SseWriter>;
+  readonly #pending: SharedTimer<Reply>;
 
   constructor(limits: HttpLimits) {
     this.#limits = limits;
-    this.#open = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
+    this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
     );
-    this.#held = new SharedTimer(Math.min(TICK_MS, limits.silenceMs), (way, now) => {
-      if (now - way.since >= limits.silenceMs) way.break();
+    this.#pending = new SharedTimer(Math.min(TICK_MS, limits.silenceMs), (reply, now) => {
+      if (now - reply.since >= limits.silenceMs) reply.silenceElapsed();
     });
   }
 
-  /** `ended` may be called before this returns, where the caller is gone already. */
-  open(visit: HttpRequest, headers: Headers, ended: (stream: SseWriter) => void): SseWriter {
-    const stream: SseWriter = new SseWriter(visit.stream(headers), this.#limits, () => {
-      this.#open.delete(stream);
-      ended(stream);
+  /** `onClose` may be called before this returns, if the client has already disconnected. */
+  openStream(request: HttpRequest, headers: Headers, onClose: (stream: SseWriter) => void): SseWriter {
+    const stream: SseWriter = new SseWriter(request.stream(headers), this.#limits, () => {
+      this.#streams.delete(stream);
+      onClose(stream);
     });
-    this.#open.add(stream);
-    visit.onGone(() => stream.cut());
+    this.#streams.add(stream);
+    request.onDisconnect(() => stream.destroy());
     return stream;
   }
 
-  hold(way: Reply): void {
-    this.#held.add(way);
+  add(reply: Reply): void {
+    this.#pending.add(reply);
   }
 
-  release(way: Reply): void {
-    this.#held.delete(way);
+  delete(reply: Reply): void {
+    this.#pending.delete(reply);
   }
 
   close(): void {
-    this.#open.clear();
-    this.#held.clear();
+    this.#streams.clear();
+    this.#pending.clear();
   }
 }
 
 export class Reply {
-  readonly visit: HttpRequest;
+  readonly request: HttpRequest;
   readonly since: number = performance.now();
-  /** Of the request that it is the way back of, once that has been read. */
+  /** The id of the JSON-RPC request, once that has been read. */
   id: Id | null = null;
-  /** Sent with the head, whichever it will be. */
+  /** Sent with the response, whether JSON or SSE. */
   headers: Headers;
-  /** Which errors are denials; none where nobody has said. Never throws. */
-  denial: ((error: ErrorBody) => Denied | undefined) | undefined;
-  readonly #streams: ReplyTimers;
-  #silent: (() => void) | undefined;
-  #begun = false;
+  /** Decides which errors are authorization failures. Never throws. */
+  denialFor: ((error: ErrorBody) => Denial | undefined) | undefined;
+  readonly #timers: ReplyTimers;
+  #onSilence: (() => void) | undefined;
+  #hasStarted = false;
 
-  constructor(visit: HttpRequest, headers: Headers, streams: ReplyTimers) {
-    this.visit = visit;
+  constructor(request: HttpRequest, headers: Headers, timers: ReplyTimers) {
+    this.request = request;
     this.headers = headers;
-    this.#streams = streams;
+    this.#timers = timers;
   }
 
-  /** Whether a head is out. */
-  get begun(): boolean {
-    return this.#begun;
+  /** Whether the response head has been sent. */
+  get hasStarted(): boolean {
+    return this.#hasStarted;
   }
 
-  /** Calls back once where nothing was sent for too long. */
-  hold(silent: () => void): void {
-    this.#silent = silent;
-    this.#streams.hold(this);
+  /** Calls `act` once if nothing has been sent for `limits.silenceMs`. */
+  onSilence(act: () => void): void {
+    this.#onSilence = act;
+    this.#timers.add(this);
   }
 
-  /** The silence was too long. */
-  break(): void {
-    this.#streams.release(this);
-    if (!this.#begun && !this.visit.isGone) this.#silent?.();
+  silenceElapsed(): void {
+    this.#timers.delete(this);
+    if (!this.#hasStarted && !this.request.isDisconnected) this.#onSilence?.();
   }
 
-  /** The one answer, as JSON. `status` is for errors that have none of their own. Never throws. */
-  whole(message: ResponseMessage | readonly Message[], status = 200): void {
-    if (this.#begun) return;
-    this.#begin();
-    const denied = "error" in message ? this.denial?.(message.error) : undefined;
-    const headers = { ...JSON_TYPE, ...this.headers, ...denied?.headers };
-    this.visit.answer(denied?.status ?? status, headers, encodeResponse(message));
+  /** Sends the only response, as JSON. `status` applies unless the error is an authorization failure. Never throws. */
+  sendJson(message: ResponseMessage | readonly Message[], status = 200): void {
+    if (this.#hasStarted) return;
+    this.#start();
+    const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
+    const headers = { ...JSON_TYPE, ...this.headers, ...denial?.headers };
+    this.request.respond(denial?.status ?? status, headers, encodeResponse(message));
   }
 
-  /** An answer without a body. */
-  empty(status: number): void {
-    if (this.#begun) return;
-    this.#begin();
-    this.visit.answer(status, this.headers);
+  /** Sends a response without a body. */
+  sendEmpty(status: number): void {
+    if (this.#hasStarted) return;
+    this.#start();
+    this.request.respond(status, this.headers);
   }
 
-  /** The head of an event stream; once. */
-  events(ended: (stream: SseWriter) => void): SseWriter {
-    this.#begin();
-    return this.#streams.open(this.visit, this.headers, ended);
+  /** Starts an SSE response; at most once. */
+  openStream(onClose: (stream: SseWriter) => void): SseWriter {
+    this.#start();
+    return this.#timers.openStream(this.request, this.headers, onClose);
   }
 
-  #begin(): void {
-    this.#begun = true;
-    this.#streams.release(this);
+  #start(): void {
+    this.#hasStarted = true;
+    this.#timers.delete(this);
   }
 }
 
-/** An answer that cannot be encodeResponse is replaced by one that says so: nobody is left waiting. Throws for all else. */
+/** Replaces a response that cannot be encoded with an error, so that the client gets one. Throws for other messages. */
 export function encodeResponse(message: Message | readonly Message[]): string {
   try {
     return encode(message);
   } catch (error) {
     if (!Array.isArray(message) && !isResponse(message as Message)) throw error;
-    if (Array.isArray(message)) return encode((message as ResponseMessage[]).map((one) => unsendable(one, error)));
-    return encode(unsendable(message as ResponseMessage, error));
+    if (Array.isArray(message))
+      return encode((message as ResponseMessage[]).map((one) => unsendableResponse(one, error)));
+    return encode(unsendableResponse(message as ResponseMessage, error));
   }
 }

@@ -1,30 +1,44 @@
-// MCP over HTTP, whole: one endpoint for callers of every revision, and the transport of the first revision beside
-// it. A visit is let in (Host and Origin, the path, who asks) and handed to whom it is for. Which server it came by
-// is not known here, and what its message says is not either.
+// MCP over HTTP: checks each request (Host and Origin, path, authentication) and routes it to the MCP endpoint, which
+// serves all revisions, or to legacy HTTP+SSE. It neither knows which server the request came by nor reads its message.
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
-import { spokenRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
-import { challengeHeaders, authenticate, sendError, reporter, type ErrorReporter, callerFrom, checkAccept, readMessage, type ParsedBody, shuttingDown, RequestLimiter, type Release } from "./admission.ts";
+import { selectRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
+import {
+  challengeHeaders,
+  authenticate,
+  sendError,
+  safeReporter,
+  type ErrorReporter,
+  callerFrom,
+  checkAccept,
+  readMessage,
+  type ParsedBody,
+  shuttingDown,
+  RequestLimiter,
+  type Release,
+  SessionLimiter,
+  type SharedLimits,
+} from "./admission.ts";
 import { StatelessEndpoint } from "./stateless.ts";
 import { LegacySse } from "./legacy-sse.ts";
-import { httpLimits, type SharedLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
-import { SessionLimiter, HttpSession } from "./session.ts";
-import { ReplyTimers, Reply, type Denied } from "./reply.ts";
+import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
+import { HttpSession, SessionTable } from "./session.ts";
+import { ReplyTimers, Reply, type Denial } from "./reply.ts";
 import { isRequest } from "../../jsonrpc/message.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { ReplayStore } from "./replay.ts";
 import { isStateless } from "../../dialogue/stateless/front.ts";
-import { unsupported } from "../../dialogue/calls/errors.ts";
+import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
 import { REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
-import { SessionTable } from "./session.ts";
 
-type Act = (way: Reply, identity: Identity | undefined) => Promise<void> | void;
-type Route = Readonly<Record<string, Act>>;
+type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | void;
+/** Actions by HTTP method. */
+type Route = Readonly<Record<string, Action>>;
 
-/** RequestLimiter in flight when the front is closed. */
+/** How long requests in flight may finish after `close`. */
 const GRACE_MS = 1_000;
 
 export class HttpRouter {
@@ -34,292 +48,299 @@ export class HttpRouter {
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
   readonly #report: ErrorReporter;
-  readonly #work: RequestLimiter;
-  readonly #streams: ReplyTimers;
+  readonly #requests: RequestLimiter;
+  readonly #timers: ReplyTimers;
   readonly #endpoint: McpEndpoint;
-  readonly #exchanges: StatelessEndpoint;
-  readonly #old: LegacySse | undefined;
+  readonly #stateless: StatelessEndpoint;
+  readonly #legacySse: LegacySse | undefined;
   readonly #routes: ReadonlyMap<string, Route>;
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
     const {
       path = "/mcp",
-      oldSse = true,
+      legacySse = true,
       auth,
-      rounds,
+      parkedCalls,
       graceMs = GRACE_MS,
       limits: _limits,
       onError,
       ...connection
     } = options;
-    // Programs without types may give anything, and a guard that guards nothing must not pass for one.
+    // Untyped code may pass anything, and a server must not run unprotected because of it.
     if (auth !== undefined && typeof (auth as Partial<Authenticator> | null)?.authenticate !== "function") {
-      throw new TypeError("auth must be an authenticator, such as bearer({ ... }) of catenary/server gives");
+      throw new TypeError("auth must be an authenticator, for example bearer({ ... }) from catenary/server");
     }
-    if (!path.startsWith("/")) throw new TypeError(`The path of an endpoint begins with a slash; got ${path}`);
+    if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
-    this.#work = new RequestLimiter(limits.requests);
-    const common: SharedLimits = { limits, work: this.#work, room: new SessionLimiter(limits.sessions) };
-    const spoken = spokenRevisions(options.revisions);
-    const sessions = spoken.filter(({ style }) => style === "session");
-    const perSession = { ...connection, revisions: sessions.map(({ name }) => name), graceMs: 0 };
-    const exchanges = spoken.filter(({ style }) => style === "stateless");
+    this.#requests = new RequestLimiter(limits.requests);
+    const shared: SharedLimits = { limits, requests: this.#requests, sessions: new SessionLimiter(limits.sessions) };
+    const revisions = selectRevisions(options.revisions);
+    const sessionRevisions = revisions.filter(({ style }) => style === "session");
+    const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
+    const perSession = { ...connection, revisions: sessionRevisions.map(({ name }) => name), graceMs: 0 };
     this.#guard = guard;
     this.#auth = auth;
-    this.#report = reporter(onError);
+    this.#report = safeReporter(onError);
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
-    this.#streams = new ReplyTimers(limits);
-    this.#exchanges = new StatelessEndpoint(
+    this.#timers = new ReplyTimers(limits);
+    this.#stateless = new StatelessEndpoint(
       handler,
-      { revisions: exchanges, profile: options.profile ?? "mcp", origin: this },
-      rounds,
+      { revisions: statelessRevisions, profile: options.profile ?? "mcp", origin: this },
+      parkedCalls,
       limits.listens,
     );
-    const endpoint = new McpEndpoint(handler, this.#exchanges, spoken, perSession, common);
+    const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared);
     this.#endpoint = endpoint;
     const routes = new Map<string, Route>();
-    if (oldSse && sessions.length > 0) {
-      const old = new LegacySse(handler, perSession, common);
-      this.#old = old;
-      // At the root, and beside the endpoint, for whom only what is below the endpoint's path is let through.
-      for (const at of ["", path.replace(/\/$/, "")]) {
-        routes.set(`${at}/sse`, { GET: (way, identity) => old.open(way, identity, `${at}/messages`) });
-        routes.set(`${at}/messages`, { POST: (way, identity) => old.post(way, identity) });
+    if (legacySse && sessionRevisions.length > 0) {
+      const legacy = new LegacySse(handler, perSession, shared);
+      this.#legacySse = legacy;
+      // Also below the endpoint, for proxies that only pass on the endpoint's path.
+      for (const base of ["", path.replace(/\/$/, "")]) {
+        routes.set(`${base}/sse`, { GET: (reply, identity) => legacy.open(reply, identity, `${base}/messages`) });
+        routes.set(`${base}/messages`, { POST: (reply, identity) => legacy.post(reply, identity) });
       }
     }
     this.#routes = routes.set(path, {
-      POST: (way, identity) => endpoint.post(way, identity),
-      GET: (way, identity) => endpoint.get(way, identity),
-      DELETE: (way, identity) => endpoint.delete(way, identity),
+      POST: (reply, identity) => endpoint.post(reply, identity),
+      GET: (reply, identity) => endpoint.get(reply, identity),
+      DELETE: (reply, identity) => endpoint.delete(reply, identity),
     });
   }
 
-  /** Answers the visit, whatever it is. */
-  take(visit: HttpRequest): void {
-    const cors = this.#guard.cors(visit);
-    const way = new Reply(visit, cors, this.#streams);
-    const refusal = this.#guard.check(visit) ?? this.#misplaced(visit);
-    const route = this.#routes.get(visit.path);
-    if (refusal !== undefined) sendError(way, refusal, this.#report);
-    else if (visit.method === "OPTIONS") visit.answer(204, { allow: allowed(route), ...cors });
+  /** Answers the request. Never throws. */
+  handle(request: HttpRequest): void {
+    const cors = this.#guard.cors(request);
+    const reply = new Reply(request, cors, this.#timers);
+    const error = this.#guard.check(request) ?? this.#routingError(request);
+    const route = this.#routes.get(request.path);
+    if (error !== undefined) sendError(reply, error, this.#report);
+    else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
     else if (route === undefined) {
-      visit.answer(200, { "content-type": "application/json", ...cors }, this.#document(visit));
+      request.respond(200, { "content-type": "application/json", ...cors }, this.#document(request));
     } else {
-      const act = route[visit.method] as Act;
-      if (this.#auth === undefined) this.#run(way, act, undefined);
-      else void this.#admit(way, this.#auth, act);
+      const action = route[request.method] as Action;
+      if (this.#auth === undefined) this.#run(reply, action, undefined);
+      else void this.#authenticate(reply, this.#auth, action);
     }
   }
 
-  /** Listens end at once, work in flight may go on for the grace. */
+  /** Ends subscriptions at once; other requests may finish within `graceMs`. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close());
   }
 
   async #close(): Promise<void> {
-    this.#work.close();
-    const parts = [this.#exchanges, this.#endpoint, ...(this.#old === undefined ? [] : [this.#old])];
+    this.#requests.close();
+    const parts = [this.#stateless, this.#endpoint, ...(this.#legacySse === undefined ? [] : [this.#legacySse])];
     await Promise.all(parts.map((part) => part.close(this.graceMs)));
-    this.#streams.close();
+    this.#timers.close();
   }
 
-  /** Why there is nothing for this visit here. */
-  #misplaced(visit: HttpRequest): HttpError | undefined {
-    const { path, method } = visit;
+  #routingError(request: HttpRequest): HttpError | undefined {
+    const { path, method } = request;
     const route = this.#routes.get(path);
     if (route !== undefined) {
       if (this.#closing !== undefined) return shuttingDown();
       if (method === "OPTIONS" || Object.hasOwn(route, method)) return undefined;
-      return new HttpError(405, `${method} is not for ${path}`, { allow: allowed(route) });
+      return methodNotAllowed(method, path, route);
     }
-    if (this.#document(visit) === undefined) {
+    if (this.#document(request) === undefined) {
       return new HttpError(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
     }
-    if (method === "GET" || method === "OPTIONS") return undefined;
-    return new HttpError(405, `${method} is not for ${path}`, { allow: allowed(undefined) });
+    return method === "GET" || method === "OPTIONS" ? undefined : methodNotAllowed(method, path, undefined);
   }
 
-  async #admit(way: Reply, auth: Authenticator, act: Act): Promise<void> {
-    const { visit } = way;
-    const credentials: Credentials = { headers: visit.headers, endpoint: `${visit.origin}${this.path}` };
+  async #authenticate(reply: Reply, auth: Authenticator, action: Action): Promise<void> {
+    const { request } = reply;
+    const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
     try {
       const identity = await authenticate(auth, credentials, this.#report);
-      way.denial = ({ data }) => denied(data, auth, identity, credentials);
-      this.#run(way, act, identity);
+      reply.denialFor = ({ data }) => scopeDenial(data, auth, identity, credentials);
+      this.#run(reply, action, identity);
     } catch (error) {
-      sendError(way, error, this.#report);
+      sendError(reply, error, this.#report);
     }
   }
 
-  #run(way: Reply, act: Act, identity: Identity | undefined): void {
+  #run(reply: Reply, action: Action, identity: Identity | undefined): void {
     try {
-      const working = act(way, identity);
-      if (working !== undefined) working.catch((error: unknown) => sendError(way, error, this.#report));
+      const running = action(reply, identity);
+      if (running !== undefined) running.catch((error: unknown) => sendError(reply, error, this.#report));
     } catch (error) {
-      sendError(way, error, this.#report);
+      sendError(reply, error, this.#report);
     }
   }
 
-  /** What anybody may read here. An authenticator that fails at it has nothing to show. */
+  /** The authenticator's public JSON document at this path, if there is one. */
   #document({ path, origin }: HttpRequest): string | undefined {
     try {
       return JSON.stringify(this.#auth?.document?.(path, `${origin}${this.path}`));
     } catch (error) {
-      this.#report(error, `what stands at ${path} cannot be shown`);
+      this.#report(error, `the document at ${path} could not be created`);
       return undefined;
     }
   }
 }
 
-/** The challenge for a caller that lacks scopes. */
-function denied(data: unknown, auth: Authenticator, identity: Identity, credentials: Credentials): Denied | undefined {
+/** The 403 for a caller that lacks scopes. */
+function scopeDenial(
+  data: unknown,
+  auth: Authenticator,
+  identity: Identity,
+  credentials: Credentials,
+): Denial | undefined {
   const scopes = (data as { requiredScopes?: unknown } | null | undefined)?.requiredScopes;
   if (!Array.isArray(scopes)) return undefined;
-  let refusal: AuthError | undefined;
+  let error: AuthError | undefined;
   try {
-    refusal = auth.lacking?.(scopes as readonly string[], identity, credentials);
+    error = auth.insufficientScope?.(scopes as readonly string[], identity, credentials);
   } catch {
-    // It is denied all the same.
+    // The caller is denied either way.
   }
-  const { challenge = 'Bearer error="insufficient_scope"' } = refusal ?? {};
+  const { challenge = 'Bearer error="insufficient_scope"' } = error ?? {};
   return { status: 403, headers: challengeHeaders(challenge) };
 }
 
-function allowed(route: Route | undefined): string {
+function methodNotAllowed(method: string, path: string, route: Route | undefined): HttpError {
+  return new HttpError(405, `${method} is not allowed at ${path}`, { allow: allowedMethods(route) });
+}
+
+function allowedMethods(route: Route | undefined): string {
   return [...(route === undefined ? ["GET"] : Object.keys(route)), "OPTIONS"].join(", ");
 }
 
-// The one endpoint: callers of both styles at once, told apart by each message itself. One that says it stands by
-// itself, in its body or in its header, is an exchange; everything else belongs to a session, which begins with
-// `initialize` and is named by a header from then on.
-
-
-export class McpEndpoint {
+/**
+ * The MCP endpoint. Serves both styles at once and tells them apart by message: one that declares itself stateless, in
+ * its body or header, is handled on its own; others belong to a session, which starts with `initialize` and is named by
+ * a header from then on.
+ */
+class McpEndpoint {
   readonly #handler: Handler;
-  readonly #exchanges: StatelessEndpoint;
-  readonly #common: SharedLimits;
+  readonly #stateless: StatelessEndpoint;
+  readonly #shared: SharedLimits;
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
   readonly #sessions: SessionTable<HttpSession>;
-  readonly #spoken: readonly Revision[];
+  readonly #revisions: readonly Revision[];
   readonly #sessionNames: ReadonlySet<string>;
   readonly #statelessNames: ReadonlySet<string>;
 
   constructor(
     handler: Handler,
-    exchanges: StatelessEndpoint,
-    spoken: readonly Revision[],
+    stateless: StatelessEndpoint,
+    revisions: readonly Revision[],
     connection: ConnectionOptions,
-    common: SharedLimits,
+    shared: SharedLimits,
   ) {
-    const { limits } = common;
+    const { limits } = shared;
     const names = (style: Revision["style"]): Set<string> =>
-      new Set(spoken.filter((revision) => revision.style === style).map(({ name }) => name));
+      new Set(revisions.filter((revision) => revision.style === style).map(({ name }) => name));
     this.#handler = handler;
-    this.#exchanges = exchanges;
-    this.#spoken = spoken;
+    this.#stateless = stateless;
+    this.#revisions = revisions;
     this.#sessionNames = names("session");
     this.#statelessNames = names("stateless");
     this.#connection = connection;
-    this.#common = common;
+    this.#shared = shared;
     this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
-    this.#sessions = new SessionTable(common.room, limits.sessionIdleMs);
+    this.#sessions = new SessionTable(shared.sessions, limits.sessionIdleMs);
   }
 
-  async post(way: Reply, identity: Identity | undefined): Promise<void> {
-    const { visit } = way;
-    checkAccept(visit, "application/json", "text/event-stream");
-    const taken = await readMessage(way, this.#common.limits);
-    if (taken === undefined) return;
-    if (!this.#isStateless(taken, visit)) await this.#postToSession(taken, way, identity);
-    else if (taken.kind === "batch") {
+  async post(reply: Reply, identity: Identity | undefined): Promise<void> {
+    const { request } = reply;
+    checkAccept(request, "application/json", "text/event-stream");
+    const body = await readMessage(reply, this.#shared.limits);
+    if (body === undefined) return;
+    if (!this.#isStateless(body, request)) await this.#postToSession(body, reply, identity);
+    else if (body.kind === "batch") {
       throw new HttpError(400, "This revision has no batches: send one message at a time");
-    } else if (this.#isForeign(taken, visit)) {
-      const { id = null, params } = taken.message as { id?: null; params?: { protocolVersion?: unknown } };
-      const error = unsupported(params?.protocolVersion, this.#spoken).toBody();
-      way.whole({ jsonrpc: "2.0", id, error }, 400);
+    } else if (this.#isUnsupportedHandshake(body, request)) {
+      const { id = null, params } = body.message as { id?: null; params?: { protocolVersion?: unknown } };
+      const error = unsupportedRevision(params?.protocolVersion, this.#revisions).toBody();
+      reply.sendJson({ jsonrpc: "2.0", id, error }, 400);
     } else {
-      const over = this.#common.work.begin(taken);
+      const release = this.#shared.requests.begin(body);
       try {
-        await this.#exchanges.take(taken.message, way, callerFrom(visit, identity), over);
+        await this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
       } finally {
-        over();
+        release();
       }
     }
   }
 
-  /** A stream for what comes unasked, or the rest of one that broke. */
-  get(way: Reply, identity: Identity | undefined): void {
-    const session = this.#find(way, identity);
-    checkAccept(way.visit, "text/event-stream");
-    session.get(way, way.visit.headers["last-event-id"]);
+  /** Opens a stream for unsolicited messages, or resumes a broken stream. */
+  get(reply: Reply, identity: Identity | undefined): void {
+    const session = this.#findSession(reply, identity);
+    checkAccept(reply.request, "text/event-stream");
+    session.get(reply, reply.request.headers["last-event-id"]);
   }
 
-  async delete(way: Reply, identity: Identity | undefined): Promise<void> {
-    await this.#sessions.end(this.#find(way, identity));
-    way.empty(204);
+  async delete(reply: Reply, identity: Identity | undefined): Promise<void> {
+    await this.#sessions.end(this.#findSession(reply, identity));
+    reply.sendEmpty(204);
   }
 
   close(graceMs: number): Promise<void> {
     return this.#sessions.close(graceMs);
   }
 
-  /** A request that stands by itself, or one of a session. */
-  #isStateless(taken: ParsedBody, { headers }: HttpRequest): boolean {
+  #isStateless(body: ParsedBody, { headers }: HttpRequest): boolean {
     if (this.#statelessNames.size === 0) return false;
     if (this.#sessionNames.size === 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return true;
-    if (taken.kind === "batch" || !("method" in taken.message)) return false;
-    const { message } = taken;
+    if (body.kind === "batch" || !("method" in body.message)) return false;
+    const { message } = body;
     return isStateless(message) && (message.params?.["_meta"] !== undefined || headers[SESSION_HEADER] === undefined);
   }
 
-  /** A handshake where no sessions are spoken. */
-  #isForeign(taken: ParsedBody & { kind: "message" }, { headers }: HttpRequest): boolean {
+  /** A handshake, although no session-style revision is served. */
+  #isUnsupportedHandshake(body: ParsedBody & { kind: "message" }, { headers }: HttpRequest): boolean {
     if (this.#sessionNames.size > 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return false;
-    return isRequest(taken.message) && taken.message.method === "initialize" && !isStateless(taken.message);
+    return isRequest(body.message) && body.message.method === "initialize" && !isStateless(body.message);
   }
 
-  async #postToSession(taken: ParsedBody, way: Reply, identity: Identity | undefined): Promise<void> {
-    const begins = taken.kind === "message" && isRequest(taken.message) && taken.message.method === "initialize";
-    const known = way.visit.headers[SESSION_HEADER] !== undefined || !begins;
-    const session = known ? this.#find(way, identity) : this.#begin(identity);
-    if (taken.kind === "batch" && session.revision?.batches !== true) {
+  async #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
+    const isHandshake = body.kind === "message" && isRequest(body.message) && body.message.method === "initialize";
+    const isKnown = reply.request.headers[SESSION_HEADER] !== undefined || !isHandshake;
+    const session = isKnown ? this.#findSession(reply, identity) : this.#startSession(identity);
+    if (body.kind === "batch" && session.revision?.batches !== true) {
       const name = session.revision?.name ?? "of this session";
       throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
     }
-    let over: Release | undefined;
+    let release: Release | undefined;
     try {
-      over = this.#common.work.begin(taken);
-      await session.post(taken, way, callerFrom(way.visit, identity));
+      release = this.#shared.requests.begin(body);
+      await session.post(body, reply, callerFrom(reply.request, identity));
     } finally {
-      over?.();
-      // A handshake that failed leaves no session behind.
-      if (!known && session.revision === undefined) void this.#sessions.end(session);
+      release?.();
+      // A failed handshake leaves no session behind.
+      if (!isKnown && session.revision === undefined) void this.#sessions.end(session);
     }
   }
 
-  #begin(identity: Identity | undefined): HttpSession {
+  #startSession(identity: Identity | undefined): HttpSession {
     return this.#sessions.add(
       (id) => new HttpSession(id, identity?.principal, this.#store),
       (session) => serveTransport(this.#handler, session, this.#connection),
     );
   }
 
-  /** Throws a HttpError where there is no such session for this caller. */
-  #find(way: Reply, identity: Identity | undefined): HttpSession {
-    const { headers, method } = way.visit;
+  /** Throws an HttpError if this caller has no such session. */
+  #findSession(reply: Reply, identity: Identity | undefined): HttpSession {
+    const { headers, method } = reply.request;
     const revision = headers[REVISION_HEADER];
     if (method !== "POST" && (this.#sessionNames.size === 0 || this.#statelessNames.has(revision ?? ""))) {
       throw new HttpError(405, `This revision has no ${method}: every request is a POST`, { allow: "POST, OPTIONS" });
     }
     const id = headers[SESSION_HEADER];
-    if (id === undefined)
-      throw new HttpError(400, "The header Mcp-Session-Id is missing; a session begins with initialize");
+    if (id === undefined) {
+      throw new HttpError(400, "The header Mcp-Session-Id is missing; start a session with initialize");
+    }
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw new HttpError(404, "There is no such session; begin a new one with initialize");
+    if (session === undefined) throw new HttpError(404, "There is no such session; start a new one with initialize");
     if (revision !== undefined && !this.#sessionNames.has(revision)) {
       const names = [...this.#sessionNames].join(", ");
       throw new HttpError(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);

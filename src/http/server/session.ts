@@ -1,7 +1,6 @@
-// One session over HTTP, as the wire that a connection needs: what comes in is its POSTs, each with its own way
-// back; what goes out unasked goes by the stream of a GET. A broken connection breaks nothing: streams can be taken
-// up again by the id of the last event that came through, and a request goes on until it is cancelled or answered.
-// What the messages mean is for the connection that is served over this.
+// Session style over HTTP, as a transport for one connection: POSTs come in, each with its own reply; unsolicited
+// messages go out on the stream of a GET. A broken connection breaks nothing: streams resume after the last event
+// received, and a request runs until it is answered or cancelled. Also the table of open sessions.
 
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -10,17 +9,17 @@ import { isObject } from "../../core/objects.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import type { ReplayStore, ReplayStream } from "./replay.ts";
+import { SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
 import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
-import { SessionStreams } from "./replay.ts";
-import { toInbound, NEVER_ABORTED, expectsResponse, type ParsedBody } from "./admission.ts";
+
+import { toInbound, NEVER_ABORTED, expectsResponse, type ParsedBody, type SessionLimiter } from "./admission.ts";
 import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
-import type { Served } from "../../dialogue/connection.ts";
+import type { ServedConnection } from "../../dialogue/connection.ts";
 
-/** How soon a caller comes back whose connection ended, where nobody says otherwise. */
+/** How soon a client reconnects by default. */
 const RETRY_MS = 1_000;
 
 export class HttpSession implements Transport {
@@ -28,11 +27,11 @@ export class HttpSession implements Transport {
   readonly principal: string | undefined;
   usedAt: number = performance.now();
   readonly #streams: SessionStreams;
-  /** Those that are not answered yet. */
-  readonly #posts = new Set<SessionReply>();
+  /** POSTs that are not answered yet. */
+  readonly #replies = new Set<SessionReply>();
   #revision: Revision | undefined;
-  /** The caller has been told the id. */
-  #named = false;
+  /** Whether the session id has been sent to the client. */
+  #isIdSent = false;
   #receive: (inbound: Inbound) => void = () => undefined;
 
   constructor(id: string, principal: string | undefined, store: ReplayStore) {
@@ -41,11 +40,11 @@ export class HttpSession implements Transport {
     this.#streams = new SessionStreams(store);
   }
 
-  /** Nobody waits for anything here. */
-  get idle(): boolean {
-    // A handshake that nobody waits for any more will never be used.
-    const forsaken = this.#revision === undefined && [...this.#posts].every(({ gone }) => gone);
-    return (this.#posts.size === 0 || forsaken) && !this.#streams.attached;
+  /** No request is pending and no stream is open. */
+  get isIdle(): boolean {
+    // A session whose client left during the handshake will never be used.
+    const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
+    return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
   }
 
   /** Undefined until the handshake has been answered. */
@@ -57,61 +56,61 @@ export class HttpSession implements Transport {
     this.#receive = receive;
   }
 
-  /** What no request stands behind. */
+  /** Sends a message that belongs to no request. */
   async send(message: Message | readonly Message[]): Promise<void> {
-    this.#streams.sendUnasked(encode(message));
+    this.#streams.sendUnsolicited(encode(message));
   }
 
   async close(): Promise<void> {
-    const error = McpError.of("unreachable", "The session was ended before the answer was there").toBody();
-    for (const post of this.#posts) post.abandon(error);
+    const error = McpError.of("unreachable", "The session was closed before the request was answered").toBody();
+    for (const reply of this.#replies) reply.abandon(error);
     this.#streams.close();
   }
 
-  /** Resolves when its answers are out, or none will come. */
-  post(taken: ParsedBody, way: Reply, caller: Partial<Caller>): Promise<void> | undefined {
+  /** Resolves when the response has been sent, or none will be. */
+  post(body: ParsedBody, reply: Reply, caller: Partial<Caller>): Promise<void> | undefined {
     this.usedAt = performance.now();
-    if (!expectsResponse(taken)) {
-      this.#receive({ ...toInbound(taken), caller, gone: NEVER_ABORTED, reply: async () => undefined });
-      way.empty(202);
+    if (!expectsResponse(body)) {
+      this.#receive({ ...toInbound(body), caller, gone: NEVER_ABORTED, reply: async () => undefined });
+      reply.sendEmpty(202);
       return undefined;
     }
     return new Promise<void>((resolve) => {
-      const post: SessionReply = new SessionReply(way, this, () => {
-        this.#posts.delete(post);
+      const sessionReply: SessionReply = new SessionReply(reply, this, () => {
+        this.#replies.delete(sessionReply);
         this.usedAt = performance.now();
         resolve();
       });
-      this.#posts.add(post);
-      way.hold(() => {
-        // A handshake that takes long: the head of its stream is the only place where the session can be named.
-        this.#name(way);
-        post.begin();
+      this.#replies.add(sessionReply);
+      reply.onSilence(() => {
+        // The head of the stream is the last chance to send the session id of a slow handshake.
+        this.#addSessionId(reply);
+        sessionReply.openStream();
       });
-      const reply: Inbound["reply"] = async (message, options) => {
-        if (this.#learn(message)) this.#name(way);
-        post.reply(message, options?.last === true);
+      const send: Inbound["reply"] = async (message, options) => {
+        if (this.#readRevision(message)) this.#addSessionId(reply);
+        sessionReply.send(message, options?.last === true);
       };
-      this.#receive(new SessionInbound(taken, caller, post, reply));
+      this.#receive(new SessionInbound(body, caller, sessionReply, send));
     });
   }
 
-  /** A GET: what comes unasked, or the rest of a stream that broke. */
-  get(way: Reply, lastEventId: string | undefined): void {
+  /** Handles a GET: opens a stream for unsolicited messages, or resumes a broken stream. */
+  get(reply: Reply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
     if (lastEventId === undefined || lastEventId === "") {
-      this.attach(this.#streams.openUnasked(), way);
+      this.attach(this.#streams.openUnsolicited(), reply);
       return;
     }
     const found = this.#streams.find(lastEventId);
     if (found === undefined) {
-      throw new HttpError(400, `What came after the event ${JSON.stringify(lastEventId)} is not kept here any more`);
+      throw new HttpError(400, `The events after ${JSON.stringify(lastEventId)} are no longer available`);
     }
-    // By the standard of event streams this, and nothing else, keeps a caller from coming back once more.
-    if (found.stream.endsAt(found.after)) way.empty(204);
+    // In the SSE standard only a 204 keeps a client from reconnecting.
+    if (found.stream.endsAt(found.after)) reply.sendEmpty(204);
     else {
-      this.attach(found.stream, way, found.after);
-      this.#streams.gather(found.stream);
+      this.attach(found.stream, reply, found.after);
+      this.#streams.collectUnsent(found.stream);
     }
   }
 
@@ -119,20 +118,20 @@ export class HttpSession implements Transport {
     return this.#streams.open();
   }
 
-  /** Lets the stream go on by this way; without a place in it, from the beginning, which is marked. */
-  attach(stream: ReplayStream, way: Reply, after?: number): void {
-    const outlet = way.events((over) => {
-      stream.detach(over);
+  /** Continues the stream on this reply after event `after`; without it from the start, with a priming event. */
+  attach(stream: ReplayStream, reply: Reply, after?: number): void {
+    const output = reply.openStream((closed) => {
+      stream.detach(closed);
       this.usedAt = performance.now();
     });
-    // The caller may have gone while nobody looked.
-    if (outlet.isOver) return;
-    stream.attach(outlet, after);
-    if (after === undefined && this.#revision?.primes === true) stream.prime(RETRY_MS);
+    // The client may have disconnected already.
+    if (output.isClosed) return;
+    stream.attach(output, after);
+    if (after === undefined && this.#revision?.primesStreams === true) stream.prime(RETRY_MS);
   }
 
-  /** The revision is known from the answer to the handshake; true where this is it. */
-  #learn(message: Message | readonly Message[]): boolean {
+  /** Reads the revision from the handshake response; true if this was it. */
+  #readRevision(message: Message | readonly Message[]): boolean {
     if (this.#revision !== undefined || Array.isArray(message) || !isResponse(message as Message)) return false;
     const { result } = message as { result?: unknown };
     const name = isObject(result) ? result["protocolVersion"] : undefined;
@@ -140,176 +139,146 @@ export class HttpSession implements Transport {
     return this.#revision !== undefined;
   }
 
-  #name(way: Reply): void {
-    if (this.#named || way.begun) return;
-    this.#named = true;
-    way.headers = { ...way.headers, [SESSION_HEADER]: this.id };
+  #addSessionId(reply: Reply): void {
+    if (this.#isIdSent || reply.hasStarted) return;
+    this.#isIdSent = true;
+    reply.headers = { ...reply.headers, [SESSION_HEADER]: this.id };
   }
 }
 
-/** A class, because a literal with a getter would be paid for by every call. */
+/**
+ * The reply to one POST. A lone response is a JSON body; otherwise it becomes a resumable stream. Once the client can
+ * no longer be reached here, other messages go out on the stream for unsolicited ones; responses are dropped.
+ */
+class SessionReply {
+  readonly #reply: Reply;
+  readonly #session: HttpSession;
+  readonly #onDone: () => void;
+  #stream: ReplayStream | undefined;
+  #isDone = false;
+
+  constructor(reply: Reply, session: HttpSession, onDone: () => void) {
+    this.#reply = reply;
+    this.#session = session;
+    this.#onDone = onDone;
+  }
+
+  /** The client has disconnected and cannot resume. */
+  get isUnreachable(): boolean {
+    return this.#stream === undefined ? this.#reply.request.isDisconnected : !this.#stream.isReachable;
+  }
+
+  send(message: Message | readonly Message[], isLast: boolean): void {
+    if (this.#isDone) return;
+    if (isLast) this.#isDone = true;
+    if (this.isUnreachable) this.#divert(message);
+    else if (isLast && this.#stream === undefined) {
+      this.#reply.sendJson(message as ResponseMessage | readonly Message[]);
+    } else (this.#stream ?? this.openStream()).send(encodeResponse(message), isLast);
+    if (isLast) this.#onDone();
+  }
+
+  /** Ends the reply without a response. */
+  drop(): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    if (this.#stream !== undefined) this.#stream.finish();
+    // Without an event id the client does not try to resume.
+    else if (!this.isUnreachable) this.#reply.openStream(() => undefined).end();
+    this.#onDone();
+  }
+
+  /** Responds with an error because the session was closed and the handler ignores its signal. */
+  abandon(error: ErrorBody): void {
+    const { id } = this.#reply;
+    if (id === null) this.drop();
+    else this.send({ jsonrpc: "2.0", id, error }, true);
+  }
+
+  /** Does nothing in revisions where the server may not close a stream before the response. */
+  hangUp(retryMs: number): void {
+    if (this.#isDone || this.isUnreachable || this.#session.revision?.primesStreams !== true) return;
+    (this.#stream ?? this.openStream()).hangUp(retryMs);
+  }
+
+  openStream(): ReplayStream {
+    const stream = this.#session.newStream();
+    this.#stream = stream;
+    this.#session.attach(stream, this.#reply);
+    return stream;
+  }
+
+  #divert(message: Message | readonly Message[]): void {
+    if (Array.isArray(message) || isResponse(message as Message)) return;
+    void this.#session.send(message).catch(() => undefined);
+  }
+}
+
+/** A class, because an object literal with a getter is slower, and every call makes one. */
 class SessionInbound implements Inbound {
   readonly kind: Inbound["kind"];
   readonly message?: Message;
   readonly batch?: readonly BatchItem[];
   readonly caller: Partial<Caller>;
   readonly reply: Inbound["reply"];
-  readonly #post: SessionReply;
+  readonly #reply: SessionReply;
 
-  constructor(taken: ParsedBody, caller: Partial<Caller>, post: SessionReply, reply: Inbound["reply"]) {
-    this.kind = taken.kind;
-    if (taken.kind === "message") this.message = taken.message;
-    else this.batch = taken.items;
+  constructor(body: ParsedBody, caller: Partial<Caller>, sessionReply: SessionReply, reply: Inbound["reply"]) {
+    this.kind = body.kind;
+    if (body.kind === "message") this.message = body.message;
+    else this.batch = body.items;
     this.caller = caller;
     this.reply = reply;
-    this.#post = post;
+    this.#reply = sessionReply;
   }
 
   get gone(): AbortSignal {
-    return this.#post.gone ? AbortSignal.abort() : NEVER_ABORTED;
+    return this.#reply.isUnreachable ? AbortSignal.abort() : NEVER_ABORTED;
   }
 
   drop(): void {
-    this.#post.drop();
+    this.#reply.drop();
   }
 
   hangUp(retryMs: number): void {
-    this.#post.hangUp(retryMs);
+    this.#reply.hangUp(retryMs);
   }
 }
 
-// The answers to one POST of a session. Where nothing but the answer is to be sent it is one JSON body; otherwise
-// a stream of events, each with an id, that lives on when its connection breaks. What can reach nobody by this way
-// any more goes by the stream for what comes unasked, except answers, which have no place there.
-
-
-/** What the session lends to its POSTs. */
-export interface PostHost {
-  readonly revision: Revision | undefined;
-  newStream(): ReplayStream;
-  attach(stream: ReplayStream, way: Reply): void;
-  send(message: Message | readonly Message[]): Promise<void>;
-}
-
-export class SessionReply {
-  readonly #way: Reply;
-  readonly #host: PostHost;
-  readonly #done: () => void;
-  #stream: ReplayStream | undefined;
-  #over = false;
-
-  constructor(way: Reply, host: PostHost, done: () => void) {
-    this.#way = way;
-    this.#host = host;
-    this.#done = done;
-  }
-
-  /** Neither is anybody there, nor can anybody come back. */
-  get gone(): boolean {
-    return this.#stream === undefined ? this.#way.visit.isGone : !this.#stream.reachable;
-  }
-
-  reply(message: Message | readonly Message[], last: boolean): void {
-    if (this.#over) return;
-    if (last) this.#over = true;
-    if (this.gone) this.#divert(message);
-    else if (last && this.#stream === undefined) {
-      this.#way.whole(message as ResponseMessage | readonly Message[]);
-    } else (this.#stream ?? this.begin()).send(encodeResponse(message), last);
-    if (last) this.#done();
-  }
-
-  /** No answer will come. */
-  drop(): void {
-    if (this.#over) return;
-    this.#over = true;
-    if (this.#stream !== undefined) this.#stream.finish();
-    // Without an event that has an id nobody comes back for an answer that is not there.
-    else if (!this.gone) this.#way.events(() => undefined).end();
-    this.#done();
-  }
-
-  /** The session is over, and whoever works on the answer has not heeded that. */
-  abandon(error: ErrorBody): void {
-    const { id } = this.#way;
-    if (id === null) this.drop();
-    else this.reply({ jsonrpc: "2.0", id, error }, true);
-  }
-
-  /** In revisions in which a server may not end a stream before its time, nothing. */
-  hangUp(retryMs: number): void {
-    if (this.#over || this.gone || this.#host.revision?.primes !== true) return;
-    (this.#stream ?? this.begin()).hangUp(retryMs);
-  }
-
-  /** Makes it a stream of events. */
-  begin(): ReplayStream {
-    const stream = this.#host.newStream();
-    this.#stream = stream;
-    this.#host.attach(stream, this.#way);
-    return stream;
-  }
-
-  #divert(message: Message | readonly Message[]): void {
-    if (Array.isArray(message) || isResponse(message as Message)) return;
-    void this.#host.send(message).catch(() => undefined);
-  }
-}
-
-// The sessions that are open, by their ids. An id is 128 bits of randomness and proves nothing: a session belongs
-// to the principal that opened it, and for everybody else it does not exist. A session ends when its caller ends
-// it, or after a long time in which nobody waited for anything.
-
-
-export interface TableSession {
+interface TableSession {
   readonly id: string;
   readonly principal: string | undefined;
-  readonly idle: boolean;
+  readonly isIdle: boolean;
   readonly usedAt: number;
 }
 
-const MOST_SWEEP_MS = 30_000;
+const MAX_SWEEP_INTERVAL_MS = 30_000;
 
-/** How many sessions there may be, in all tables that share it. */
-export class SessionLimiter {
-  readonly #most: number;
-  #taken = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Throws a HttpError where there is none. */
-  take(): void {
-    if (this.#taken >= this.#most) {
-      throw new HttpError(503, "Too many sessions are open; try again later", { "retry-after": "10" });
-    }
-    this.#taken += 1;
-  }
-
-  give(): void {
-    this.#taken -= 1;
-  }
-}
-
+/**
+ * The open sessions by id. An id is 128 random bits and not a credential: a session belongs to the principal that
+ * opened it, and does not exist for others. It closes on request, or after being idle for long.
+ */
 export class SessionTable<Session extends TableSession> {
-  readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<Served> }>();
-  readonly #room: SessionLimiter;
+  readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();
+  readonly #limiter: SessionLimiter;
   readonly #idleMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(room: SessionLimiter, idleMs: number) {
-    this.#room = room;
+  constructor(limiter: SessionLimiter, idleMs: number) {
+    this.#limiter = limiter;
     this.#idleMs = idleMs;
   }
 
-  /** Throws a HttpError where there is no room. */
-  add<Made extends Session>(make: (id: string) => Made, serve: (session: Made) => Promise<Served>): Made {
-    this.#room.take();
-    const session = make(newId());
+  /** Throws a 503 if too many sessions are open. */
+  add<Added extends Session>(
+    create: (id: string) => Added,
+    serve: (session: Added) => Promise<ServedConnection>,
+  ): Added {
+    this.#limiter.take();
+    const session = create(newId());
     const served = serve(session);
     this.#sessions.set(session.id, { session, served });
-    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MOST_SWEEP_MS, this.#idleMs)));
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#idleMs)));
     return session;
   }
 
@@ -322,24 +291,24 @@ export class SessionTable<Session extends TableSession> {
     const found = this.#sessions.get(id);
     if (found === undefined) return;
     this.#sessions.delete(id);
-    this.#room.give();
-    if (this.#sessions.size === 0) this.#rest();
+    this.#limiter.release();
+    if (this.#sessions.size === 0) this.#stopSweeping();
     await (await found.served).close(graceMs);
   }
 
   async close(graceMs: number): Promise<void> {
     await Promise.all([...this.#sessions.values()].map(({ session }) => this.end(session, graceMs)));
-    this.#rest();
+    this.#stopSweeping();
   }
 
   #sweep(): void {
     const now = performance.now();
     for (const { session } of this.#sessions.values()) {
-      if (session.idle && now - session.usedAt >= this.#idleMs) void this.end(session);
+      if (session.isIdle && now - session.usedAt >= this.#idleMs) void this.end(session);
     }
   }
 
-  #rest(): void {
+  #stopSweeping(): void {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }

@@ -1,13 +1,13 @@
-// One timer for many members, and none for no members.
+// One timer for many members, and none without members.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedTimer } from "./shared-timer.ts";
 
-describe("a pulse", () => {
+describe("a shared timer", () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  it("looks at each member once a tick, with a time that goes on", () => {
+  it("calls each member once per tick, with a monotonic time", () => {
     const seen: [string, number][] = [];
     const pulse = new SharedTimer<string>(1_000, (member, now) => seen.push([member, now]));
     const start = performance.now();
@@ -25,7 +25,7 @@ describe("a pulse", () => {
     ]);
   });
 
-  it("stops a tick after its last member has left, and starts again with the next", () => {
+  it("stops one tick after its last member has left, and restarts with the next", () => {
     let calls = 0;
     const pulse = new SharedTimer<object>(1_000, () => {
       calls += 1;
@@ -43,7 +43,7 @@ describe("a pulse", () => {
     expect(calls).toBe(1);
   });
 
-  it("starts no timer for each of those who come and go", () => {
+  it("starts no timer per member", () => {
     const starts = vi.spyOn(globalThis, "setInterval");
     const pulse = new SharedTimer<number>(1_000, () => {});
     for (let member = 0; member < 1_000; member += 1) {
@@ -54,7 +54,7 @@ describe("a pulse", () => {
     starts.mockRestore();
   });
 
-  it("lets members leave, and clears, in the middle of a tick", () => {
+  it("allows delete and clear during a tick", () => {
     const seen: number[] = [];
     const pulse = new SharedTimer<number>(1_000, (member) => {
       seen.push(member);

@@ -1,6 +1,5 @@
-// One timer for many: whatever must be looked at about once a second (streams that keep silent, readers that lag,
-// answers that are late) is a member here, and costs no timer of its own. It runs only while it has members, and
-// never keeps a process alive.
+// One interval timer for many members (silent streams, slow readers, late bodies), so that none needs a timer of its
+// own. It runs only while it has members, and never keeps the process alive.
 
 import { unref } from "../../core/async.ts";
 
@@ -10,7 +9,7 @@ export class SharedTimer<T> {
   readonly #members = new Set<T>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `act` is called for each member at each tick, with a time that never goes back; one for which it throws is let go of. */
+  /** Calls `act` for each member at each tick, with a monotonic time; a member for which it throws is removed. */
   constructor(tickMs: number, act: (member: T, now: number) => void) {
     this.#tickMs = tickMs;
     this.#act = act;
@@ -27,11 +26,11 @@ export class SharedTimer<T> {
   }
 
   delete(member: T): void {
-    // An idle timer ends at its next tick, not here: where members come and go, it would be started for each one.
+    // An empty timer stops at its next tick, not here: members come and go, and it would restart for each one.
     this.#members.delete(member);
   }
 
-  /** Lets go of all members at once. */
+  /** Removes all members and stops the timer. */
   clear(): void {
     this.#members.clear();
     clearInterval(this.#timer);
@@ -45,7 +44,7 @@ export class SharedTimer<T> {
       try {
         this.#act(member, now);
       } catch {
-        // Thrown out of a timer it would end the process, and with it all that the others wait for.
+        // Thrown from a timer it would end the process.
         this.#members.delete(member);
       }
     }

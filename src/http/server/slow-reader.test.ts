@@ -1,18 +1,18 @@
-// A reader that stands still, on a real socket: it is cut off, and it cost no more memory than it was allowed.
+// A stalled client on a real socket is disconnected, and costs no more memory than allowed.
 
 import { expect, it } from "vitest";
-import { visited } from "../../../test/support/visits.ts";
+import { nodeHttpServer } from "../../../test/support/node-http-server.ts";
 import { SseWriter, formatEvent } from "./sse.ts";
 
 const MIB = 1024 * 1024;
 
-it("a reader that does not read is cut at the limit, and another one gets everything", async () => {
+it("a client that does not read is disconnected at the limit, and another one gets everything", async () => {
   const streams: SseWriter[] = [];
   const over: string[] = [];
-  const { open } = await visited((visit) => {
+  const { open } = await nodeHttpServer((httpRequest) => {
     const limits = { unreadBytes: 2 * MIB, lingeringBytes: MIB, lingeringMs: 60_000, keepAliveMs: 60_000 };
-    const stream = new SseWriter(visit.stream({}), limits, (how) => over.push(`${visit.path} ${how}`));
-    visit.onGone(() => over.push(`${visit.path} gone`));
+    const stream = new SseWriter(httpRequest.stream({}), limits, (how) => over.push(`${httpRequest.path} ${how}`));
+    httpRequest.onDisconnect(() => over.push(`${httpRequest.path} gone`));
     streams.push(stream);
   });
   const [stalled, reading] = [await open(), await open()];
@@ -33,20 +33,20 @@ it("a reader that does not read is cut at the limit, and another one gets everyt
   let most = 0;
   let sent = 0;
   const [first, second] = streams as [SseWriter, SseWriter];
-  while (!first.isOver) {
+  while (!first.isClosed) {
     first.send(event);
     second.send(event);
     sent += 1;
-    most = Math.max(most, first.waiting);
-    // What it takes and does not read the system has, up to some MiB.
+    most = Math.max(most, first.bufferedBytes);
+    // The system buffers up to some MiB of unread data.
     expect(sent).toBeLessThan(4_000);
-    while (second.waiting > 0) await new Promise(setImmediate);
+    while (second.bufferedBytes > 0) await new Promise(setImmediate);
   }
-  expect(over).toEqual(["/stalled cut"]);
+  expect(over).toEqual(["/stalled destroyed"]);
   expect(most).toBeLessThan(2 * MIB + 2 * event.length);
-  expect(second.isOver).toBe(false);
+  expect(second.isClosed).toBe(false);
   await expect.poll(() => received).toBeGreaterThanOrEqual(sent * event.length);
   second.end();
-  expect(over).toEqual(["/stalled cut", "/reading ended"]);
-  expect(first.waiting).toBe(0);
+  expect(over).toEqual(["/stalled destroyed", "/reading ended"]);
+  expect(first.bufferedBytes).toBe(0);
 });

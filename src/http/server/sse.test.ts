@@ -1,30 +1,31 @@
-// Events as they go over the wire, and what becomes of a reader that does not read.
+// The wire format of events, and disconnecting slow readers.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SseWriter, formatEvent } from "./sse.ts";
 import type { SseEvent, StreamLimits } from "./sse.ts";
 import type { StreamSink } from "./http-request.ts";
+import { runs } from "../../../test/support/depth.ts";
 
 const LIMITS: StreamLimits = { unreadBytes: 1_000, lingeringBytes: 100, lingeringMs: 10_000, keepAliveMs: 15_000 };
 
 class Recorder implements StreamSink {
   text = "";
-  waiting = 0;
+  bufferedBytes = 0;
   acts: string[] = [];
   write(text: string): void {
     this.text += text;
-    this.waiting += text.length;
+    this.bufferedBytes += text.length;
   }
   end(): void {
     this.acts.push("end");
   }
-  cut(): void {
-    this.acts.push("cut");
+  destroy(): void {
+    this.acts.push("destroyed");
   }
 }
 
-/** What the standard says a reader makes of a stream: each event's id, type and data. */
+/** Parses a stream as the standard says: id, type and data of each event. */
 function read(text: string): { id: string; event: string; data: string; retry?: number }[] {
   const events: { id: string; event: string; data: string; retry?: number }[] = [];
   let id = "";
@@ -52,7 +53,7 @@ function read(text: string): { id: string; event: string; data: string; retry?: 
   return events;
 }
 
-describe("the text of an event", () => {
+describe("a formatted event", () => {
   const rows: readonly [string, SseEvent, string][] = [
     ["nothing but data", { data: "{}" }, "data: {}\n\n"],
     [
@@ -65,20 +66,20 @@ describe("the text of an event", () => {
     ["a line feed", { data: "a\nb" }, "data: a\ndata: b\n\n"],
     ["a carriage return", { data: "a\rb" }, "data: a\ndata: b\n\n"],
     ["both together", { data: "a\r\nb" }, "data: a\ndata: b\n\n"],
-    ["breaks at the ends", { data: "\na\n" }, "data: \ndata: a\ndata: \n\n"],
+    ["breaks at the start and end", { data: "\na\n" }, "data: \ndata: a\ndata: \n\n"],
     ["a time with a fraction", { retry: 10.2 }, "retry: 11\n\n"],
-    ["other separators of lines", { data: "a\u2028b\u0085c" }, "data: a\u2028b\u0085c\n\n"],
+    ["other line separators", { data: "a\u2028b\u0085c" }, "data: a\u2028b\u0085c\n\n"],
   ];
   it.each(rows)("%s", (_name, parts, expected) => {
     expect(formatEvent(parts)).toBe(expected);
   });
 
-  it.each(["a\nb", "a\rb", "a\0b"])("refuses an id or a type that is not one line: %j", (text) => {
-    expect(() => formatEvent({ id: text, data: "" })).toThrow("the id of an event must be one line");
-    expect(() => formatEvent({ event: text, data: "" })).toThrow("the event of an event must be one line");
+  it.each(["a\nb", "a\rb", "a\0b"])("refuses an id or a type that is not a single line: %j", (text) => {
+    expect(() => formatEvent({ id: text, data: "" })).toThrow("the id of an event must be a single line");
+    expect(() => formatEvent({ event: text, data: "" })).toThrow("the event of an event must be a single line");
   });
 
-  it("comes back as it went in, whatever the data", () => {
+  it("parses to the same data", () => {
     const parts = fc.record({
       id: fc.stringMatching(/^[!-~]{1,8}$/),
       event: fc.stringMatching(/^[a-z]{1,8}$/),
@@ -89,30 +90,30 @@ describe("the text of an event", () => {
         const expected = events.map((event) => ({ ...event, data: event.data.replaceAll(/\r\n|\r/g, "\n") }));
         expect(read(events.map((event) => formatEvent(event)).join(""))).toEqual(expected);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });
 
-describe("an event stream", () => {
-  it("writes what it is given, and ends once", () => {
+describe("an SSE writer", () => {
+  it("writes events, and ends once", () => {
     const sink = new Recorder();
     const over: string[] = [];
     const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
     stream.send(formatEvent({ data: "1" }));
-    expect(stream.waiting).toBe(9);
+    expect(stream.bufferedBytes).toBe(9);
     stream.end();
     stream.end();
-    stream.cut();
+    stream.destroy();
     stream.send(formatEvent({ data: "2" }));
     stream.comment();
     expect(sink.text).toBe("data: 1\n\n");
     expect(sink.acts).toEqual(["end"]);
     expect(over).toEqual(["ended"]);
-    expect(stream.isOver).toBe(true);
+    expect(stream.isClosed).toBe(true);
   });
 
-  it("writes comments that no reader takes for an event", () => {
+  it("writes comments that readers skip", () => {
     const sink = new Recorder();
     const stream = new SseWriter(sink, LIMITS);
     stream.comment();
@@ -121,46 +122,46 @@ describe("an event stream", () => {
     expect(read(sink.text)).toEqual([]);
   });
 
-  it("cuts at once when there is more to say and too much is unread, however long the last event was", () => {
+  it("disconnects at once if too much is unread before an event, however long the last event was", () => {
     const sink = new Recorder();
     const over: string[] = [];
     const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
     stream.send("x".repeat(1_000));
     stream.send("y".repeat(5_000));
-    expect(stream.isOver).toBe(false);
+    expect(stream.isClosed).toBe(false);
     stream.send("z");
-    expect(sink.acts).toEqual(["cut"]);
-    expect(over).toEqual(["cut"]);
+    expect(sink.acts).toEqual(["destroyed"]);
+    expect(over).toEqual(["destroyed"]);
     expect(sink.text).toHaveLength(6_000);
   });
 
-  it("cuts when a good deal stays unread for too long", () => {
+  it("disconnects if much stays unread for too long", () => {
     const sink = new Recorder();
     const stream = new SseWriter(sink, LIMITS);
     stream.send("x".repeat(101));
     stream.tick(1_000);
     stream.tick(10_999);
-    expect(stream.isOver).toBe(false);
+    expect(stream.isClosed).toBe(false);
     stream.tick(11_000);
-    expect(sink.acts).toEqual(["cut"]);
+    expect(sink.acts).toEqual(["destroyed"]);
   });
 
-  it("counts the time anew when the reader has caught up in between", () => {
+  it("restarts the time when the reader has caught up", () => {
     const sink = new Recorder();
     const stream = new SseWriter(sink, LIMITS);
     stream.send("x".repeat(101));
     stream.tick(1_000);
-    sink.waiting = 100;
+    sink.bufferedBytes = 100;
     stream.tick(6_000);
-    sink.waiting = 101;
+    sink.bufferedBytes = 101;
     stream.tick(7_000);
     stream.tick(16_999);
-    expect(stream.isOver).toBe(false);
+    expect(stream.isClosed).toBe(false);
     stream.tick(17_000);
-    expect(stream.isOver).toBe(true);
+    expect(stream.isClosed).toBe(true);
   });
 
-  it("breaks a silence with a comment, and only a silence", () => {
+  it("sends a comment after a silence only", () => {
     const sink = new Recorder();
     const stream = new SseWriter(sink, LIMITS);
     for (let now = 0; now <= 14_000; now += 1_000) stream.tick(now);

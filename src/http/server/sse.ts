@@ -1,26 +1,24 @@
-// Server-sent events on a sink, and what becomes of a reader that does not read: too much unread at once, or a good
-// deal of it for too long, and it is hung up on, so that nobody else waits for it and no memory is filled. It keeps
-// no timer: somebody calls `tick` about once a second. What the events say, and whether they can be had again by
-// their ids, is for others.
+// Writes server-sent events and disconnects clients that read too slowly, so that unread data cannot fill the memory.
+// It has no timer of its own: `tick` must be called about once a second.
 
 import type { StreamSink } from "./http-request.ts";
 
-/** One event; every part may be missing. Without `data` it tells the reader its id or its patience, and no more. */
+/** One event; every part is optional. Without `data` it only sets the id or the reconnection time. */
 export interface SseEvent {
   readonly id?: string;
   readonly event?: string;
-  /** Milliseconds after which a reader that was cut off comes again. */
+  /** Milliseconds after which a disconnected client reconnects. */
   readonly retry?: number;
   readonly data?: string;
 }
 
 export interface StreamLimits {
-  /** More than this unread when there is more to say: cut at once. */
+  /** Disconnects at once if more than this is unread when the next event is sent. */
   readonly unreadBytes: number;
-  /** More than `lingeringBytes` unread all through `lingeringMs`: cut. */
+  /** Disconnects if more than `lingeringBytes` stay unread for `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
-  /** A comment after so long a silence. */
+  /** Sends a comment after this much silence. */
   readonly keepAliveMs: number;
 }
 
@@ -29,95 +27,95 @@ const COMMENT = ":\n\n";
 export class SseWriter {
   readonly #sink: StreamSink;
   readonly #limits: StreamLimits;
-  readonly #over: (how: "ended" | "cut") => void;
-  #isOver = false;
-  /** Something was encodeResponse since the last tick. */
-  #spoke = true;
+  readonly #onClose: (how: "ended" | "destroyed") => void;
+  #isClosed = false;
+  /** Whether anything was written since the last tick. */
+  #hasWritten = true;
   #silentSince = 0;
   #lingersSince: number | undefined;
 
-  /** `over` is called once: by `end`, by `cut`, or where the reader's slowness led to a cut; not where it hangs up. */
-  constructor(sink: StreamSink, limits: StreamLimits, over: (how: "ended" | "cut") => void = () => {}) {
+  /** `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected; not when it hangs up. */
+  constructor(sink: StreamSink, limits: StreamLimits, onClose: (how: "ended" | "destroyed") => void = () => {}) {
     this.#sink = sink;
     this.#limits = limits;
-    this.#over = over;
+    this.#onClose = onClose;
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
-  /** Bytes that were encodeResponse and that the reader has not taken. */
-  get waiting(): number {
-    return this.#sink.waiting;
+  /** Bytes written that the client has not taken yet. */
+  get bufferedBytes(): number {
+    return this.#sink.bufferedBytes;
   }
 
-  /** What `formatEvent` made: one event, or several. */
+  /** Sends one or more events made by `formatEvent`. */
   send(text: string): void {
-    if (this.#isOver) return;
-    // Looked at before, not after: a long event does not make a slow reader of one who had read all that came before it.
-    if (this.#sink.waiting > this.#limits.unreadBytes) return this.cut();
-    this.#spoke = true;
+    if (this.#isClosed) return;
+    // Checked before the write: one long event does not make a slow client of one that has read everything before it.
+    if (this.#sink.bufferedBytes > this.#limits.unreadBytes) return this.destroy();
+    this.#hasWritten = true;
     this.#sink.write(text);
   }
 
-  /** A line that every reader skips. */
+  /** Sends a comment, which every client skips. */
   comment(text = ""): void {
     this.send(text === "" ? COMMENT : `: ${text.replaceAll(/\r\n|\r|\n/g, "\n: ")}\n\n`);
   }
 
-  /** `now` never goes back. */
+  /** `now` must be monotonic. */
   tick(now: number): void {
-    if (this.#isOver) return;
-    if (this.#sink.waiting <= this.#limits.lingeringBytes) this.#lingersSince = undefined;
+    if (this.#isClosed) return;
+    if (this.#sink.bufferedBytes <= this.#limits.lingeringBytes) this.#lingersSince = undefined;
     else if (this.#lingersSince === undefined) this.#lingersSince = now;
-    else if (now - this.#lingersSince >= this.#limits.lingeringMs) return this.cut();
-    if (this.#spoke) {
-      this.#spoke = false;
+    else if (now - this.#lingersSince >= this.#limits.lingeringMs) return this.destroy();
+    if (this.#hasWritten) {
+      this.#hasWritten = false;
       this.#silentSince = now;
     } else if (now - this.#silentSince >= this.#limits.keepAliveMs) {
       this.comment();
     }
   }
 
-  /** What was sent before still goes out. */
+  /** Ends the stream after everything sent so far. */
   end(): void {
-    if (!this.#finish()) return;
+    if (!this.#close()) return;
     this.#sink.end();
-    this.#over("ended");
+    this.#onClose("ended");
   }
 
-  /** What has not gone out is lost. */
-  cut(): void {
-    if (!this.#finish()) return;
-    this.#sink.cut();
-    this.#over("cut");
+  /** Disconnects at once; unsent data is lost. */
+  destroy(): void {
+    if (!this.#close()) return;
+    this.#sink.destroy();
+    this.#onClose("destroyed");
   }
 
-  #finish(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
+  #close(): boolean {
+    if (this.#isClosed) return false;
+    this.#isClosed = true;
     return true;
   }
 }
 
-/** An event as it goes over the wire. */
+/** An event in its wire format. */
 export function formatEvent(parts: SseEvent): string {
   const { id, event, retry, data } = parts;
   let text = "";
   if (id !== undefined) text += `id: ${oneLine("id", id)}\n`;
   if (event !== undefined) text += `event: ${oneLine("event", event)}\n`;
   if (retry !== undefined) text += `retry: ${Math.max(0, Math.ceil(retry))}\n`;
-  if (data !== undefined) text += `data: ${hasBreak(data) ? data.replaceAll(/\r\n|\r|\n/g, "\ndata: ") : data}\n`;
+  if (data !== undefined) text += `data: ${hasLineBreak(data) ? data.replaceAll(/\r\n|\r|\n/g, "\ndata: ") : data}\n`;
   return `${text}\n`;
 }
 
-function hasBreak(text: string): boolean {
+function hasLineBreak(text: string): boolean {
   return text.includes("\n") || text.includes("\r");
 }
 
 function oneLine(field: string, text: string): string {
-  // A reader ignores an id with NUL in it, and takes the rest after a line break for another field.
-  if (hasBreak(text) || text.includes("\0")) throw new TypeError(`the ${field} of an event must be one line of text`);
+  // Clients ignore an id that contains NUL, and read what follows a line break as another field.
+  if (hasLineBreak(text) || text.includes("\0")) throw new TypeError(`the ${field} of an event must be a single line`);
   return text;
 }

@@ -1,6 +1,5 @@
-// Exchange style over HTTP: one POST is one request, whole in itself. Its headers must agree with its body, its
-// errors have statuses, and hanging up cancels it. Nothing is kept between two of them but the calls that wait for
-// their callers' answers (see rounds).
+// Stateless style over HTTP: one POST is one self-contained request. Its headers must agree with its body, some errors
+// have their own status, and a disconnect cancels it. Only parked calls are kept between requests.
 
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -16,148 +15,154 @@ import { type SseWriter, formatEvent } from "./sse.ts";
 import { HttpError } from "./http-request.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
-import { cancellation } from "../../dialogue/calls/errors.ts";
-import { loneFlight, type Flight, outcomeOf, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
-import { Rounds, type RoundsOptions } from "../../dialogue/stateless/parked-calls.ts";
+import { cancellationError } from "../../dialogue/calls/errors.ts";
+import { untrackedCall, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
+import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
 import { errorResponse, statusOf, NEVER_ABORTED, type Release } from "./admission.ts";
 import { encodeResponse, type Reply } from "./reply.ts";
 
 export class StatelessEndpoint {
   readonly #front: StatelessFront;
-  readonly #rounds: Rounds;
+  readonly #parkedCalls: ParkedCalls;
   readonly #maxListens: number;
-  readonly #flights = new Map<Flight, StatelessInbound>();
+  readonly #calls = new Map<InFlightCall, StatelessInbound>();
   #listens = 0;
-  #idle: (() => void) | undefined;
+  #onIdle: (() => void) | undefined;
 
-  constructor(handler: Handler, options: StatelessFrontOptions, rounds: RoundsOptions | undefined, maxListens: number) {
-    this.#rounds = new Rounds(rounds);
-    this.#front = new StatelessFront(handler, this.#rounds, options);
+  constructor(
+    handler: Handler,
+    options: StatelessFrontOptions,
+    parkedCalls: ParkedCallsOptions | undefined,
+    maxListens: number,
+  ) {
+    this.#parkedCalls = new ParkedCalls(parkedCalls);
+    this.#front = new StatelessFront(handler, this.#parkedCalls, options);
     this.#maxListens = maxListens;
   }
 
-  /** Resolves when the answer is out, or nobody waits for it any more. */
-  async take(message: Message, way: Reply, caller: Partial<Caller>, over: Release): Promise<void> {
+  /** Resolves when the response has been sent, or the client has left. */
+  async post(message: Message, reply: Reply, caller: Partial<Caller>, release: Release): Promise<void> {
     if (isResponse(message)) {
-      const refusal = "A response cannot be posted in this revision: answers travel in a retry, as inputResponses";
-      way.whole(errorResponse(400, refusal), 400);
-    } else if (isNotification(message)) way.empty(202);
-    else await this.#answer(message, way, caller, over);
+      const problem = "Responses cannot be posted in this revision: send inputResponses in a retry of the request";
+      reply.sendJson(errorResponse(400, problem), 400);
+    } else if (isNotification(message)) reply.sendEmpty(202);
+    else await this.#answer(message, reply, caller, release);
   }
 
-  async #answer(message: RequestMessage, way: Reply, caller: Partial<Caller>, over: Release): Promise<void> {
+  async #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): Promise<void> {
     const { id, method } = message;
     try {
       const { name } = envelope(message.params ?? {});
-      checkHeaders(message, name, way.visit.headers);
+      checkHeaders(message, name, reply.request.headers);
     } catch (error) {
-      way.whole({ jsonrpc: "2.0", id, error: this.#front.fault(error, message) }, 400);
+      reply.sendJson({ jsonrpc: "2.0", id, error: this.#front.errorBody(error, message) }, 400);
       return;
     }
-    const listens = method === "subscriptions/listen";
-    if (listens && this.#listens >= this.#maxListens) {
-      throw new HttpError(503, "Too many callers listen already; try again later", { "retry-after": "10" });
+    const isListen = method === "subscriptions/listen";
+    if (isListen && this.#listens >= this.#maxListens) {
+      throw new HttpError(503, "Too many subscriptions are open; try again later", { "retry-after": "10" });
     }
-    const flight = loneFlight(listens);
-    const inbound = new StatelessInbound(message, way, { origin: flight, ...caller });
-    // Filled once it runs: the caller may be found gone before that.
-    const work: { running?: Promise<ResponseMessage> } = {};
+    const call = untrackedCall(isListen);
+    const inbound = new StatelessInbound(message, reply, { origin: call, ...caller });
+    // `promise` is set once the call runs; the client may have disconnected before that.
+    const running: { promise?: Promise<ResponseMessage> } = {};
     const cancel = (): void => {
-      this.#cancel(flight);
-      over(work.running);
+      this.#cancel(call);
+      release(running.promise);
     };
-    way.visit.onGone(cancel);
-    // Who is gone already wants nothing done.
-    if (flight.cancelled) return;
-    inbound.onCut = cancel;
-    way.hold(() => inbound.open());
-    this.#flights.set(flight, inbound);
-    if (listens) this.#listens += 1;
-    work.running = outcomeOf(this.#front, message, inbound, flight);
+    reply.request.onDisconnect(cancel);
+    // The client has disconnected already.
+    if (call.cancelled) return;
+    inbound.onDestroyed = cancel;
+    reply.onSilence(() => inbound.openStream());
+    this.#calls.set(call, inbound);
+    if (isListen) this.#listens += 1;
+    running.promise = runRequest(this.#front, message, inbound, call);
     try {
-      const response = await work.running;
-      flight.done = true;
-      if (!flight.cancelled) inbound.finish(response);
+      const response = await running.promise;
+      call.done = true;
+      if (!call.cancelled) inbound.finish(response);
     } finally {
-      if (listens) this.#listens -= 1;
-      this.#flights.delete(flight);
-      if (this.#flights.size === 0) this.#idle?.();
+      if (isListen) this.#listens -= 1;
+      this.#calls.delete(call);
+      if (this.#calls.size === 0) this.#onIdle?.();
     }
   }
 
-  /** RequestLimiter in flight may go on for the grace; whoever only listens is told at once that it is over. */
+  /** Ends subscriptions at once; other calls may finish within `graceMs`. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");
-    for (const flight of this.#flights.keys()) if (flight.background) flight.stop.abort(reason);
-    await this.#drained(graceMs);
-    for (const flight of this.#flights.keys()) flight.stop.abort(reason);
-    await this.#drained(SETTLE_MS);
-    // Those that do not heed their signal: what they do is lost, but their callers need not wait for it.
-    for (const [flight, inbound] of this.#flights) {
-      if (flight.cancelled) continue;
-      flight.cancelled = true;
-      const error = McpError.of("unreachable", "The server was shut down before the answer was there").toBody();
+    for (const call of this.#calls.keys()) if (call.background) call.cancelToken.abort(reason);
+    await this.#drain(graceMs);
+    for (const call of this.#calls.keys()) call.cancelToken.abort(reason);
+    await this.#drain(SETTLE_MS);
+    // Handlers that ignore their signal: their clients get an error now.
+    for (const [call, inbound] of this.#calls) {
+      if (call.cancelled) continue;
+      call.cancelled = true;
+      const error = McpError.of("unreachable", "The server was shut down before the request was answered").toBody();
       inbound.finish({ jsonrpc: "2.0", id: inbound.message.id, error });
     }
-    this.#rounds.close();
+    this.#parkedCalls.close();
   }
 
-  async #drained(ms: number): Promise<void> {
-    if (this.#flights.size === 0 || ms <= 0) return;
+  async #drain(ms: number): Promise<void> {
+    if (this.#calls.size === 0 || ms <= 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#idle = () => {
+      this.#onIdle = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#idle = undefined;
+    this.#onIdle = undefined;
   }
 
-  #cancel(flight: Flight): void {
-    if (flight.done || flight.cancelled) return;
-    flight.cancelled = true;
-    flight.stop.abort(cancellation("it hung up", "the caller"));
+  #cancel(call: InFlightCall): void {
+    if (call.done || call.cancelled) return;
+    call.cancelled = true;
+    call.cancelToken.abort(cancellationError("it hung up", "the caller"));
   }
 }
 
-/** A request with the response stream of its own POST. */
+/** A request with the reply to its own POST. */
 class StatelessInbound implements Inbound {
   readonly kind = "message";
   readonly message: RequestMessage;
   readonly caller: Partial<Caller>;
-  /** The stream was ended by us: the caller reads too slowly. */
-  onCut: (() => void) | undefined;
-  readonly #way: Reply;
+  /** Called when a client that reads too slowly is disconnected. */
+  onDestroyed: (() => void) | undefined;
+  readonly #reply: Reply;
   #stream: SseWriter | undefined;
-  #ended = false;
+  #isClosed = false;
 
-  constructor(message: RequestMessage, way: Reply, caller: Partial<Caller>) {
+  constructor(message: RequestMessage, reply: Reply, caller: Partial<Caller>) {
     this.message = message;
-    this.#way = way;
+    this.#reply = reply;
     this.caller = caller;
   }
 
   get gone(): AbortSignal {
-    return this.#way.visit.isGone || this.#ended ? AbortSignal.abort() : NEVER_ABORTED;
+    return this.#reply.request.isDisconnected || this.#isClosed ? AbortSignal.abort() : NEVER_ABORTED;
   }
 
-  open(): SseWriter {
-    return (this.#stream ??= this.#way.events(() => {
-      this.#ended = true;
-      this.onCut?.();
+  openStream(): SseWriter {
+    return (this.#stream ??= this.#reply.openStream(() => {
+      this.#isClosed = true;
+      this.onDestroyed?.();
     }));
   }
 
   async reply(message: Message | readonly Message[], _options?: ReplyOptions): Promise<void> {
-    if (!this.#ended) this.open().send(formatEvent({ event: "message", data: encode(message) }));
+    if (!this.#isClosed) this.openStream().send(formatEvent({ event: "message", data: encode(message) }));
   }
 
-  /** The last thing that is said. */
+  /** Sends the response and ends the reply. */
   finish(response: ResponseMessage): void {
-    this.onCut = undefined;
-    if (this.#stream === undefined) this.#way.whole(response, "error" in response ? statusOf(response.error) : 200);
+    this.onDestroyed = undefined;
+    if (this.#stream === undefined)
+      this.#reply.sendJson(response, "error" in response ? statusOf(response.error) : 200);
     else {
       this.#stream.send(formatEvent({ event: "message", data: encodeResponse(response) }));
       this.#stream.end();

@@ -1,4 +1,4 @@
-// Visits by way of a web-standard request, with nothing but a Request and a Response.
+// WebHttpRequest with a plain Request and Response.
 
 import { describe, expect, it } from "vitest";
 import type { StreamSink } from "./http-request.ts";
@@ -22,20 +22,24 @@ function pieces(...chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> 
   });
 }
 
-describe("what a visit says of its request", () => {
-  it("is where it goes and what it brings", () => {
-    const visit = new WebHttpRequest(
+describe("a request", () => {
+  it("has method, path, query and headers", () => {
+    const httpRequest = new WebHttpRequest(
       new Request("http://localhost:3000/a%2fb?x=1?", { headers: { Host: "other.example", "X-Many": "a" } }),
     );
-    expect(visit).toMatchObject({ method: "GET", path: "/a%2fb", query: "x=1?", origin: "http://other.example" });
-    expect(visit.headers).toMatchObject({ host: "other.example", "x-many": "a" });
-    expect(visit.headers["toString"]).toBeDefined();
-    expect(visit.ambiguous).toBe(false);
+    expect(httpRequest).toMatchObject({ method: "GET", path: "/a%2fb", query: "x=1?", origin: "http://other.example" });
+    expect(httpRequest.headers).toMatchObject({ host: "other.example", "x-many": "a" });
+    expect(httpRequest.headers["toString"]).toBeDefined();
+    expect(httpRequest.isAmbiguous).toBe(false);
   });
 
-  it("takes the host of its address where there is no header for it", () => {
-    const visit = new WebHttpRequest(new Request("https://mcp.example/"));
-    expect([visit.headers["host"], visit.origin, visit.path]).toEqual(["mcp.example", "https://mcp.example", "/"]);
+  it("takes the host from its URL without a Host header", () => {
+    const httpRequest = new WebHttpRequest(new Request("https://mcp.example/"));
+    expect([httpRequest.headers["host"], httpRequest.origin, httpRequest.path]).toEqual([
+      "mcp.example",
+      "https://mcp.example",
+      "/",
+    ]);
   });
 
   it.each(["host", "origin", "content-type", "authorization", "mcp-session-id"])(
@@ -45,28 +49,28 @@ describe("what a visit says of its request", () => {
         [name, "a"],
         [name, "b"],
       ]);
-      expect(new WebHttpRequest(new Request(ADDRESS, { headers })).ambiguous).toBe(true);
-      expect(new WebHttpRequest(new Request(ADDRESS, { headers: { [name]: "a" } })).ambiguous).toBe(false);
+      expect(new WebHttpRequest(new Request(ADDRESS, { headers })).isAmbiguous).toBe(true);
+      expect(new WebHttpRequest(new Request(ADDRESS, { headers: { [name]: "a" } })).isAmbiguous).toBe(false);
     },
   );
 });
 
 describe("a body", () => {
-  it("comes whole, in pieces, or not at all", async () => {
-    expect(await post('{"a":"\u00fc"}').body(MAX, 20_000)).toBe('{"a":"\u00fc"}');
+  it("may be whole, in pieces, or empty", async () => {
+    expect(await post('{"a":"\u00fc"}').readBody(MAX, 20_000)).toBe('{"a":"\u00fc"}');
     const bytes = new TextEncoder().encode("\u{1f600}");
-    expect(await post(pieces(bytes.slice(0, 2), bytes.slice(2), "!")).body(MAX, 20_000)).toBe("\u{1f600}!");
-    expect(await post(null).body(MAX, 20_000)).toBe("");
-    expect(await post(pieces("\ufeffx")).body(MAX, 20_000)).toBe("\ufeffx");
+    expect(await post(pieces(bytes.slice(0, 2), bytes.slice(2), "!")).readBody(MAX, 20_000)).toBe("\u{1f600}!");
+    expect(await post(null).readBody(MAX, 20_000)).toBe("");
+    expect(await post(pieces("\ufeffx")).readBody(MAX, 20_000)).toBe("\ufeffx");
   });
 
-  it("may be as long as the limit, and no longer", async () => {
-    expect(await post(pieces("x".repeat(MAX))).body(MAX, 20_000)).toHaveLength(MAX);
-    await expect(post(pieces("x".repeat(MAX), "x")).body(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
-    await expect(post("x", { "content-length": "1001" }).body(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
+  it("may be as long as the limit", async () => {
+    expect(await post(pieces("x".repeat(MAX))).readBody(MAX, 20_000)).toHaveLength(MAX);
+    await expect(post(pieces("x".repeat(MAX), "x")).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
+    await expect(post("x", { "content-length": "1001" }).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
   });
 
-  it("is not read any further once it is refused", async () => {
+  it("is not read further once it is rejected", async () => {
     let reason: string | undefined;
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({
@@ -78,45 +82,45 @@ describe("a body", () => {
         reason = "cancelled";
       },
     });
-    await expect(post(endless).body(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
+    await expect(post(endless).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 413 });
     await new Promise(setImmediate);
     expect([reason, sent < 10]).toEqual(["cancelled", true]);
   });
 
-  it("that is too slow is refused", async () => {
-    await expect(post(new ReadableStream()).body(MAX, 20)).rejects.toMatchObject({ status: 408 });
+  it("that is too slow is rejected", async () => {
+    await expect(post(new ReadableStream()).readBody(MAX, 20)).rejects.toMatchObject({ status: 408 });
   });
 
-  it.each([[[0xff]], [[0xe2, 0x82]], [[0xc0, 0xaf]]])("that is not UTF-8 is refused: %j", async (bytes) => {
-    await expect(post(pieces(Uint8Array.from(bytes))).body(MAX, 20_000)).rejects.toMatchObject({ status: 400 });
+  it.each([[[0xff]], [[0xe2, 0x82]], [[0xc0, 0xaf]]])("that is not UTF-8 is rejected: %j", async (bytes) => {
+    await expect(post(pieces(Uint8Array.from(bytes))).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 400 });
   });
 
-  it("that is compressed is refused", async () => {
-    const visit = post("x", { "content-encoding": "gzip" });
-    await expect(visit.body(MAX, 20_000)).rejects.toMatchObject({ status: 415 });
-    expect(await post("x", { "content-encoding": "identity" }).body(MAX, 20_000)).toBe("x");
+  it("that is compressed is rejected", async () => {
+    const httpRequest = post("x", { "content-encoding": "gzip" });
+    await expect(httpRequest.readBody(MAX, 20_000)).rejects.toMatchObject({ status: 415 });
+    expect(await post("x", { "content-encoding": "identity" }).readBody(MAX, 20_000)).toBe("x");
   });
 
-  it("that breaks off, or that somebody has read, is missed", async () => {
+  it("that is incomplete or already consumed is rejected", async () => {
     const broken = new ReadableStream<Uint8Array>({
       pull(controller) {
         controller.error(new Error("reset"));
       },
     });
-    await expect(post(broken).body(MAX, 20_000)).rejects.toMatchObject({ status: 400 });
+    await expect(post(broken).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 400 });
     const request = new Request(ADDRESS, { method: "POST", body: "x" });
     await request.text();
-    await expect(new WebHttpRequest(request).body(MAX, 20_000)).rejects.toMatchObject({ status: 500 });
+    await expect(new WebHttpRequest(request).readBody(MAX, 20_000)).rejects.toMatchObject({ status: 500 });
   });
 });
 
-describe("an answer", () => {
-  it("is the response, and the only one", async () => {
-    const visit = post("x");
-    visit.answer(201, { "content-type": "application/json" }, '"\u00fc"');
-    visit.answer(500, {}, "no");
-    visit.stream({}).write("no");
-    const response = await visit.response;
+describe("a response", () => {
+  it("is sent only once", async () => {
+    const httpRequest = post("x");
+    httpRequest.respond(201, { "content-type": "application/json" }, '"\u00fc"');
+    httpRequest.respond(500, {}, "no");
+    httpRequest.stream({}).write("no");
+    const response = await httpRequest.response;
     expect([response.status, response.headers.get("content-type"), await response.text()]).toEqual([
       201,
       "application/json",
@@ -125,24 +129,24 @@ describe("an answer", () => {
   });
 
   it.each([202, 204])("may have no body: %i", async (status) => {
-    const visit = post("x");
-    visit.answer(status, {});
-    const response = await visit.response;
+    const httpRequest = post("x");
+    httpRequest.respond(status, {});
+    const response = await httpRequest.response;
     expect([response.status, response.body]).toEqual([status, null]);
   });
 });
 
 describe("a stream", () => {
   async function begun(headers: Record<string, string> = {}): Promise<{
-    visit: WebHttpRequest;
+    httpRequest: WebHttpRequest;
     sink: StreamSink;
     response: Response;
     reader: ReadableStreamDefaultReader<Uint8Array>;
   }> {
-    const visit = post("x");
-    const sink = visit.stream(headers);
-    const response = await visit.response;
-    return { visit, sink, response, reader: (response.body as ReadableStream<Uint8Array>).getReader() };
+    const httpRequest = post("x");
+    const sink = httpRequest.stream(headers);
+    const response = await httpRequest.response;
+    return { httpRequest, sink, response, reader: (response.body as ReadableStream<Uint8Array>).getReader() };
   }
 
   async function text(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> {
@@ -150,7 +154,7 @@ describe("a stream", () => {
     return value === undefined ? undefined : new TextDecoder().decode(value);
   }
 
-  it("begins with its head, and carries what is encodeResponse until its end", async () => {
+  it("starts with its head, and carries what is written until its end", async () => {
     const { sink, response, reader } = await begun({ "mcp-session-id": "s" });
     expect(Object.fromEntries(response.headers)).toEqual({
       "cache-control": "no-cache, no-transform",
@@ -165,75 +169,75 @@ describe("a stream", () => {
     sink.end();
     sink.write("late");
     sink.end();
-    sink.cut();
+    sink.destroy();
     expect([await text(reader), await text(reader)]).toEqual(["data: \u00fc\n\n", undefined]);
   });
 
-  it("counts the bytes that nobody has taken", async () => {
+  it("counts unread bytes", async () => {
     const { sink, reader } = await begun();
-    expect(sink.waiting).toBe(0);
+    expect(sink.bufferedBytes).toBe(0);
     sink.write("\u00fc\u00fc");
     sink.write("abc");
-    expect(sink.waiting).toBe(7);
+    expect(sink.bufferedBytes).toBe(7);
     await reader.read();
-    expect(sink.waiting).toBe(3);
+    expect(sink.bufferedBytes).toBe(3);
     await reader.read();
-    expect(sink.waiting).toBe(0);
+    expect(sink.bufferedBytes).toBe(0);
     const next = reader.read();
     sink.write("taken at once");
-    expect(sink.waiting).toBe(0);
+    expect(sink.bufferedBytes).toBe(0);
     await next;
   });
 
-  it("loses what nobody has taken when it is cut", async () => {
-    const { visit, sink, reader } = await begun();
+  it("loses unread data when it is destroyed", async () => {
+    const { httpRequest, sink, reader } = await begun();
     const gone: string[] = [];
-    visit.onGone(() => gone.push("gone"));
+    httpRequest.onDisconnect(() => gone.push("gone"));
     sink.write("lost");
-    sink.cut();
-    await expect(reader.read()).rejects.toThrow("cut");
-    expect([gone, sink.waiting]).toEqual([[], 0]);
+    sink.destroy();
+    await expect(reader.read()).rejects.toThrow("the stream was destroyed");
+    expect([gone, sink.bufferedBytes]).toEqual([[], 0]);
   });
 
-  it("tells when its reader leaves", async () => {
-    const { visit, sink, reader } = await begun();
+  it("reports when its reader cancels", async () => {
+    const { httpRequest, sink, reader } = await begun();
     const gone: string[] = [];
-    visit.onGone(() => gone.push("gone"));
+    httpRequest.onDisconnect(() => gone.push("gone"));
     await reader.cancel();
-    expect([gone, visit.isGone]).toEqual([["gone"], true]);
-    sink.write("nobody");
+    expect([gone, httpRequest.isDisconnected]).toEqual([["gone"], true]);
+    sink.write("ignored");
     sink.end();
-    sink.cut();
+    sink.destroy();
     expect(gone).toEqual(["gone"]);
   });
 });
 
-describe("a caller that hangs up", () => {
-  function visitWith(controller: AbortController): WebHttpRequest {
+describe("a disconnect", () => {
+  function requestWith(controller: AbortController): WebHttpRequest {
     return new WebHttpRequest(new Request(ADDRESS, { signal: controller.signal }));
   }
 
-  it("is noticed once, by the last who asked, and leaves no runtime waiting", async () => {
+  it("calls the last callback once, and settles the response", async () => {
     const controller = new AbortController();
-    const visit = visitWith(controller);
+    const httpRequest = requestWith(controller);
     const gone: string[] = [];
-    visit.onGone(() => gone.push("first"));
-    visit.onGone(() => gone.push("last"));
+    httpRequest.onDisconnect(() => gone.push("first"));
+    httpRequest.onDisconnect(() => gone.push("last"));
     controller.abort();
-    expect([gone, visit.isGone]).toEqual([["last"], true]);
-    visit.onGone(() => gone.push("late"));
+    expect([gone, httpRequest.isDisconnected]).toEqual([["last"], true]);
+    httpRequest.onDisconnect(() => gone.push("late"));
     expect(gone).toEqual(["last", "late"]);
-    visit.answer(200, {}, "nobody");
-    expect((await visit.response).status).toBe(499);
+    httpRequest.respond(200, {}, "ignored");
+    expect((await httpRequest.response).status).toBe(499);
   });
 
-  it("is not one that was answered, whatever the runtime says afterwards", () => {
+  it("after the response is ignored", () => {
     const controller = new AbortController();
-    const visit = visitWith(controller);
+    const httpRequest = requestWith(controller);
     const gone: string[] = [];
-    visit.onGone(() => gone.push("gone"));
-    visit.answer(200, {});
+    httpRequest.onDisconnect(() => gone.push("gone"));
+    httpRequest.respond(200, {});
     controller.abort();
-    expect([gone, visit.isGone]).toEqual([[], false]);
+    expect([gone, httpRequest.isDisconnected]).toEqual([[], false]);
   });
 });

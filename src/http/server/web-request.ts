@@ -1,8 +1,19 @@
-// A visit by way of a web-standard request, for Bun, Deno, Workers, and whatever speaks `fetch`. It uses the names
-// that all of those have and imports nothing that only one has. The runtime owns the connection: what it does not
-// tell us here (a reader that it buffers for, a caller that is gone) we do not know.
+// An HttpRequest over a web-standard `Request`, for Bun, Deno, Workers and other `fetch` servers. It uses only names that
+// all of them have, and imports no Node module. The runtime owns the connection, so a disconnect or a slow reader is
+// only known as far as the runtime reports it.
 
-import { type RequestHeaders, type StreamSink, type HttpRequest, brokenOff, compressed, notUtf8, STREAM_HEADERS, takenBefore, tooLong, tooSlow } from "./http-request.ts";
+import {
+  type RequestHeaders,
+  type StreamSink,
+  type HttpRequest,
+  bodyIncomplete,
+  bodyCompressed,
+  bodyNotUtf8,
+  STREAM_HEADERS,
+  bodyConsumed,
+  bodyTooLong,
+  bodyTooSlow,
+} from "./http-request.ts";
 
 export class WebHttpRequest implements HttpRequest {
   readonly method: string;
@@ -10,14 +21,14 @@ export class WebHttpRequest implements HttpRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   readonly origin: string;
-  /** What the fetch function returns. */
+  /** The response of the fetch function. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   #respond!: (response: Response) => void;
-  #begun = false;
-  #isWhole = false;
-  #isGone = false;
-  #gone: (() => void) | undefined;
+  #hasStarted = false;
+  #isComplete = false;
+  #isDisconnected = false;
+  #onDisconnect: (() => void) | undefined;
 
   constructor(request: Request) {
     this.#request = request;
@@ -26,99 +37,99 @@ export class WebHttpRequest implements HttpRequest {
     this.path = url.pathname;
     this.query = url.search.slice(1);
     const headers: Record<string, string | undefined> = Object.fromEntries(request.headers);
-    // Release HTTP/2 there is no such header: the runtime has made the URL of what came in its place.
+    // HTTP/2 has no Host header: the runtime has built the URL from :authority.
     headers["host"] ??= url.host;
     this.headers = headers;
     this.origin = `${url.protocol}//${headers["host"]}`;
     this.response = new Promise((resolve) => {
       this.#respond = resolve;
     });
-    // Whoever waits for the response is told even where nobody here asks whether the caller is still there.
-    if (request.signal.aborted) queueMicrotask(() => this.#leave());
-    else request.signal.addEventListener("abort", () => this.#leave(), { once: true });
+    // Settles the response even if no disconnect callback is set.
+    if (request.signal.aborted) queueMicrotask(() => this.#disconnect());
+    else request.signal.addEventListener("abort", () => this.#disconnect(), { once: true });
   }
 
-  get ambiguous(): boolean {
-    // Of a header that came twice, `Headers` shows both values with a comma between, which none of these can have.
-    return SINGLE.some((name) => this.headers[name]?.includes(","));
+  get isAmbiguous(): boolean {
+    // `Headers` joins repeated values with a comma, which none of these headers can contain.
+    return SINGLE_HEADERS.some((name) => this.headers[name]?.includes(","));
   }
 
-  get isGone(): boolean {
-    return !this.#isWhole && (this.#isGone || this.#request.signal.aborted);
+  get isDisconnected(): boolean {
+    return !this.#isComplete && (this.#isDisconnected || this.#request.signal.aborted);
   }
 
-  onGone(act: () => void): void {
-    if (this.#isWhole) return;
-    if (this.isGone) return act();
-    this.#gone = act;
+  onDisconnect(act: () => void): void {
+    if (this.#isComplete) return;
+    if (this.isDisconnected) return act();
+    this.#onDisconnect = act;
   }
 
-  async body(maxBytes: number, maxMs: number): Promise<string> {
+  async readBody(maxBytes: number, maxMs: number): Promise<string> {
     const { body, bodyUsed } = this.#request;
-    if (bodyUsed) throw takenBefore();
+    if (bodyUsed) throw bodyConsumed();
     const encoding = this.headers["content-encoding"];
-    if (encoding !== undefined && encoding.toLowerCase() !== "identity") throw compressed();
-    if (Number(this.headers["content-length"]) > maxBytes) throw tooLong(maxBytes);
+    if (encoding !== undefined && encoding.toLowerCase() !== "identity") throw bodyCompressed();
+    if (Number(this.headers["content-length"]) > maxBytes) throw bodyTooLong(maxBytes);
     if (body === null) return "";
     const reader = body.getReader();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(tooSlow(maxMs)), maxMs);
+      timer = setTimeout(() => reject(bodyTooSlow(maxMs)), maxMs);
     });
     try {
       return await Promise.race([collect(reader, maxBytes), late]);
-    } catch (refusal) {
-      // Nobody reads the rest; whether that can be told to the sender does not matter.
+    } catch (error) {
+      // The rest is not read; whether the sender can be told so does not matter.
       reader.cancel().catch(() => {});
-      throw refusal;
+      throw error;
     } finally {
       clearTimeout(timer);
     }
   }
 
-  answer(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
-    if (this.#begun) return;
-    this.#begun = true;
-    this.#isWhole = true;
+  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
+    this.#isComplete = true;
     this.#respond(new Response(body === "" ? null : body, { status, headers }));
   }
 
   stream(headers: Readonly<Record<string, string>>): StreamSink {
     const sink = new WebStreamSink(
-      () => this.isGone,
-      () => this.#leave(),
+      () => this.isDisconnected,
+      () => this.#disconnect(),
       () => {
-        this.#isWhole = true;
+        this.#isComplete = true;
       },
     );
-    if (this.#begun) return sink;
-    this.#begun = true;
+    if (this.#hasStarted) return sink;
+    this.#hasStarted = true;
     this.#respond(new Response(sink.readable, { headers: { ...STREAM_HEADERS, ...headers } }));
     return sink;
   }
 
-  #leave(): void {
-    if (this.#isWhole || this.#isGone) return;
-    this.#isGone = true;
-    this.#gone?.();
-    this.#gone = undefined;
-    // Nobody will see it, but the runtime may hold on to all of this until there is one.
-    if (this.#begun) return;
-    this.#begun = true;
+  #disconnect(): void {
+    if (this.#isComplete || this.#isDisconnected) return;
+    this.#isDisconnected = true;
+    this.#onDisconnect?.();
+    this.#onDisconnect = undefined;
+    // No client will see it, but the runtime may keep everything alive until there is a response.
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
     this.#respond(new Response(null, { status: 499 }));
   }
 }
 
 class WebStreamSink implements StreamSink {
   readonly readable: ReadableStream<Uint8Array>;
-  readonly #hasLeft: () => boolean;
-  readonly #over: () => void;
+  readonly #isDisconnected: () => boolean;
+  readonly #onClose: () => void;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
-  /** `hasLeft`: is the caller gone? `left`: the reader wants no more. `over`: there is no more. */
-  constructor(hasLeft: () => boolean, left: () => void, over: () => void) {
-    this.#hasLeft = hasLeft;
-    this.#over = over;
+  /** `onCancel`: the runtime stopped reading. `onClose`: the stream was ended or destroyed by us. */
+  constructor(isDisconnected: () => boolean, onCancel: () => void, onClose: () => void) {
+    this.#isDisconnected = isDisconnected;
+    this.#onClose = onClose;
     this.readable = new ReadableStream(
       {
         start: (controller) => {
@@ -126,15 +137,15 @@ class WebStreamSink implements StreamSink {
         },
         cancel: () => {
           this.#controller = undefined;
-          left();
+          onCancel();
         },
       },
-      // Nothing is fetched ahead, so that what is missing to this mark is just what waits.
+      // No read-ahead, so that the negative desired size is exactly what is buffered.
       { highWaterMark: 0, size: (chunk) => chunk.byteLength },
     );
   }
 
-  get waiting(): number {
+  get bufferedBytes(): number {
     return Math.max(0, -(this.#controller?.desiredSize ?? 0));
   }
 
@@ -146,12 +157,12 @@ class WebStreamSink implements StreamSink {
     this.#finish((controller) => controller.close());
   }
 
-  cut(): void {
-    const hasLeft = this.#hasLeft();
+  destroy(): void {
+    const isDisconnected = this.#isDisconnected();
     this.#finish((controller) => {
-      // Nobody is there to see that something is missing, and a runtime would report an error.
-      if (hasLeft) controller.close();
-      else controller.error(new Error("the stream was cut"));
+      // Without a client the truncation goes unseen, and an error would only be reported by the runtime.
+      if (isDisconnected) controller.close();
+      else controller.error(new Error("the stream was destroyed"));
     });
   }
 
@@ -159,17 +170,17 @@ class WebStreamSink implements StreamSink {
     const controller = this.#controller;
     if (controller === undefined) return;
     this.#controller = undefined;
-    this.#over();
+    this.#onClose();
     act(controller);
   }
 }
 
-const SINGLE = ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id"];
+const SINGLE_HEADERS = ["host", "origin", "content-type", "content-length", "authorization", "mcp-session-id"];
 
 const ENCODER = new TextEncoder();
 
 async function collect(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {
-  // Whether a mark at the beginning counts is for those who read the text, on every wire alike.
+  // The decoder of messages handles a byte order mark, on every transport alike.
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let text = "";
   let length = 0;
@@ -177,7 +188,7 @@ async function collect(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes
     const { done, value } = await next(reader);
     if (done) return text + decode(() => decoder.decode());
     length += value.byteLength;
-    if (length > maxBytes) throw tooLong(maxBytes);
+    if (length > maxBytes) throw bodyTooLong(maxBytes);
     text += decode(() => decoder.decode(value, { stream: true }));
   }
 }
@@ -186,7 +197,7 @@ async function next(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Re
   try {
     return await reader.read();
   } catch {
-    throw brokenOff();
+    throw bodyIncomplete();
   }
 }
 
@@ -196,6 +207,6 @@ function decode(step: () => string): string {
   try {
     return step();
   } catch {
-    throw notUtf8();
+    throw bodyNotUtf8();
   }
 }

@@ -1,97 +1,95 @@
-// What went wrong, as the host is told: the error's type and message, and the frames that are the user's own, at the
-// places that the user wrote. Frames of Node and of the guest itself are left out, here and in printed errors.
+// Turns an error into the condition that the host gets: type, message, and the user's own stack frames at the positions
+// that the user wrote. Frames of Node and of the guest are removed, here and in printed errors.
 
 import type { Condition, Frame } from "../runtime.ts";
-import { writtenColumn, type Anchors } from "./source-positions.ts";
-import type { Thrown } from "./messages.ts";
-import { SyntaxFault } from "./parse.ts";
-import type { SyntaxPlace } from "./print.ts";
-import { columnWithTypes, type TypeGaps } from "./source-positions.ts";
+import type { SyntaxPosition, Thrown } from "./messages.ts";
+import { CodeSyntaxError } from "./parse.ts";
+import { columnWithTypes, writtenColumn, type ColumnMap, type TypeGaps } from "./source-positions.ts";
 
-const MOST_FRAMES = 20;
-const MOST_FRAME_CHARS = 300;
-/** Pieces of code whose columns can be found again. */
-const MOST_CELLS = 1_000;
+const MAX_FRAMES = 20;
+const MAX_FRAME_LENGTH = 300;
+/** Cells whose column maps are kept. */
+const MAX_CELLS = 1_000;
 const AT = "    at ";
 
-/** How a piece of code is named in places. */
+/** The name of a cell in stack frames. */
 export function cellName(number: number): string {
   return `<eval ${number}>`;
 }
 
-export class Conditions {
-  /** The folder of the guest's own files, as stacks have it. */
-  readonly #own: string;
-  /** Where the columns of a piece of code were moved. */
-  readonly #moves = new Map<string, { readonly anchors: Anchors; readonly gaps: TypeGaps }>();
+export class ConditionBuilder {
+  /** The URL of the folder with the guest's own files. */
+  readonly #guestFolder: string;
+  readonly #maps = new Map<string, { readonly columns: ColumnMap; readonly gaps: TypeGaps }>();
 
-  constructor(own: string) {
-    this.#own = own;
+  constructor(guestFolder: string) {
+    this.#guestFolder = guestFolder;
   }
 
-  moved(name: string, anchors: Anchors, gaps: TypeGaps): void {
-    if (anchors.size === 0 && gaps.size === 0) return;
-    this.#moves.set(name, { anchors, gaps });
-    const [oldest] = this.#moves.size > MOST_CELLS ? this.#moves.keys() : [];
-    if (oldest !== undefined) this.#moves.delete(oldest);
+  addColumnMap(cell: string, columns: ColumnMap, gaps: TypeGaps): void {
+    if (columns.size === 0 && gaps.size === 0) return;
+    this.#maps.set(cell, { columns, gaps });
+    const [oldest] = this.#maps.size > MAX_CELLS ? this.#maps.keys() : [];
+    if (oldest !== undefined) this.#maps.delete(oldest);
   }
 
-  isOwn(url: string): boolean {
-    return url.startsWith(this.#own);
+  isGuestFile(url: string): boolean {
+    return url.startsWith(this.#guestFolder);
   }
 
-  of({ type, message, stack, place }: Thrown): Condition {
+  fromThrown({ type, message, stack, position }: Thrown): Condition {
     const lines = stackLines(stack);
-    const said = advised(message);
-    if (place === undefined) return { type, message: said, restarts: [], frames: this.frames(lines) };
-    const at = placeText(place);
-    const { around } = place;
-    const shown = around === undefined ? "" : `\n${excerpt(around.text, 1, around.column)}`;
-    return { type, message: `${said} (${this.placed(at)})${shown}`, restarts: [], frames: this.frames([at, ...lines]) };
+    const text = withAdvice(message);
+    if (position === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
+    const at = positionText(position);
+    const { excerpt: part } = position;
+    const excerpt = part === undefined ? "" : `\n${excerptOf(part.text, 1, part.column)}`;
+    const frames = this.frames([at, ...lines]);
+    return { type, message: `${text} (${this.restoreColumns(at)})${excerpt}`, restarts: [], frames };
   }
 
   frames(texts: readonly string[]): Frame[] {
-    const users = texts.filter((text) => !text.includes(this.#own) && !isNodes(text));
-    return users.slice(0, MOST_FRAMES).map((text, number) => ({ number, text: shortened(this.placed(text)) }));
+    const own = texts.filter((text) => !text.includes(this.#guestFolder) && !isNodeFrame(text));
+    return own.slice(0, MAX_FRAMES).map((text, number) => ({ number, text: cutFrame(this.restoreColumns(text)) }));
   }
 
-  /** The same text with the columns that were written; without one where it cannot be known. */
-  placed(text: string): string {
+  /** Replaces columns by those that the user wrote; removes a column that cannot be restored. */
+  restoreColumns(text: string): string {
     return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
-      const { anchors, gaps } = this.#moves.get(name) ?? {};
-      const bare = writtenColumn(anchors, Number(line), Number(column));
-      const written = columnWithTypes(gaps, Number(line), bare);
+      const { columns, gaps } = this.#maps.get(name) ?? {};
+      const stripped = writtenColumn(columns, Number(line), Number(column));
+      const written = columnWithTypes(gaps, Number(line), stripped);
       return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
     });
   }
 
-  /** A printed error without our frames, and without those of Node by which we were called. */
-  trimmed(text: string): string {
+  /** A printed error without the guest's frames, and without the frames of Node that called the guest. */
+  trimFrames(text: string): string {
     if (!text.includes(AT)) return text;
     const kept: string[] = [];
     let isBelow = false;
     for (const line of text.split("\n")) {
       const isFrame = line.trimStart().startsWith("at ");
-      isBelow = isFrame && (isBelow || line.includes(this.#own));
-      if (!isBelow || !(line.includes(this.#own) || isNodes(line))) {
+      isBelow = isFrame && (isBelow || line.includes(this.#guestFolder));
+      if (!isBelow || !(line.includes(this.#guestFolder) || isNodeFrame(line))) {
         kept.push(line);
         continue;
       }
       while (/^\s+at .*\(node:vm:/.test(kept.at(-1) ?? "")) kept.pop();
-      // Properties of the error follow.
+      // The properties of the error follow.
       if (line.endsWith(" {")) kept.push(`${kept.pop() ?? ""} {`);
     }
-    return this.placed(kept.join("\n"));
+    return this.restoreColumns(kept.join("\n"));
   }
 }
 
-/** Of TypeScript the line alone: what is left of it without its types has other columns. */
-function placeText({ file, line, column }: SyntaxPlace): string {
+/** For TypeScript without the column, which is that of the source without types. */
+function positionText({ file, line, column }: SyntaxPosition): string {
   return column === undefined || /\.m?ts(?:[?#].*)?$/.test(file) ? `${file}:${line}` : `${file}:${line}:${column}`;
 }
 
-/** What Node says of modules speaks of files that nobody here has; and not of what helps. */
-function advised(message: string): string {
+/** Node's messages about modules name a file of ours and give no advice. */
+function withAdvice(message: string): string {
   const [, wanted, from] =
     /^Cannot find package '([^']+)' imported from (\S+)$/.exec(message) ??
     /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (\S+\/)session\.js$/.exec(message) ??
@@ -101,33 +99,32 @@ function advised(message: string): string {
     return `Cannot find package '${wanted}' from ${from}: ${how}`;
   }
   if (message === "Cannot use 'import.meta' outside a module") {
-    return `${message}: what is evaluated is none; import() a file that is one, or use process.cwd()`;
+    return `${message}: evaluated code is not a module; import() a file, or use process.cwd()`;
   }
   return message.replace(/\nRequire stack:\n- \S+\/session\.js$/, "");
 }
 
-/** Why code could not be made ready to run. */
-export function unreadable(error: unknown, source: string, name: string): Condition {
-  if (error instanceof SyntaxFault) return faultCondition(error, source, name);
+/** The condition of code that could not be parsed. */
+export function parseCondition(error: unknown, source: string, cell: string): Condition {
+  if (error instanceof CodeSyntaxError) return syntaxCondition(error, source, cell);
   const { name: type, message } = error as Error;
-  const why = error instanceof RangeError ? `The code is nested too deeply to be read (${message})` : message;
-  return { type, message: why, restarts: [], frames: [] };
+  const text = error instanceof RangeError ? `The code is nested too deeply to be parsed (${message})` : message;
+  return { type, message: text, restarts: [], frames: [] };
 }
 
-/** With the line itself and a mark below the place. */
-function faultCondition(fault: SyntaxFault, source: string, name: string): Condition {
-  const { line, column } = fault.place;
-  const text = `${name}:${line}:${column}`;
+/** Shows the line with a mark below the position. */
+function syntaxCondition(error: CodeSyntaxError, source: string, cell: string): Condition {
+  const { line, column } = error.position;
   return {
     type: "SyntaxError",
-    message: `${fault.message} (line ${line}, column ${column})\n${excerpt(source, line, column)}`,
+    message: `${error.message} (line ${line}, column ${column})\n${excerptOf(source, line, column)}`,
     restarts: [],
-    frames: [{ number: 0, text }],
+    frames: [{ number: 0, text: `${cell}:${line}:${column}` }],
   };
 }
 
-/** The line, cut where it is long, and a mark below the column. */
-function excerpt(source: string, line: number, column: number): string {
+/** The line, cut if it is long, and a mark below the column. */
+function excerptOf(source: string, line: number, column: number): string {
   const whole = source.split("\n")[line - 1] ?? "";
   const from = Math.max(0, column - 60);
   const before = whole.slice(from, column - 1).replaceAll(/\S/g, " ");
@@ -141,10 +138,10 @@ function stackLines(stack: string): string[] {
     .map((line) => line.slice(AT.length));
 }
 
-function isNodes(text: string): boolean {
+function isNodeFrame(text: string): boolean {
   return /(?:^|\(|async |at )node:/.test(text) || text === "<anonymous>";
 }
 
-function shortened(text: string): string {
-  return text.length > MOST_FRAME_CHARS ? `${text.slice(0, MOST_FRAME_CHARS)}...` : text;
+function cutFrame(text: string): string {
+  return text.length > MAX_FRAME_LENGTH ? `${text.slice(0, MAX_FRAME_LENGTH)}...` : text;
 }

@@ -1,42 +1,42 @@
-// The second thread of a guest, out of reach of the user's code: it has the channel to the host, makes of each request
-// what the main thread can run, and of what came out an answer. What must work while the main thread is busy is done
-// here. Where the channel ends, the whole process does, at once.
+// The second thread of a guest, which the user's code cannot reach. It owns the channel to the host, turns each request
+// into a job for the main thread, and turns the outcome into a reply. Requests that must work while the main thread is
+// busy are handled here. When the channel ends, the whole process ends at once.
 
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { workerData, type MessagePort } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
 import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../runtime.ts";
-import { cellName, Conditions, unreadable } from "./conditions.ts";
+import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
-import type { Cell, Done, Job, ToController, ToMain } from "./messages.ts";
-import { cut, SPARE } from "./print.ts";
-import { reportOf, syntaxReport, type Report } from "./reports.ts";
-import { rewrite } from "./rewrite.ts";
+import type { Cell, Done, Job, ToController, ToMainThread } from "./messages.ts";
 import { parse } from "./parse.ts";
-import { typeGaps } from "./source-positions.ts";
+import { cut, CUT_MARGIN } from "./print.ts";
+import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
+import { rewrite } from "./rewrite.ts";
+import { findTypeGaps } from "./source-positions.ts";
 
-interface Running {
+interface RunningJob {
   readonly request: GuestRequest;
   readonly cell: Cell | undefined;
   readonly since: number;
 }
 
-const HEALTHY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
+const EMPTY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
 
-/** Those whose argument `code` is run. */
-const RUN_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
+/** Requests whose `code` is run. */
+const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
 
 const port = workerData as MessagePort;
-const send = (message: ToMain): void => port.postMessage(message);
-const conditions = new Conditions(new URL(".", import.meta.url).href);
-const main = new MainThread(send);
-let running: Running | undefined;
+const send = (message: ToMainThread): void => port.postMessage(message);
+const conditions = new ConditionBuilder(new URL(".", import.meta.url).href);
+const mainThread = new MainThread(send);
+let running: RunningJob | undefined;
 let lastError: Condition | undefined;
 let cells = 0;
 
-function end(): void {
-  // The main thread may be busy: nothing less would end it.
+function exit(): void {
+  // The main thread may be busy, so only SIGKILL ends it.
   process.kill(process.pid, "SIGKILL");
 }
 
@@ -45,7 +45,7 @@ const reader = new FrameReader(
   (text) => {
     const request = JSON.parse(text) as GuestRequest;
     try {
-      take(request);
+      handle(request);
     } catch (error) {
       running = undefined;
       write({ id: request.id, error: String(error) });
@@ -57,18 +57,18 @@ channel.on("data", (chunk: Buffer) => {
   try {
     reader.push(chunk);
   } catch {
-    end();
+    exit();
   }
 });
-channel.on("error", end);
-channel.on("close", end);
-channel.on("end", end);
+channel.on("error", exit);
+channel.on("close", exit);
+channel.on("end", exit);
 
 function write(message: object): void {
   channel.write(frame(JSON.stringify(message)));
 }
 
-function take(request: GuestRequest): void {
+function handle(request: GuestRequest): void {
   const { id, op } = request;
   switch (op) {
     case "ping":
@@ -76,7 +76,7 @@ function take(request: GuestRequest): void {
     case "interrupt":
       return interrupt(request);
     case "get-stack":
-      return void stack(id);
+      return void getStack(id);
     case "last-error":
       return write({ id, result: lastErrorText() });
     case "check-syntax":
@@ -86,85 +86,88 @@ function take(request: GuestRequest): void {
     case "heap-report":
     case "list-variables":
     case "get-source":
-      return begin(request);
+      return startJob(request);
     default:
-      return write({ id, error: `A JavaScript session has no ${op}` });
+      return write({ id, error: `A JavaScript session has no tool ${op}` });
   }
 }
 
-function begin(request: GuestRequest): void {
+function startJob(request: GuestRequest): void {
   const { id, op, printLength, printLevel, maxOutput, ...params } = request;
   const { code } = params as { readonly code?: unknown };
   const since = performance.now();
   let cell: Cell | undefined;
-  if (typeof code === "string" && RUN_CODE.has(op)) {
+  if (typeof code === "string" && RUNS_CODE.has(op)) {
     const name = cellName(++cells);
     try {
-      cell = cellOf(code, name);
+      cell = makeCell(code, name);
     } catch (error) {
       running = { request, cell: undefined, since };
-      return finish(request, { condition: unreadable(error, code, name), realMs: 0, runMs: 0 });
+      return finish(request, { condition: parseCondition(error, code, name), realMs: 0, runMs: 0 });
     }
   }
   running = { request, cell, since };
-  const printing = {
+  const limits = {
     printLength: (printLength as number | undefined) ?? 100,
     printLevel: (printLevel as number | undefined) ?? 10,
     maxOutput: (maxOutput as number | undefined) ?? 100_000,
   };
-  const job: Job = { kind: "job", id, op, params, ...printing, ...(cell === undefined ? undefined : { cell }) };
+  const job: Job = { kind: "job", id, op, params, ...limits, ...(cell === undefined ? undefined : { cell }) };
   send(job);
 }
 
-/** Throws a SyntaxFault, and what becomes of the parser where code is nested too deeply. */
-function cellOf(code: string, name: string): Cell {
+/** Throws a CodeSyntaxError, or a RangeError of the parser if the code is nested too deeply. */
+function makeCell(code: string, name: string): Cell {
   const parsed = parse(code);
-  const { anchors, ...rewritten } = rewrite(parsed);
-  conditions.moved(name, anchors, typeGaps(code, parsed.source));
+  const { columns, ...rewritten } = rewrite(parsed);
+  conditions.addColumnMap(name, columns, findTypeGaps(code, parsed.source));
   return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 
-interface Ended {
+interface JobOutcome {
   readonly value?: string;
   readonly condition?: Condition;
   readonly isInterrupted?: boolean;
-  readonly gone?: readonly string[];
+  readonly undeclared?: readonly string[];
   readonly realMs: number;
   readonly runMs?: number;
   readonly found?: unknown;
 }
 
-function finish(request: GuestRequest, ended: Ended): void {
+function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
-  const { condition } = ended;
-  if (condition !== undefined && ended.isInterrupted !== true) lastError = condition;
+  const { condition } = outcome;
+  if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
   const maxOutput = (request["maxOutput"] as number | undefined) ?? 100_000;
-  // It has been cut already, by a thread in which the user's code may have broken what cuts.
-  const most = maxOutput + 2 * SPARE;
-  const value = ended.value === undefined ? undefined : cut(conditions.trimmed(ended.value), most);
-  const result = request.op === "eval" ? evaluation(ended, cell, value) : text(request, ended, value);
+  // Cut again, because the user's code may have broken the functions that cut in the main thread.
+  const max = maxOutput + 2 * CUT_MARGIN;
+  const value = outcome.value === undefined ? undefined : cut(conditions.trimFrames(outcome.value), max);
+  const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
   write({ id: request.id, result });
 }
 
-function evaluation({ condition, isInterrupted, ...ended }: Ended, cell: Cell | undefined, value?: string): object {
-  const { realMs, runMs } = ended;
+function toEvaluation(
+  { condition, isInterrupted, ...outcome }: JobOutcome,
+  cell: Cell | undefined,
+  value?: string,
+): object {
+  const { realMs, runMs } = outcome;
   const timing = { realMs, ...(runMs === undefined ? undefined : { runMs }) };
-  // Of what failed, those that it came to.
-  const there = (cell?.declared ?? []).filter(({ name }) => ended.gone?.includes(name) !== true);
-  const defined = there.map(({ type, name }) => ({ type, name }));
+  const reached = (cell?.declared ?? []).filter(({ name }) => outcome.undeclared?.includes(name) !== true);
+  const defined = reached.map(({ type, name }) => ({ type, name }));
   if (condition !== undefined) {
     const status = isInterrupted === true ? "interrupted" : "error";
-    return { ...HEALTHY_EVALUATION, status, condition, defined, timing } satisfies GuestEvaluation;
+    return { ...EMPTY_EVALUATION, status, condition, defined, timing } satisfies GuestEvaluation;
   }
-  return { ...HEALTHY_EVALUATION, status: "ok", values: value === undefined ? [] : [value], defined, timing };
+  return { ...EMPTY_EVALUATION, status: "ok", values: value === undefined ? [] : [value], defined, timing };
 }
 
-function text({ op }: GuestRequest, ended: Ended, value?: string): object {
-  if (ended.isInterrupted === true) return { status: "interrupted" };
-  const { condition } = ended;
+function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): object {
+  if (outcome.isInterrupted === true) return { status: "interrupted" };
+  const { condition } = outcome;
   if (condition !== undefined) return { text: conditionText(condition), isError: true } satisfies GuestText;
-  return reportOf(op, { ...ended, value } as Report, (url) => conditions.isOwn(url));
+  return toolReport(op, { ...outcome, value } as ToolOutcome, (url) => conditions.isGuestFile(url));
 }
 
 function conditionText({ type, message, frames }: Condition): string {
@@ -174,60 +177,59 @@ function conditionText({ type, message, frames }: Condition): string {
 }
 
 function lastErrorText(): GuestText {
-  if (lastError === undefined) return { text: "No error has happened in this session." };
+  if (lastError === undefined) return { text: "There has been no error in this session." };
   return { text: conditionText(lastError), data: { ...lastError } };
 }
 
 function interrupt({ id, target }: GuestRequest): void {
-  const stopping = running;
-  const isBusy = stopping !== undefined && (target === undefined || stopping.request.id === target);
+  const job = running;
+  const isBusy = job !== undefined && (target === undefined || job.request.id === target);
   write({ id, result: { busy: isBusy } });
-  if (isBusy) void stopRun(stopping);
+  if (isBusy) void stopJob(job);
 }
 
-async function stopRun(stopping: Running): Promise<void> {
-  const { request, since } = stopping;
-  const stopped = await main.stop(request.id, () => running !== stopping);
-  // It may have answered in time; and what cannot be stopped is left to the host, which can end the process.
-  if (stopped === undefined || running !== stopping) return;
-  const message = stopped.wasIdle ? `It waited${waitedFor(stopped.resources)}, and was abandoned` : "It was stopped";
+async function stopJob(job: RunningJob): Promise<void> {
+  const { request, since } = job;
+  const stopped = await mainThread.stop(request.id, () => running !== job);
+  // It may have finished meanwhile. If it cannot be stopped, the host ends the process.
+  if (stopped === undefined || running !== job) return;
+  const message = stopped.wasIdle
+    ? `It was waiting ${waitText(stopped.resources)} and was abandoned`
+    : "The evaluation was interrupted";
   const condition = { type: "Interrupted", message, restarts: [], frames: conditions.frames(stopped.frames) };
   finish(request, { condition, isInterrupted: true, realMs: performance.now() - since });
 }
 
-function waitedFor(resources: readonly string[]): string {
+function waitText(resources: readonly string[]): string {
   const others = new Set(resources.filter((one) => !/^(?:MessagePort|PipeWrap)$/.test(one)));
-  return others.size === 0 ? " for something that does not come" : ` (active: ${[...others].join(", ")})`;
+  return others.size === 0 ? "for a promise that nothing resolves" : `(active: ${[...others].join(", ")})`;
 }
 
-async function stack(id: number): Promise<void> {
-  const { here, frames } = await main.look();
-  if (here !== undefined) {
-    const about = running === undefined ? "Nothing is running." : `It waits${waitedFor(here.resources)}.`;
-    return write({ id, result: { text: about, data: { frames: [] } } satisfies GuestText });
+async function getStack(id: number): Promise<void> {
+  const { idle, frames } = await mainThread.inspect();
+  if (idle !== undefined) {
+    const text = running === undefined ? "Nothing is running." : `It is waiting ${waitText(idle.resources)}.`;
+    return write({ id, result: { text, data: { frames: [] } } satisfies GuestText });
   }
   if (frames === undefined) {
-    return write({
-      id,
-      result: { text: "It is in native code, and cannot be looked at there.", data: { frames: [] } },
-    });
+    return write({ id, result: { text: "It is in native code, which has no stack to show.", data: { frames: [] } } });
   }
-  const users = conditions.frames(frames);
-  const lines = users.map((one) => `${one.number}: ${one.text}`);
-  write({ id, result: { text: lines.join("\n") || "It runs code of Node itself.", data: { frames: users } } });
+  const own = conditions.frames(frames);
+  const lines = own.map((one) => `${one.number}: ${one.text}`);
+  write({ id, result: { text: lines.join("\n") || "It is in Node's own code.", data: { frames: own } } });
 }
 
-function done(message: Done): void {
-  // Of what was abandoned, nobody wants to know any more.
+function onDone(message: Done): void {
+  // The outcome of an abandoned job is ignored.
   if (running?.request.id !== message.id) return;
-  const { thrown, ...ended } = message;
+  const { thrown, ...outcome } = message;
   const { request } = running;
-  // Nothing of what cannot be compiled is there.
+  // A cell that was not compiled has defined nothing.
   if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {
-    finish(request, { ...ended, ...(thrown && { condition: conditions.of(thrown) }) });
+    finish(request, { ...outcome, ...(thrown && { condition: conditions.fromThrown(thrown) }) });
   } catch (error) {
-    write({ id: request.id, error: `What came out cannot be told: ${String(error)}` });
+    write({ id: request.id, error: `The result could not be sent: ${String(error)}` });
   }
 }
 
@@ -236,13 +238,13 @@ port.on("message", (message: ToController) => {
     case "ready":
       return write({ event: "ready", version: `Node.js ${process.version}` });
     case "done":
-      return done(message);
-    case "here":
-      return main.heard(message.token, message);
+      return onDone(message);
+    case "idle":
+      return mainThread.onIdle(message.token, message);
     case "uncaught": {
-      const said = `${conditions.trimmed(message.text)}\n`;
-      if (running === undefined) return write({ event: "background", text: said });
-      writeSync(2, said);
+      const text = `${conditions.trimFrames(message.text)}\n`;
+      if (running === undefined) return write({ event: "background", text });
+      writeSync(2, text);
     }
   }
 });

@@ -1,34 +1,37 @@
-// Runs the user's code in the main thread of a guest: in Node's own context, so that what Node's modules give is what
-// the user's code takes it for (an Error is an Error, a Buffer a Uint8Array). It holds nothing back from the user: this
-// is no sandbox. Whatever runs here may be terminated at any instruction; the controller then answers for it.
+// Runs the user's code in the main thread, in Node's own context, so that values of Node's modules have the classes that
+// the code expects (an Error is an Error, a Buffer a Uint8Array). It is not a sandbox. The code may be terminated at
+// any instruction; the controller then answers for it.
 
-// This is not taken for a boundary: it is how code gets a name, a first line and `import()`.
+// Not used as a security boundary, only for the name of the code, its first line and `import()`.
 // oxlint-disable-next-line no-restricted-imports
 import { constants, Script } from "node:vm";
-import { describe, printed } from "./print.ts";
 import type { Globals } from "./globals.ts";
-import type { Cell, Done, Printing } from "./messages.ts";
+import type { Cell, Done, PrintLimits } from "./messages.ts";
+import { describeThrown, printValue } from "./print.ts";
 
 const now = performance.now.bind(performance);
-const cpu = process.cpuUsage.bind(process);
-// Kept as it is, to be applied to each script.
+const cpuUsage = process.cpuUsage.bind(process);
+// Kept uncurried, to be applied to each script.
 // oxlint-disable-next-line typescript/unbound-method
-const run = Script.prototype.runInThisContext;
+const runInThisContext = Script.prototype.runInThisContext;
 const { apply } = Reflect;
-// The user's code may put another in its place.
-const Pledge = Promise;
-const Unread = SyntaxError;
+// Kept because the user's code may replace the globals.
+const NativePromise = Promise;
+const NativeSyntaxError = SyntaxError;
 
-export interface Run {
+export interface JobState {
   readonly id: number;
-  /** Nobody waits for it any more. */
+  /** It was answered or abandoned. */
   isOver: boolean;
 }
 
-/** What the rewritten code calls. */
-interface Box {
+/** What the rewritten code calls. The names are short because they are part of that code. */
+interface EvaluationScope {
+  /** Awaits, unless the job is over. */
   a(awaited: unknown): Promise<unknown>;
+  /** Checks that a module has the imported names. */
   i(module: unknown, name: string, keys: readonly string[]): unknown;
+  /** The value of the code. */
   v: unknown;
 }
 
@@ -41,29 +44,29 @@ export class Evaluator {
     this.#globals = globals;
   }
 
-  /** Calls back once, perhaps before it returns, unless it is terminated or abandoned. */
-  execute(cell: Cell, turn: Run, printing: Printing, done: (outcome: Outcome) => void): void {
+  /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
+  execute(cell: Cell, job: JobState, limits: PrintLimits, done: (outcome: Outcome) => void): void {
     const startedAt = now();
-    const usedBefore = cpu();
-    const end = (what: Pick<Done, "value" | "thrown" | "gone">): void => {
-      if (turn.isOver) return;
-      const used = cpu(usedBefore);
-      done({ ...what, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
+    const usedBefore = cpuUsage();
+    const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
+      if (job.isOver) return;
+      const used = cpuUsage(usedBefore);
+      done({ ...result, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
     };
     const succeed = (value: unknown): void => {
-      if (turn.isOver) return;
-      // Printed first: an object that cannot be printed is no result.
-      const what = cell.hasValue ? { value: printed(value, printing) } : {};
+      if (job.isOver) return;
+      // Printed before it is kept: a value that cannot be printed is an error.
+      const result = cell.hasValue ? { value: printValue(value, limits) } : {};
       if (cell.hasValue) this.#globals.last.value = value;
-      end(what);
+      finish(result);
     };
-    let made: string[] = [];
+    let created: string[] = [];
     const fail = (error: unknown, isUncompiled = false): void => {
-      if (turn.isOver) return;
-      const gone = this.#globals.forget(made);
+      if (job.isOver) return;
+      const undeclared = this.#globals.undeclare(created);
       this.#globals.last.error = error;
-      const thrown = describe(error);
-      end({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown, gone });
+      const thrown = describeThrown(error);
+      finish({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown, undeclared });
     };
     let scripts: Script[];
     try {
@@ -73,10 +76,11 @@ export class Evaluator {
       return;
     }
     try {
-      made = this.#globals.declare(cell.declared, cell.name);
+      created = this.#globals.declare(cell.declared, cell.name);
       let value: unknown;
-      for (let at = 0; at < scripts.length; at += 1) value = apply(run, scripts[at], [{ displayErrors: false }]);
-      if (cell.isAsync) void drive(value as (box: Box) => Promise<unknown>, turn, succeed, fail);
+      for (let at = 0; at < scripts.length; at += 1)
+        value = apply(runInThisContext, scripts[at], [{ displayErrors: false }]);
+      if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
       else succeed(value);
     } catch (error) {
       fail(error);
@@ -91,43 +95,43 @@ function compile(cell: Cell): Script[] {
   return [new Script(cell.hoisted, { filename: cell.name, importModuleDynamically }), code];
 }
 
-/** Only by `await`, which works whatever has become of the methods of promises. */
-async function drive(
-  code: (box: Box) => Promise<unknown>,
-  turn: Run,
+/** Uses `await` only, which works even if the user's code has replaced the methods of promises. */
+async function runAsync(
+  code: (scope: EvaluationScope) => Promise<unknown>,
+  job: JobState,
   succeed: (value: unknown) => void,
   fail: (error: unknown) => void,
 ): Promise<void> {
-  const box: Box = { a: (awaited) => whileWanted(awaited, turn), i: imported, v: undefined };
+  const scope: EvaluationScope = { a: (awaited) => awaitUnlessOver(awaited, job), i: checkImports, v: undefined };
   try {
-    await code(box);
-    succeed(box.v);
+    await code(scope);
+    succeed(scope.v);
   } catch (error) {
     fail(error);
   }
 }
 
-/** What was abandoned while it waited goes no further. */
-async function whileWanted(awaited: unknown, turn: Run): Promise<unknown> {
+/** An abandoned job does not continue after its `await`. */
+async function awaitUnlessOver(awaited: unknown, job: JobState): Promise<unknown> {
   try {
     const value = await awaited;
-    return turn.isOver ? await never() : value;
+    return job.isOver ? await never() : value;
   } catch (error) {
-    if (turn.isOver) await never();
+    if (job.isOver) await never();
     throw error;
   }
 }
 
-/** A new one each time: one that all wait for would hold all that wait, and what they have. */
+/** A new promise each time: a shared one would keep every abandoned job in memory. */
 function never(): Promise<never> {
-  return new Pledge<never>(() => undefined);
+  return new NativePromise<never>(() => undefined);
 }
 
-function imported(module: unknown, name: string, keys: readonly string[]): unknown {
+function checkImports(module: unknown, name: string, keys: readonly string[]): unknown {
   for (let at = 0; at < keys.length; at += 1) {
     const key = keys[at] as string;
     if (key in (module as object)) continue;
-    throw new Unread(`The requested module '${name}' does not provide an export named '${key}'`);
+    throw new NativeSyntaxError(`The requested module '${name}' does not provide an export named '${key}'`);
   }
   return module;
 }

@@ -1,5 +1,5 @@
-// Evaluations in a real guest: what they answer, what stays, and what becomes of errors. Interruptions and hostile code
-// have a test of their own.
+// Evaluations in a real guest: values, declarations that are kept, and errors. Interruptions and hostile code are tested in
+// interruption.test.ts.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ describe("an evaluation", () => {
     ["this === globalThis", "true"],
     ["const x: number = 1; x as unknown", "1"],
     ["enum Colour { Red, Green }; Colour.Green", "1"],
-  ])("of %j is %s", async (code, value) => {
+  ])("of %j returns %s", async (code, value) => {
     expect(await guest.evaluate(code)).toMatchObject({ status: "ok", values: [value], stdout: "", stderr: "" });
   });
 
@@ -60,7 +60,7 @@ describe("an evaluation", () => {
     },
   );
 
-  it("that failed tells the names that it came to", async () => {
+  it("that fails reports only the names that it reached", async () => {
     const code = "let before = 1; function lost() {} class Early {}; null.x; let late = 2; class Late {}";
     const { status, defined } = await guest.evaluate(code);
     expect({ status, names: defined.map(({ name }) => name) }).toEqual({
@@ -70,7 +70,7 @@ describe("an evaluation", () => {
     expect(await guest.evaluate("const twice = 1; return")).toMatchObject({ status: "error", defined: [] });
   });
 
-  it("keeps the last value and the last error by name, until the names are taken", async () => {
+  it("keeps the last value in _ and the last error in _error, until they are declared", async () => {
     await guest.value("6 * 7");
     expect(await guest.value("_ + 1")).toBe("43");
     await guest.evaluate("throw new RangeError('far')");
@@ -79,14 +79,14 @@ describe("an evaluation", () => {
     expect(await guest.value("1; _")).toBe("'mine'");
   });
 
-  it("prints to its streams before it answers", async () => {
+  it("delivers all output before its result", async () => {
     const lines = "for (let i = 0; i < 5000; i++) console.log('line ' + i); console.error('bad'); 1";
     const { stdout, stderr } = await guest.evaluate(lines);
     expect(stdout.split("\n")).toHaveLength(5001);
     expect(stderr).toBe("bad\n");
   });
 
-  it("prints no more than is wanted", async () => {
+  it("respects the print limits", async () => {
     const printing = { printLength: 2, printLevel: 1, maxOutput: 10 };
     const values = await guest.evaluate("({ a: [1, 2, 3], b: { c: { d: 1 } } })", undefined, {
       ...printing,
@@ -101,7 +101,7 @@ describe("an evaluation", () => {
     ]);
   });
 
-  it("imports and requires, relative to its working directory", async () => {
+  it("imports and requires relative to its working directory", async () => {
     expect(await guest.value("import plain, { here } from './plain.mjs'; [plain, here.endsWith('plain.mjs')]")).toBe(
       "[ 'plain', true ]",
     );
@@ -117,7 +117,7 @@ describe("an evaluation", () => {
     });
   });
 
-  it("says what it defined and how long it took", async () => {
+  it("reports what it defined and how long it took", async () => {
     expect(await guest.evaluate("class A1 {}; function f1() {}; const [v1] = [1]", undefined)).toMatchObject({
       defined: [
         { type: "class", name: "A1" },
@@ -129,7 +129,7 @@ describe("an evaluation", () => {
   });
 });
 
-describe("every redeclaration", () => {
+describe("a redeclaration", () => {
   const forms: [name: string, code: string, value: string][] = [
     ["const", "const thing = 'const'", "'const'"],
     ["let", "let thing = 'let'", "'let'"],
@@ -147,7 +147,7 @@ describe("every redeclaration", () => {
     ["an assignment", "thing = 'assigned'", "'assigned'"],
     ["TypeScript", "const thing: string = 'typed'", "'typed'"],
   ];
-  it.each(forms)("may follow %s", async (_name, first, firstValue) => {
+  it.each(forms)("of every kind may follow %s", async (_name, first, firstValue) => {
     for (const [, second, secondValue] of forms) {
       await guest.value(first);
       expect(await guest.value("thing")).toBe(firstValue);
@@ -156,20 +156,20 @@ describe("every redeclaration", () => {
     }
   });
 
-  it("is seen by what was defined before", async () => {
+  it("is seen by earlier functions", async () => {
     await guest.value("const unit = 2; function area(n) { return n * unit }");
     await guest.value("let unit = 3");
     expect(await guest.value("area(2)")).toBe("6");
   });
 
-  it("may hide what Node has", async () => {
+  it("may hide a global of Node", async () => {
     expect(await guest.value("const crypto = 1, fetch = 2; [crypto, fetch]")).toBe("[ 1, 2 ]");
     expect(await guest.value("const fs = require('fs'); typeof fs.readFileSync")).toBe("'function'");
   });
 });
 
 describe("an error", () => {
-  it("is told with the user's own frames, where they were written", async () => {
+  it("has the user's own frames at the written positions", async () => {
     await guest.evaluate("function inner() {\n  throw new TypeError('deep')\n}\nclass Outer { run() { inner() } }");
     const { condition, status, values } = await guest.evaluate("\n  await 1; new Outer().run()");
     expect({ status, values }).toEqual({ status: "error", values: [] });
@@ -183,32 +183,32 @@ describe("an error", () => {
     ["const t: string = null!.a; const u: number = 1;", "<eval>:1"],
     ['import { nope } from "node:fs"', "<eval>:1:1"],
     ["await 1; function f() { null.x } f()", "f (<eval>:1:30)"],
-  ])("in %j has no wrong column", async (code, place) => {
+  ])("in %j has the right column or none", async (code, position) => {
     const { condition } = await guest.evaluate(code);
-    expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))[0]).toBe(place);
+    expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))[0]).toBe(position);
   });
 
   it.each([
     ['import a from "nowhere-at-all"', "install it there (npm install nowhere-at-all), or give the session another"],
     ['require("nowhere-at-all")', "Cannot find package 'nowhere-at-all' from "],
     ['require("./nowhere.js")', "Cannot find module './nowhere.js'"],
-    ["import.meta.url", "what is evaluated is none; import() a file"],
-  ])("of a module in %j says what helps", async (code, words) => {
+    ["import.meta.url", "evaluated code is not a module; import() a file"],
+  ])("about a module in %j gives advice", async (code, advice) => {
     const { condition } = await guest.evaluate(code);
-    expect(condition?.message).toContain(words);
+    expect(condition?.message).toContain(advice);
     expect(condition?.message).not.toContain("session.js");
   });
 
   it.each([
     ["import './outer.mjs'", /\/bad\.mjs:2:13\)\n {2}let wrong = ;\n {14}\^$/, /^file:.*\/bad\.mjs:2:13$/],
     ["require('./bad.cjs')", /^Unexpected token ';' \(\/.*\/bad\.cjs:1\)$/, /^\/.*\/bad\.cjs:1$/],
-  ])("of syntax in a file has its place: %s", async (code, message, frame) => {
+  ])("of syntax in an imported file has its position: %s", async (code, message, frame) => {
     const { condition } = await guest.evaluate(code);
     expect(condition).toMatchObject({ type: "SyntaxError", message: expect.stringMatching(message) as string });
     expect(condition?.frames[0]?.text).toMatch(frame);
   });
 
-  it("has the frames of what was awaited", async () => {
+  it("has the frames of awaited functions", async () => {
     const { condition } = await guest.evaluate(
       "async function f() { await null; throw new Error('later') }\n await f()",
     );
@@ -229,34 +229,34 @@ describe("an error", () => {
     ["throw Object.defineProperty(new Error(), 'stack', { get() { throw 1 } })", "Error", expect.any(String)],
     ["(function f() { f() })()", "RangeError", "Maximum call stack size exceeded"],
     ["({ [Symbol.for('nodejs.util.inspect.custom')]() { throw new Error('unprintable') } })", "Error", "unprintable"],
-  ])("of %j", async (code, type, message) => {
+  ])("is described for %j", async (code, type, message) => {
     expect(await guest.evaluate(code)).toMatchObject({ status: "error", condition: { type, message } });
   });
 
   it.each([
     ["const a = 1;\nfoo(", "Unexpected end of input (line 2, column 5)\n  foo(\n      ^"],
     ["let a: number = ;", "Unexpected token (line 1, column 17)\n  let a: number = ;\n                  ^"],
-  ])("of syntax in %j has its place", async (code, message) => {
+  ])("of syntax in %j has its position", async (code, message) => {
     expect(await guest.evaluate(code)).toMatchObject({ status: "error", condition: { type: "SyntaxError", message } });
   });
 
-  it("of what is nested too deeply is one of the evaluation", async () => {
+  it("about too deep nesting is an error of the evaluation", async () => {
     const message = expect.stringContaining("nested too deeply") as string;
     const deep = await guest.evaluate("[".repeat(20_000) + "]".repeat(20_000));
     expect(deep).toMatchObject({ status: "error", condition: { type: "RangeError", message } });
   });
 
-  it("that only the engine sees has its place too", async () => {
+  it("that only the engine finds has its position too", async () => {
     const { condition } = await guest.evaluate("1;\nimport.meta.url");
     expect(condition).toMatchObject({ type: "SyntaxError", message: expect.stringContaining("import.meta") as string });
     expect(condition?.frames[0]?.text).toMatch(/^<eval \d+>:2:8$/);
   });
 
-  it("as a value is printed without our frames", async () => {
+  it("is printed as a value without the guest's frames", async () => {
     expect(await guest.value("new Error('kept')")).toMatch(/^Error: kept\n {4}at <eval \d+>:1:1$/);
   });
 
-  it("that nobody catches does not end the session", async () => {
+  it("that is not caught does not end the session", async () => {
     const during = await guest.evaluate(
       "setTimeout(() => { throw new Error('timer') }); await new Promise((r) => setTimeout(r, 20))",
     );

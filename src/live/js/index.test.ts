@@ -1,5 +1,5 @@
-// The tools of a JavaScript session, but for evaluating, on a real guest: what each says, and that what it is for is in
-// it. The stack has its test with the interruptions.
+// The tools of a JavaScript session other than evaluate-js, with a real guest. get-stack is tested in
+// interruption.test.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
@@ -13,13 +13,13 @@ beforeAll(async () => {
     class Point { length() { return 1 } }
     let names = new Map([["a", 1]]), held = [];
     function grow() { for (let i = 0; i < 50_000; i++) held.push({ i }) }
-    Object.defineProperty(globalThis, "trap", { get() { throw new Error("looked at") }, configurable: true });
+    Object.defineProperty(globalThis, "trap", { get() { throw new Error("called") }, configurable: true });
     unnamed = 1;`);
 });
 afterAll(() => guest.close());
 
 describe("list-variables", () => {
-  it("has all that the user made, and calls no getter", async () => {
+  it("lists everything that the user created, without calling getters", async () => {
     const { text, data } = await guest.tool("list-variables");
     expect(text.split("\n").toSorted()).toEqual(
       [
@@ -35,10 +35,10 @@ describe("list-variables", () => {
     expect(data).toMatchObject({ total: 7 });
   });
 
-  it("finds some of them", async () => {
+  it("filters by pattern and limits the number", async () => {
     expect((await guest.tool("list-variables", { pattern: "POI" })).text).toMatch(/^Point: class = [^\n]*$/);
     expect((await guest.tool("list-variables", { max: 1 })).text).toMatch(/\n\.\.\. 6 more$/);
-    expect((await guest.tool("list-variables", { pattern: "zzz" })).text).toContain("no variables");
+    expect((await guest.tool("list-variables", { pattern: "zzz" })).text).toContain("no matching variables");
   });
 });
 
@@ -48,19 +48,19 @@ describe("get-source", () => {
     ["Point", "// <eval 1>:3\nclass Point { length() { return 1 } }"],
     ["Point.prototype.length", "// <eval 1>:3\nlength() { return 1 }"],
     ["Array.prototype.map", "function map() { [native code] }"],
-  ])("of %s", async (name, text) => {
+  ])("shows %s", async (name, text) => {
     expect(await guest.tool("get-source", { name })).toMatchObject({ text });
   });
 
-  it("of a module of Node", async () => {
+  it("shows functions of Node's modules", async () => {
     expect(await guest.tool("get-source", { name: "os.homedir" })).not.toHaveProperty("isError");
     expect((await guest.tool("get-source", { name: "path.join" })).text).toContain("args");
   });
 
   it.each([
-    ["none", "There is nothing named none"],
-    ["names", "names is no function or class but Map"],
-  ])("of %s is refused", async (name, text) => {
+    ["none", "There is no none in this session"],
+    ["names", "names is not a function or class but Map"],
+  ])("refuses %s", async (name, text) => {
     expect(await guest.tool("get-source", { name })).toMatchObject({
       isError: true,
       text: expect.stringContaining(text) as string,
@@ -69,7 +69,7 @@ describe("get-source", () => {
 });
 
 describe("profile-code", () => {
-  it("says where the time went, and the value", async () => {
+  it("shows where the time went, and the value", async () => {
     const { text, data } = await guest.tool("profile-code", { code: "fib(27)" });
     expect(text).toMatch(/ms {1,}\d+\.\d%  fib {2}<eval 1>:2\n/);
     expect(text).toMatch(/\n=> 196418$/);
@@ -77,32 +77,34 @@ describe("profile-code", () => {
     expect(functions.map((one) => one.function)).toContain("fib");
   });
 
-  it("tells of an error", async () => {
+  it("reports an error", async () => {
     const failed = await guest.tool("profile-code", { code: "throw new Error('mine')" });
     expect(failed).toMatchObject({ isError: true, text: expect.stringMatching(/^\[ERROR\] Error\nmine\n/) as string });
   });
 });
 
 describe("heap-report", () => {
-  it("says how much is used", async () => {
+  it("shows the usage", async () => {
     const { text, data } = await guest.tool("heap-report");
     expect(text).toMatch(/^Heap: \S+ \S+ used of \S+ MiB allowed\nProcess: /);
     expect(data).not.toHaveProperty("grown");
   });
 
-  it("says what code has left behind", async () => {
+  it("shows what code has left behind", async () => {
     const { text, data } = await guest.tool("heap-report", { code: "grow(); held.length" });
-    expect(text).toMatch(/After the code and a full collection: \+\d+ KiB\nStill held[^\n]*\n[^\n]*grow {2}<eval 1>:5/);
+    expect(text).toMatch(
+      /After the code and a full collection: \+\d+ KiB\nStill in use[^\n]*\n[^\n]*grow {2}<eval 1>:5/,
+    );
     expect(text).toMatch(/\n=> 50000$/);
     expect((data as { grown: number }).grown).toBeGreaterThan(500_000);
   });
 });
 
 describe("last-error", () => {
-  it("tells the last one again", async () => {
+  it("shows the last error again", async () => {
     const fresh = await JavaScriptGuest.start();
     try {
-      expect((await fresh.tool("last-error")).text).toBe("No error has happened in this session.");
+      expect((await fresh.tool("last-error")).text).toBe("There has been no error in this session.");
       const { condition } = await fresh.evaluate("null.none");
       await fresh.value("1");
       const { text, data } = await fresh.tool("last-error");
@@ -116,28 +118,28 @@ describe("last-error", () => {
 
 describe("check-syntax", () => {
   it.each([
-    ["let a = 1", "The syntax is right: JavaScript, 1 statement(s).\nIt declares a (variable)."],
-    ["type A = 1", "The syntax is right: TypeScript, 0 statement(s)."],
-    ["await 1", "The syntax is right: JavaScript, 1 statement(s).\nIt awaits at the top level."],
-    ["let a = ;", "The syntax is wrong: Unexpected token (line 1, column 9)\n  let a = ;\n          ^"],
-  ])("of %j", async (code, text) => {
+    ["let a = 1", "The syntax is valid: JavaScript, 1 statement(s).\nIt declares a (variable)."],
+    ["type A = 1", "The syntax is valid: TypeScript, 0 statement(s)."],
+    ["await 1", "The syntax is valid: JavaScript, 1 statement(s).\nIt has a top-level await."],
+    ["let a = ;", "The syntax is invalid: Unexpected token (line 1, column 9)\n  let a = ;\n          ^"],
+  ])("checks %j", async (code, text) => {
     expect(await guest.tool("check-syntax", { code })).toMatchObject({ text });
   });
 
-  it("of what is nested too deeply", async () => {
+  it("refuses code that is nested too deeply", async () => {
     const text = expect.stringContaining("nested too deeply") as string;
     expect(await guest.tool("check-syntax", { code: "[".repeat(20_000) })).toMatchObject({ text, isError: true });
   });
 });
 
 describe("the guest", () => {
-  it("knows each of its tools, and no other", async () => {
+  it("implements each of its tools, and no other", async () => {
     for (const { name } of TOOLS) await expect(guest.tool(name, { code: "1", name: "fib" })).resolves.toBeDefined();
-    await expect(guest.tool("brew-coffee")).rejects.toThrow("A JavaScript session has no brew-coffee");
-    expect(await guest.guest.tell("ping", {})).toEqual({});
+    await expect(guest.tool("brew-coffee")).rejects.toThrow("A JavaScript session has no tool brew-coffee");
+    expect(await guest.guest.control("ping", {})).toEqual({});
   });
 
-  it("has words for all of them", () => {
+  it("has a description for all tools and arguments", () => {
     for (const { description, arguments: args } of [EVALUATE, ...TOOLS]) {
       expect(description.length).toBeGreaterThan(60);
       for (const one of Object.values(args)) expect(one.description).toMatch(/\.$/);

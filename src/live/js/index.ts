@@ -1,157 +1,8 @@
-// The tools of a JavaScript session, in words for a model. The guest does the work (see controller); how long it may
-// take, and in which session, is asked for by arguments that all tools get elsewhere.
+// JavaScript and TypeScript as a live language: its tools, and the texts for the model. The guest's own modules are not
+// loaded here; they run in the session's process.
 
 import type { GuestTool, Language } from "../tool.ts";
 import { jsRuntime, type JavaScriptGuestOptions } from "./runtime.ts";
-
-const CODE = { type: "string", required: true } as const;
-
-export const EVALUATE: GuestTool = {
-  name: "evaluate-js",
-  title: "Evaluate JavaScript",
-  description:
-    "Evaluate JavaScript or TypeScript in a persistent Node.js session and return the value of the last statement, " +
-    "printed as Node prints it, with everything that was written to stdout and stderr. Variables, functions, classes " +
-    "and imports stay for later calls and may be declared again. Top-level await, import, import(), require and all " +
-    "globals of Node work; _ is the last value and _error the last error. Long work can be interrupted and the " +
-    "variables are kept.",
-  arguments: {
-    code: { ...CODE, description: "JavaScript or TypeScript, any number of statements. The last value is the result." },
-    "capture-time": { type: "boolean", description: "Also say how long it took.", default: false },
-  },
-  runsCode: true,
-};
-
-export const TOOLS: readonly GuestTool[] = [
-  {
-    name: "list-variables",
-    title: "List variables",
-    description:
-      "List the variables, functions, classes and imports that were made in the session: name, type and a short " +
-      "preview of each. Use it to see what is there before you rely on it or define it again.",
-    arguments: {
-      pattern: { type: "string", description: "Only names that contain this text; case does not matter." },
-      max: { type: "integer", description: "At most so many.", default: 200 },
-    },
-    readOnly: true,
-  },
-  {
-    name: "get-source",
-    title: "Get source",
-    description:
-      "Show the source of a function or class as it was last defined in the session, or of one of a module that was " +
-      "loaded, by its name or by a path such as Point.prototype.length or fs.readFileSync.",
-    arguments: { name: { type: "string", required: true, description: "Name of the function or class, or a path." } },
-    readOnly: true,
-  },
-  {
-    name: "get-stack",
-    title: "Get stack",
-    description:
-      "Show where the evaluation that is running now stands: its stack, innermost first, without stopping it. Works " +
-      "while the session is busy. Use it when something takes long, to see whether it is a loop and where.",
-    arguments: {},
-    readOnly: true,
-    atOnce: true,
-  },
-  {
-    name: "last-error",
-    title: "Last error",
-    description: "Show the last error of the session once more: type, message, causes and stack.",
-    arguments: {},
-    readOnly: true,
-    atOnce: true,
-  },
-  {
-    name: "profile-code",
-    title: "Profile code",
-    description:
-      "Evaluate code in the session under the CPU profiler and list the functions in which the time was spent, the " +
-      "most expensive first, with the value of the code. The code should run for at least some tens of milliseconds.",
-    arguments: {
-      code: { ...CODE, description: "What to run." },
-      interval: { type: "integer", description: "Microseconds between two samples.", default: 500 },
-    },
-    runsCode: true,
-  },
-  {
-    name: "heap-report",
-    title: "Heap report",
-    description:
-      "Say how much memory the session uses. With code: evaluate it, collect garbage, and say by how much the heap has " +
-      "grown and which functions allocated what is still held; use that to find a leak.",
-    arguments: {
-      code: { type: "string", description: "What to run and measure. Without it, only the usage is told." },
-      gc: { type: "boolean", description: "Collect garbage first.", default: false },
-    },
-    runsCode: true,
-  },
-  {
-    name: "check-syntax",
-    title: "Check syntax",
-    description:
-      "Parse JavaScript or TypeScript without running it. Says what it declares, or the line and column of the first " +
-      "fault. Types are not checked.",
-    arguments: { code: { ...CODE, description: "The text to parse." } },
-    readOnly: true,
-  },
-];
-
-// What get-usage-guide says of JavaScript sessions, for a model that is about to use one.
-
-export const INSTRUCTIONS: string =
-  "Persistent JavaScript and TypeScript sessions, each a Node.js process of its own. evaluate-js runs code; what it " +
-  "declares stays. get-usage-guide tells the rest.";
-
-export const GUIDE: string = `# JavaScript sessions
-
-\`evaluate-js\` runs JavaScript or TypeScript in a Node.js process that stays: what one call declares, the next one has.
-
-## What works
-- The result is the value of the last statement, printed as Node prints it. A declaration has no value.
-- Everything may be declared again, in any way: \`const x = 1\`, later \`let x = 2\` or \`function x() {}\`. A \`const\` can be
-  assigned to as well. Functions that use the name see the new value.
-- \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
-- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\`. Relative paths begin at the
-  working directory of the session. The built-in modules are there by name: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
-- A file is read once: when it has changed, \`import("./file.ts?2")\` reads it again (each time with something new behind
-  the \`?\`; not the files that it imports itself). For \`require\`: first
-  \`delete require.cache[require.resolve("./file.cjs")]\`.
-- TypeScript: types are taken out and never checked. \`import("./file.ts")\` works too.
-- \`console.log\` and everything else that goes to stdout or stderr is part of the answer.
-
-\`\`\`js
-const { readFile } = require("node:fs/promises");
-const text = await readFile("package.json", "utf8");
-JSON.parse(text).name
-\`\`\`
-
-## Errors
-An error is answered with its type, its message, its causes and your own frames. \`<eval 3>:2:7\` is line 2, column 7 of
-the third piece of code of this session; the column is left out where types that were taken out have moved it.
-\`last-error\` shows it again. What fails outside of an evaluation (a timer, a promise that nobody awaits) does not end
-the session; it is told with the next answer.
-
-## Long work
-- An evaluation has a time limit (30 s, or \`timeout\`). When it is over, or the call is cancelled, the code is stopped
-  where it is and all variables are kept: busy loops, also in timers and promises, slow regular expressions, waiting.
-- Code that waits is abandoned: what stands behind its \`await\` at the top level is not run any more. Timers and async
-  functions that were started go on by themselves.
-- What cannot be stopped is native code that blocks (\`execSync\`, very large array operations). Then the process is
-  ended and the variables are lost; the answer says so. The same is true when the memory limit is reached.
-- \`get-stack\` shows where a running evaluation stands without stopping it.
-
-## Looking around
-- \`list-variables\`: what you have made. \`get-source\`: how a function or class looks now.
-- \`check-syntax\`: whether a text can be read, without running it.
-- \`profile-code\`: where the time goes. \`heap-report\`: how much memory is used, and with \`code\` what it leaves behind.
-
-## What it is not
-A session is no sandbox: the code may do whatever the user who started the server may do.
-`;
-
-// JavaScript and TypeScript as a language of live sessions. What runs in the session's own process (guest and below) is
-// not loaded here.
 
 export type { JavaScriptGuestOptions, JavaScriptPermission } from "./runtime.ts";
 
@@ -165,3 +16,153 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     guide: GUIDE,
   };
 }
+
+const CODE = { type: "string", required: true } as const;
+
+export const EVALUATE: GuestTool = {
+  name: "evaluate-js",
+  title: "Evaluate JavaScript",
+  description:
+    "Evaluate JavaScript or TypeScript in a persistent Node.js session. Returns the value of the last statement, " +
+    "printed as Node prints it, and everything written to stdout and stderr. Variables, functions, classes and imports " +
+    "are kept for later calls and may be declared again. Top-level await, import, import(), require and all globals of " +
+    "Node work; _ is the last value and _error the last error. Long-running code can be interrupted without losing the " +
+    "variables.",
+  arguments: {
+    code: {
+      ...CODE,
+      description: "JavaScript or TypeScript, any number of statements. The value of the last one is the result.",
+    },
+    "capture-time": { type: "boolean", description: "Also show how long it took.", default: false },
+  },
+  runsCode: true,
+};
+
+export const TOOLS: readonly GuestTool[] = [
+  {
+    name: "list-variables",
+    title: "List variables",
+    description:
+      "List the variables, functions, classes and imports of the session, each with its type and a short preview. Use " +
+      "it to see what exists before you rely on it or define it again.",
+    arguments: {
+      pattern: { type: "string", description: "Only names that contain this string, ignoring case." },
+      max: { type: "integer", description: "The maximum number of names.", default: 200 },
+    },
+    readOnly: true,
+  },
+  {
+    name: "get-source",
+    title: "Get source",
+    description:
+      "Show the source of a function or class as last defined in the session, or of one in a loaded module, by its " +
+      "name or by a path such as Point.prototype.length or fs.readFileSync.",
+    arguments: { name: { type: "string", required: true, description: "Name of the function or class, or a path." } },
+    readOnly: true,
+  },
+  {
+    name: "get-stack",
+    title: "Get stack",
+    description:
+      "Show the stack of the running evaluation, innermost frame first, without stopping it. Works while the session " +
+      "is busy. Use it if something takes long, to see whether it is in a loop and where.",
+    arguments: {},
+    readOnly: true,
+    whileBusy: true,
+  },
+  {
+    name: "last-error",
+    title: "Last error",
+    description: "Show the last error of the session again: type, message, causes and stack.",
+    arguments: {},
+    readOnly: true,
+    whileBusy: true,
+  },
+  {
+    name: "profile-code",
+    title: "Profile code",
+    description:
+      "Evaluate code under the CPU profiler and list the functions in which the time was spent, the most expensive " +
+      "first, with the value of the code. The code should run for at least some tens of milliseconds.",
+    arguments: {
+      code: { ...CODE, description: "The code to run." },
+      interval: { type: "integer", description: "Microseconds between two samples.", default: 500 },
+    },
+    runsCode: true,
+  },
+  {
+    name: "heap-report",
+    title: "Heap report",
+    description:
+      "Show how much memory the session uses. With code: evaluate it, collect garbage, and show how much the heap has " +
+      "grown and which functions allocated what is still in use. Use that to find a leak.",
+    arguments: {
+      code: { type: "string", description: "The code to run and measure. Without it, only the usage is shown." },
+      gc: { type: "boolean", description: "Collect garbage first.", default: false },
+    },
+    runsCode: true,
+  },
+  {
+    name: "check-syntax",
+    title: "Check syntax",
+    description:
+      "Parse JavaScript or TypeScript without running it. Shows what it declares, or the line and column of the first " +
+      "error. Types are not checked.",
+    arguments: { code: { ...CODE, description: "The code to parse." } },
+    readOnly: true,
+  },
+];
+
+const INSTRUCTIONS =
+  "Persistent JavaScript and TypeScript sessions, each in its own Node.js process. evaluate-js runs code and keeps its " +
+  "declarations. get-usage-guide explains the rest.";
+
+const GUIDE = `# JavaScript sessions
+
+\`evaluate-js\` runs JavaScript or TypeScript in a Node.js process that keeps running: later calls see what earlier calls
+declared.
+
+## What works
+- The result is the value of the last statement, printed as Node prints it. A declaration has no value.
+- Everything may be declared again, in any form: \`const x = 1\`, later \`let x = 2\` or \`function x() {}\`. A \`const\` can be
+  assigned to as well. Functions that use the name see the new value.
+- \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
+- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\`. Relative paths start at the
+  working directory of the session. The built-in modules are global: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
+- A module is loaded once. After the file has changed, \`import("./file.ts?2")\` loads it again (use a new query each
+  time; the files that it imports are not reloaded). For \`require\`, first
+  \`delete require.cache[require.resolve("./file.cjs")]\`.
+- TypeScript: types are removed and never checked. \`import("./file.ts")\` works too.
+- \`console.log\` and everything else written to stdout or stderr is part of the result.
+
+\`\`\`js
+const { readFile } = require("node:fs/promises");
+const text = await readFile("package.json", "utf8");
+JSON.parse(text).name
+\`\`\`
+
+## Errors
+An error comes back with its type, its message, its causes and your own stack frames. \`<eval 3>:2:7\` is line 2, column 7
+of the third piece of code in this session; the column is left out if removed types make it uncertain. \`last-error\` shows
+the error again. An error outside an evaluation (in a timer, or in a promise that is not awaited) does not end the
+session; it is reported with the next result.
+
+## Long-running code
+- An evaluation has a time limit (30 s, or \`timeout\`). When it is reached, or the call is cancelled, the code is stopped
+  and all variables are kept. This works for busy loops, also in timers and promises, for slow regular expressions, and
+  for code that waits.
+- Waiting code is abandoned: what follows its top-level \`await\` does not run. Timers and async functions that it started
+  continue.
+- Native code that blocks (\`execSync\`, very large array operations) cannot be stopped. Then the process is ended and the
+  variables are lost; the result says so. The same happens when the memory limit is reached.
+- \`get-stack\` shows where a running evaluation is, without stopping it.
+
+## Looking around
+- \`list-variables\` lists what you have defined. \`get-source\` shows a function or class as it is now.
+- \`check-syntax\` parses code without running it.
+- \`profile-code\` shows where the time goes. \`heap-report\` shows how much memory is used, and with \`code\` what stays
+  allocated.
+
+## Security
+A session is not a sandbox: the code can do everything that the user who started the server can do.
+`;

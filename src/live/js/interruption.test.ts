@@ -1,6 +1,7 @@
-// Hostile code in a real guest: whatever runs is stopped and the variables are kept, or the process ends and cannot be
-// mistaken for one that lives. Deadlines, and the end of what cannot be stopped, are the session's (see ../session).
+// Interrupting code in a real guest: the code is stopped and the variables are kept, or the process visibly ends. Deadlines
+// and code that cannot be stopped are the session's business (see ../session.ts).
 
+import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
 
@@ -12,15 +13,15 @@ beforeAll(async () => {
 });
 afterAll(() => guest.close());
 
-/** Resolves when the code has said that it runs. */
+/** Resolves when the code has printed that it runs. */
 async function begun(): Promise<void> {
   await vi.waitFor(() => expect(guest.printed).toContain("begun"), { interval: 5, timeout: 10_000 });
 }
 
 const BEGIN = "console.log('begun');";
 
-/** The same code, which says when it runs: at its beginning, or in what is called by `whirl`. */
-function telling(code: string): string {
+/** The code with a message when it runs: at its start, or in `whirl`. */
+function announcing(code: string): string {
   return code.includes("whirl") ? code : BEGIN + code;
 }
 
@@ -42,22 +43,22 @@ describe("an interrupt", () => {
     ["a loop after a timer", "await new Promise((r) => setTimeout(r)); for (;;);"],
     ["loops in intervals", "setInterval(whirl, 1); setInterval(whirl, 1); await new Promise(() => {})"],
     ["a loop in an immediate", "await new Promise(() => setImmediate(whirl))"],
-    ["a loop when a file was read", "await new Promise(() => fs.readFile('/etc/passwd', whirl))"],
+    ["a loop after a file was read", "await new Promise(() => fs.readFile('/etc/passwd', whirl))"],
     ["a loop of exceptions", "function fall() { try { fall() } finally { fall() } }; fall()"],
     ["a loop while printing", "({ [util.inspect.custom]() { for (;;); } })"],
     ["a loop in an error", "throw new Proxy({}, { get() { for (;;); } })"],
     ["endless output", "for (;;) console.log('x'.repeat(1000))"],
     ["waiting", "await new Promise(() => {})"],
     ["waiting for a timer", "await new Promise((r) => setTimeout(r, 60_000))"],
-  ])("ends %s and keeps the variables", async (_name, code) => {
-    const stopped = await guest.evaluate(telling(code), begun());
+  ])("stops %s and keeps the variables", async (_name, code) => {
+    const stopped = await guest.evaluate(announcing(code), begun());
     expect(stopped).toMatchObject({ status: "interrupted", values: [], condition: { type: "Interrupted" } });
     expect(await guest.value("kept + 1")).toBe("42");
     expect(await guest.value("await new Promise((r) => setTimeout(r, 1, 'timers work'))")).toBe("'timers work'");
     expect(await guest.value("await fs.promises.readFile('/dev/null', 'utf8')")).toBe("''");
   });
 
-  it("says where it was", async () => {
+  it("reports the position", async () => {
     const { condition } = await guest.evaluate(`${BEGIN}function outer() { spin() }\n outer()`, begun());
     expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))).toEqual([
       "spin (<eval>:2:3)",
@@ -66,34 +67,34 @@ describe("an interrupt", () => {
     ]);
   });
 
-  it("says where it was also where it is late to halt", async () => {
+  it("reports the position of code that is slow to pause", async () => {
     const native = "require('node:child_process').execFileSync('sleep', ['0.48'])";
     const { condition } = await guest.evaluate(BEGIN + native, begun());
     expect(condition?.frames.map(({ text }) => text)).toEqual([expect.stringMatching(/^<eval \d+>:1:\d+$/)]);
   });
 
-  it("lets nothing of it go on, and nothing of it be answered later", async () => {
+  it("keeps abandoned code from continuing and from answering", async () => {
     const code = `globalThis.late = 0; ${BEGIN} await new Promise((r) => globalThis.wake = r); globalThis.late = 1; 'late'`;
     expect(await guest.evaluate(code, begun())).toMatchObject({ status: "interrupted" });
     await guest.value("wake(); await new Promise((r) => setTimeout(r, 5))");
     expect(await guest.value("late")).toBe("0");
   });
 
-  it("of what does not run says so", async () => {
-    expect(await guest.guest.tell("interrupt", { target: 1 })).toEqual({ busy: false });
+  it("reports that nothing runs", async () => {
+    expect(await guest.guest.control("interrupt", { target: 1 })).toEqual({ busy: false });
     expect(await guest.value("kept")).toBe("41");
   });
 
-  it("ends a profile, and the next one knows nothing of it", async () => {
-    const { id, reply } = guest.guest.ask("profile-code", { code: `${BEGIN}spin()` });
+  it("ends a profile, which does not appear in the next one", async () => {
+    const { id, reply } = guest.guest.request("profile-code", { code: `${BEGIN}spin()` });
     await begun();
-    await guest.guest.tell("interrupt", { target: id });
+    await guest.guest.control("interrupt", { target: id });
     expect(await reply).toEqual({ status: "interrupted" });
     expect((await guest.tool("profile-code", { code: "1" })).text).not.toContain("spin");
   });
 });
 
-describe("the stack", () => {
+describe("get-stack", () => {
   let stop: () => void;
   let stopped: Promise<void>;
   beforeEach(() => {
@@ -102,7 +103,7 @@ describe("the stack", () => {
     });
   });
 
-  it("is that of what runs, which goes on", async () => {
+  it("shows the stack of running code, which continues", async () => {
     const running = guest.evaluate(`${BEGIN}(function look() {\n  for (;;);\n})()`, stopped);
     await begun();
     for (const _again of [1, 2]) {
@@ -112,17 +113,17 @@ describe("the stack", () => {
     expect(await running).toMatchObject({ status: "interrupted" });
   });
 
-  it("is empty where nothing runs, or only waits", async () => {
+  it("shows no frames if nothing runs or the code waits", async () => {
     expect((await guest.aside("get-stack")).text).toBe("Nothing is running.");
     const waiting = guest.evaluate(`${BEGIN}await new Promise(() => {})`, stopped);
     await begun();
-    expect((await guest.aside("get-stack")).text).toContain("It waits");
+    expect((await guest.aside("get-stack")).text).toContain("It is waiting");
     stop();
     expect(await waiting).toMatchObject({ status: "interrupted" });
   });
 });
 
-describe("what breaks its own house", () => {
+describe("code that breaks globals of the guest", () => {
   it.each([
     ["Promise.prototype.then = null; JSON.stringify = () => { throw 1 }", "1"],
     ["process.removeAllListeners(); delete globalThis.process", "1"],
@@ -137,7 +138,9 @@ describe("what breaks its own house", () => {
       await broken.value(`globalThis.kept = 1; ${code}; 1`);
       expect(await broken.value(after)).toBe("1");
       expect(await broken.value("kept")).toBe("1");
-      expect(await broken.evaluate("throw new Error('told')")).toMatchObject({ condition: { message: "told" } });
+      expect(await broken.evaluate("throw new Error('reported')")).toMatchObject({
+        condition: { message: "reported" },
+      });
       const stopped = await broken.evaluate("for (;;);", Promise.resolve());
       expect(stopped).toMatchObject({ status: "interrupted" });
     } finally {
@@ -148,9 +151,9 @@ describe("what breaks its own house", () => {
 
 describe("the process ends", () => {
   it.each([
-    ["when the code says so", "process.exit(3)", "exit code 3"],
+    ["when the code exits", "process.exit(3)", "exit code 3"],
     ["when the code kills it", "process.kill(process.pid, 'SIGKILL'); for (;;);", "SIGKILL"],
-    ["when the code takes its channel", "fs.closeSync(3); for (;;);", /^SIG(?:TERM|KILL)$/],
+    ["when the code closes its channel", "fs.closeSync(3); for (;;);", /^SIG(?:TERM|KILL)$/],
   ])("%s", async (_name, code, how) => {
     const ended = await JavaScriptGuest.start();
     await expect(ended.evaluate(code)).rejects.toThrow(how);
@@ -165,7 +168,7 @@ describe("the process ends", () => {
     await full.close();
   });
 
-  it("at once when its channel does, busy as it may be", async () => {
+  it("at once when its channel ends, even if it is busy", async () => {
     const busy = await JavaScriptGuest.start();
     void busy.evaluate("for (;;);").catch(() => undefined);
     busy.guest.child.channel?.end();
@@ -174,8 +177,8 @@ describe("the process ends", () => {
   });
 });
 
-describe("names and methods that are the guest's too", () => {
-  it("may be taken, and are at the end", async () => {
+describe("names and methods that the guest uses too", () => {
+  it("may be replaced by the user's code", async () => {
     await guest.value("for (const name of ['map', 'filter', 'slice']) Array.prototype[name] = null");
     await guest.value("String.prototype.split = String.prototype.includes = Map.prototype.get = null");
     await guest.value("Array.prototype[Symbol.iterator] = RegExp.prototype.exec = null");
@@ -186,5 +189,39 @@ describe("names and methods that are the guest's too", () => {
     expect((await guest.tool("heap-report")).text).toMatch(/^Heap: /);
     expect(await guest.evaluate("null.x")).toMatchObject({ condition: { type: "TypeError", frames: [{}] } });
     expect(await guest.evaluate("throw 1")).toMatchObject({ condition: { type: "Number", message: "1" } });
+  });
+});
+
+describe("an abandoned evaluation", () => {
+  it("releases the variables of abandoned code", async () => {
+    await guest.value("let held; function hold() { const made = {}; held = new WeakRef(made); return made }");
+    const code = `${BEGIN} [hold(), await new Promise((resolve) => { globalThis.wake = resolve })].length`;
+    expect(await guest.evaluate(code, begun())).toMatchObject({ status: "interrupted" });
+    await guest.value("wake(); wake = undefined; await new Promise((resolve) => setTimeout(resolve))");
+    // One collection may not be enough.
+    await vi.waitFor(async () => {
+      await guest.tool("heap-report", { gc: true });
+      expect(await guest.value("held.deref() === undefined")).toBe("true");
+    });
+  });
+
+  /** The names of the guest's threads, with that of the profiler while it samples. */
+  function threads(): string[] {
+    const folder = `/proc/${guest.guest.pid}/task`;
+    return readdirSync(folder).map((thread) => readFileSync(`${folder}/${thread}/comm`, "utf8").trim());
+  }
+
+  it.runIf(process.platform === "linux").each([
+    ["runs", "for (;;);"],
+    ["waits", "await new Promise(() => undefined)"],
+  ])("ends the profiling of code that %s", async (_how, code) => {
+    await guest.value("1");
+    const { id, reply } = guest.guest.request("profile-code", { code: `${BEGIN} ${code}` });
+    await begun();
+    expect(threads()).toContain("v8:ProfEvntProc");
+    await guest.guest.control("interrupt", { target: id });
+    expect(await reply).toEqual({ status: "interrupted" });
+    await vi.waitFor(() => expect(threads()).not.toContain("v8:ProfEvntProc"));
+    expect((await guest.tool("profile-code", { code: "6 * 7" })).text).toMatch(/=> 42$/);
   });
 });

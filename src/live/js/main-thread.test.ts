@@ -1,5 +1,5 @@
-// A main thread that neither answers nor halts, with an inspector that only counts: what is left behind by the rounds
-// in which it is to be stopped. Real threads are stopped in the tests of interruptions.
+// Stopping a main thread that neither answers nor pauses, with a fake inspector: no listeners leak. interruption.test.ts
+// stops real threads.
 
 import { EventEmitter } from "node:events";
 import { afterEach, expect, it, vi } from "vitest";
@@ -18,7 +18,7 @@ vi.mock("node:inspector", () => ({
 }));
 afterEach(() => vi.useRealTimers());
 
-it("listens once, however often it tries", async () => {
+it("adds one listener, however often it tries", async () => {
   vi.useFakeTimers();
   const stopped = new MainThread(() => undefined).stop(1, () => false);
   await vi.advanceTimersByTimeAsync(60_000);

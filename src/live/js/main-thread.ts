@@ -1,84 +1,84 @@
-// The main thread of a guest, seen from the controller: whether it is idle, where it is when it is not, and how it is
-// stopped. Node's inspector reaches it in the middle of whatever JavaScript runs there. An idle thread is never
-// terminated, because some versions of Node crash when the next thing that runs there is their own: so it is asked
-// first, and then halted, and terminated where it stands.
+// The main thread of a guest as the controller sees it: probes whether it is idle, finds out where it is if not, and stops
+// it, with Node's inspector. An idle thread is never terminated, because some versions of Node crash when the next thing
+// that runs there is their own code. So the thread is probed first, then paused, and terminated where it is.
 
 import { Session, type Debugger } from "node:inspector";
-import type { ToMain } from "./messages.ts";
+import type { ToMainThread } from "./messages.ts";
 
-/** How long an idle thread may take to answer. */
-const ASK_MS = 100;
-/** How long a busy one may take to halt: native code does not, and what is only late must not lose its backtrace. */
-const HALT_MS = 600;
-/** The same of one that was terminated, whose backtrace is known. */
-const HALT_AGAIN_MS = 100;
-/** How long one that was terminated may take to answer, before it is tried again. */
-const STOP_MS = 150;
-const MOST_STOPS = 20;
+/** How long an idle thread may take to answer a probe. */
+const PROBE_TIMEOUT_MS = 100;
+/** How long a busy one may take to pause. Native code never does; a thread that is only slow must not lose its backtrace. */
+const PAUSE_TIMEOUT_MS = 600;
+/** The same after a termination, when the backtrace is known. */
+const PAUSE_AGAIN_TIMEOUT_MS = 100;
+/** How long a terminated thread may take to answer before it is terminated again. */
+const TERMINATE_TIMEOUT_MS = 150;
+const MAX_TERMINATIONS = 20;
 
-export interface Here {
-  /** What keeps it waiting, as Node names it. */
+export interface IdleReport {
+  /** What keeps the thread waiting, by Node's names. */
   readonly resources: readonly string[];
 }
 
-export interface Stopped {
+export interface StoppedJob {
   readonly wasIdle: boolean;
   readonly resources: readonly string[];
   readonly frames: readonly string[];
 }
 
 export class MainThread {
-  readonly #send: (message: ToMain) => void;
-  readonly #asked = new Map<number, (here: Here) => void>();
+  readonly #send: (message: ToMainThread) => void;
+  readonly #probes = new Map<number, (report: IdleReport) => void>();
   #tokens = 0;
 
-  constructor(send: (message: ToMain) => void) {
+  constructor(send: (message: ToMainThread) => void) {
     this.#send = send;
   }
 
-  heard(token: number, here: Here): void {
-    this.#asked.get(token)?.(here);
-    this.#asked.delete(token);
+  /** Call it when the thread has answered a probe. */
+  onIdle(token: number, report: IdleReport): void {
+    this.#probes.get(token)?.(report);
+    this.#probes.delete(token);
   }
 
-  /** Where it is; without frames where it cannot be halted. */
-  async look(): Promise<{ readonly here?: Here; readonly frames?: readonly string[] }> {
-    const answer = this.#ask();
-    const here = await within(answer, ASK_MS);
-    if (here !== undefined) return { here };
+  /** Where the thread is: a report if it is idle, frames if it could be paused, else neither. */
+  async inspect(): Promise<{ readonly idle?: IdleReport; readonly frames?: readonly string[] }> {
+    const answer = this.#probe();
+    const idle = await within(answer, PROBE_TIMEOUT_MS);
+    if (idle !== undefined) return { idle };
     const inspector = new Inspector();
     try {
-      const sign = await within(Promise.race([inspector.halted(), answer]), HALT_MS);
+      const sign = await within(Promise.race([inspector.pause(), answer]), PAUSE_TIMEOUT_MS);
       if (sign === undefined) return {};
-      return Array.isArray(sign) ? { frames: sign.map(frameText) } : { here: sign };
+      return Array.isArray(sign) ? { frames: sign.map(frameText) } : { idle: sign };
     } finally {
       inspector.close();
     }
   }
 
-  /** Stops what runs and abandons the run. Undefined where `isDone` came to be true before, or nothing helps. */
-  async stop(abandon: number, isDone: () => boolean): Promise<Stopped | undefined> {
-    const answers = [this.#ask(abandon)];
-    const here = await within(Promise.race(answers), ASK_MS);
-    if (here !== undefined) return { wasIdle: true, resources: here.resources, frames: [] };
+  /** Stops and abandons the job. Undefined if `isDone` became true first, or if nothing helps. */
+  async stop(job: number, isDone: () => boolean): Promise<StoppedJob | undefined> {
+    const answers = [this.#probe(job)];
+    const idle = await within(Promise.race(answers), PROBE_TIMEOUT_MS);
+    if (idle !== undefined) return { wasIdle: true, resources: idle.resources, frames: [] };
     const inspector = new Inspector();
     let frames: readonly string[] = [];
     try {
-      for (let round = 0; round < MOST_STOPS && !isDone(); round += 1) {
-        // One that was only late halts as it takes the message, or has answered.
-        const wait = round === 0 ? HALT_MS : HALT_AGAIN_MS;
-        const sign = await within(Promise.race([inspector.halted(), ...answers]), wait);
+      for (let round = 0; round < MAX_TERMINATIONS && !isDone(); round += 1) {
+        // A thread that was only slow pauses while it takes the message, or has answered.
+        const timeoutMs = round === 0 ? PAUSE_TIMEOUT_MS : PAUSE_AGAIN_TIMEOUT_MS;
+        const sign = await within(Promise.race([inspector.pause(), ...answers]), timeoutMs);
         if (sign === undefined || Array.isArray(sign)) {
           if (frames.length === 0) frames = (sign ?? []).map(frameText);
-          if (sign === undefined || !isListening(sign)) inspector.terminate();
+          if (sign === undefined || !isReceiving(sign)) inspector.terminate();
           else inspector.resume();
-          // What was terminated may have been about to answer.
-          answers.push(this.#ask(abandon));
+          // The termination may have hit the answer to the last probe.
+          answers.push(this.#probe(job));
         }
-        const back = await within(Promise.race(answers), STOP_MS);
-        if (back === undefined) continue;
-        this.#send({ kind: "heal" });
-        return { wasIdle: false, resources: back.resources, frames };
+        const report = await within(Promise.race(answers), TERMINATE_TIMEOUT_MS);
+        if (report === undefined) continue;
+        this.#send({ kind: "recover" });
+        return { wasIdle: false, resources: report.resources, frames };
       }
       return undefined;
     } finally {
@@ -86,40 +86,39 @@ export class MainThread {
     }
   }
 
-  #ask(abandon?: number): Promise<Here> {
+  #probe(abandon?: number): Promise<IdleReport> {
     const token = ++this.#tokens;
     return new Promise((resolve) => {
-      this.#asked.set(token, resolve);
-      this.#send({ kind: "ask", token, ...(abandon === undefined ? undefined : { abandon }) });
+      this.#probes.set(token, resolve);
+      this.#send({ kind: "probe", token, ...(abandon === undefined ? undefined : { abandon }) });
     });
   }
 }
 
-/** A place in the main thread. */
-interface Halted {
+interface PausedFrame {
   readonly name: string;
   readonly url: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** Connected only while it is needed: a process that ends would wait for it. */
+/** Connected only while it is needed: a process that exits would wait for it. */
 class Inspector {
   readonly #session = new Session();
   readonly #urls = new Map<string, string>();
-  #paused: ((frames: readonly Debugger.CallFrame[]) => void) | undefined;
+  #onPaused: ((frames: readonly Debugger.CallFrame[]) => void) | undefined;
 
   constructor() {
     this.#session.connectToMainThread();
     this.#session.on("Debugger.scriptParsed", ({ params }) => this.#urls.set(params.scriptId, params.url));
-    // One for all rounds: one of each would stay where it does not halt.
-    this.#session.on("Debugger.paused", ({ params }) => this.#paused?.(params.callFrames));
+    // One listener for all rounds: a listener per round would leak if the thread does not pause.
+    this.#session.on("Debugger.paused", ({ params }) => this.#onPaused?.(params.callFrames));
   }
 
-  /** Resolves where it halts, with the places at which it stands then, the innermost first. */
-  async halted(): Promise<Halted[]> {
+  /** Resolves when the thread is paused, with its frames, the innermost first. */
+  async pause(): Promise<PausedFrame[]> {
     const paused = new Promise<readonly Debugger.CallFrame[]>((resolve) => {
-      this.#paused = resolve;
+      this.#onPaused = resolve;
     });
     this.#session.post("Debugger.enable");
     this.#session.post("Debugger.pause");
@@ -142,21 +141,21 @@ class Inspector {
     this.#session.post("Debugger.disable");
   }
 
-  /** It goes on, wherever it was halted. */
+  /** A paused thread goes on. */
   close(): void {
     this.#session.disconnect();
   }
 }
 
-/** It came back by itself, and is taking a message: nothing of the user's is on its stack. */
-function isListening(halted: readonly Halted[]): boolean {
-  const isTaking = halted.some(({ url }) => url === "node:internal/per_context/messageport");
-  return isTaking && halted.every(({ url }) => url.startsWith("node:") || url.endsWith("/live/js/user-thread.js"));
+/** Whether the thread is receiving a message, with no user code on its stack. */
+function isReceiving(frames: readonly PausedFrame[]): boolean {
+  const isInPort = frames.some(({ url }) => url === "node:internal/per_context/messageport");
+  return isInPort && frames.every(({ url }) => url.startsWith("node:") || url.endsWith("/live/js/user-thread.js"));
 }
 
-function frameText({ name, url, line, column }: Halted): string {
-  const place = `${url}:${line}:${column}`;
-  return name === "" ? place : `${name} (${place})`;
+function frameText({ name, url, line, column }: PausedFrame): string {
+  const position = `${url}:${line}:${column}`;
+  return name === "" ? position : `${name} (${position})`;
 }
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {

@@ -1,13 +1,11 @@
-// What the two threads of a guest say to each other: the controller, which has the channel to the host, and the main
-// thread, in which the user's code runs. Texts and numbers only: whatever the user's code does to the main thread, the
-// controller makes of them what the host is told.
+// Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
+// the user's code. They hold strings and numbers only, so that broken user code cannot break the controller.
 
 import type { Declared } from "./rewrite.ts";
-import type { SyntaxPlace } from "./print.ts";
 
-/** Code that has been rewritten, ready to be run. */
+/** One piece of code, rewritten and ready to run. */
 export interface Cell {
-  /** As the places in it are named, such as `<eval 3>`. */
+  /** The name in stack frames, such as `<eval 3>`. */
   readonly name: string;
   readonly code: string;
   readonly hoisted?: string;
@@ -15,17 +13,17 @@ export interface Cell {
   readonly lineOffset: number;
   readonly hasValue: boolean;
   readonly declared: readonly Declared[];
-  /** It speaks of modules in TypeScript. */
+  /** Whether it imports TypeScript files. */
   readonly importsTypeScript: boolean;
 }
 
-export interface Printing {
+export interface PrintLimits {
   readonly printLength: number;
   readonly printLevel: number;
   readonly maxOutput: number;
 }
 
-export interface Job extends Printing {
+export interface Job extends PrintLimits {
   readonly kind: "job";
   readonly id: number;
   readonly op: string;
@@ -34,31 +32,42 @@ export interface Job extends Printing {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-export type ToMain =
+export type ToMainThread =
   | Job
-  /** Whoever answers is idle; the run named, if it still waits for something, is over. */
-  | { readonly kind: "ask"; readonly token: number; readonly abandon?: number }
-  /** Something was terminated: what it left behind is to be put in order. */
-  | { readonly kind: "heal" };
+  /** An idle thread answers with "idle". If the job `abandon` still waits for something, it is abandoned. */
+  | { readonly kind: "probe"; readonly token: number; readonly abandon?: number }
+  /** Something was terminated: Node's state for that callback must be reset. */
+  | { readonly kind: "recover" };
+
+/** Where a file that was imported or required has a syntax error. Line and columns are counted from 1. */
+export interface SyntaxPosition {
+  /** A path or a URL, as Node shows it. */
+  readonly file: string;
+  readonly line: number;
+  /** Absent if the line is too long for Node to show. */
+  readonly column?: number;
+  /** The part of the line around it, and its column in that part. */
+  readonly excerpt?: { readonly text: string; readonly column: number };
+}
 
 export interface Thrown {
   readonly type: string;
   readonly message: string;
   readonly stack: string;
-  /** Where the text that it is about cannot be read. */
-  readonly place?: SyntaxPlace;
-  /** It could not even be compiled. */
+  /** The position of a syntax error in an imported file. */
+  readonly position?: SyntaxPosition;
+  /** The cell could not be compiled. */
   readonly isUncompiled?: boolean;
 }
 
 export interface Done {
   readonly kind: "done";
   readonly id: number;
-  /** Printed; undefined where there is none. */
+  /** The printed value; undefined if there is none. */
   readonly value?: string;
   readonly thrown?: Thrown;
-  /** Names that it declares, and had not come to when it failed. */
-  readonly gone?: readonly string[];
+  /** Names that the failed cell declares but did not reach. */
+  readonly undeclared?: readonly string[];
   readonly realMs: number;
   readonly runMs: number;
   /** What a tool found. */
@@ -68,5 +77,5 @@ export interface Done {
 export type ToController =
   | { readonly kind: "ready" }
   | Done
-  | { readonly kind: "here"; readonly token: number; readonly resources: readonly string[] }
+  | { readonly kind: "idle"; readonly token: number; readonly resources: readonly string[] }
   | { readonly kind: "uncaught"; readonly text: string };

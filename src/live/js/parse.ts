@@ -1,51 +1,51 @@
-// The syntax of what is to be evaluated: a tree, made from JavaScript, or from TypeScript whose types have been taken
-// out. What reads as JavaScript is taken as JavaScript, and types are looked for only where it does not. Nothing is
-// rewritten here.
+// Parses code into a syntax tree, as JavaScript if possible, else as TypeScript whose types are removed without being
+// checked. Node removes them itself if it can, which keeps every column; else sucrase does, which keeps every line and
+// supports enums. Both are loaded on first use.
 
-import { Parser, type Node, type Options, type Program } from "acorn";
-import { place, type Place } from "./source-positions.ts";
 import { createRequire } from "node:module";
+import { Parser, type Node, type Options, type Program } from "acorn";
+import { positionAt, type Position } from "./source-positions.ts";
 
 export interface Parsed {
-  /** Without types; every line is where it was. */
+  /** Without types; every line is in place. */
   readonly source: string;
   readonly program: Program;
-  /** An object in braces, which would be read as a block: it is to be put in parentheses. */
+  /** An object literal that would parse as a block: it must be put in parentheses. */
   readonly isObject: boolean;
   readonly isTypeScript: boolean;
 }
 
-/** Where the text cannot be read, and why. */
-export class SyntaxFault extends Error {
-  readonly place: Place;
+/** A syntax error in the user's code, with its position. */
+export class CodeSyntaxError extends Error {
+  readonly position: Position;
   readonly at: number;
 
-  constructor(what: string, source: string, at: number) {
-    super(what);
+  constructor(message: string, source: string, at: number) {
+    super(message);
     this.at = Math.min(at, source.length);
-    this.place = place(source, this.at);
+    this.position = positionAt(source, this.at);
   }
 }
 
 const OPTIONS: Options = {
   ecmaVersion: "latest",
-  // Not strict, as in the sessions of Node itself; imports and `import.meta` are allowed all the same.
+  // Sloppy mode, as in Node's own REPL; imports and `import.meta` are allowed all the same.
   sourceType: "script",
   allowAwaitOutsideFunction: true,
   allowImportExportEverywhere: true,
   locations: true,
 };
 
-/** Throws a SyntaxFault. */
+/** Throws a CodeSyntaxError. */
 export function parse(source: string): Parsed {
-  const plain = attempt(source);
-  if (!(plain instanceof SyntaxFault)) return { ...plain, isTypeScript: false };
-  const typed = attemptTyped(source);
-  if (!(typed instanceof SyntaxFault)) return { ...typed, isTypeScript: true };
+  const plain = parseJavaScript(source);
+  if (!(plain instanceof CodeSyntaxError)) return { ...plain, isTypeScript: false };
+  const typed = parseTypeScript(source);
+  if (!(typed instanceof CodeSyntaxError)) return { ...typed, isTypeScript: true };
   throw looksTyped(source, plain.at) ? typed : plain;
 }
 
-/** Whether what JavaScript stumbles over may be TypeScript. Otherwise only JavaScript says what is wrong. */
+/** Whether the JavaScript error is at something that may be TypeScript. If not, the JavaScript error is the better one. */
 function looksTyped(source: string, at: number): boolean {
   const words = "abstract|as|declare|enum|implements|interface|module|namespace|private|protected|public|readonly|type";
   if (/^[\w$]*\s*[:?!<]/.test(source.slice(at))) return true;
@@ -55,95 +55,71 @@ function looksTyped(source: string, at: number): boolean {
   );
 }
 
-type Attempt = Omit<Parsed, "isTypeScript"> | SyntaxFault;
+type Attempt = Omit<Parsed, "isTypeScript"> | CodeSyntaxError;
 
-function attempt(source: string): Attempt {
-  const object = /^\s*\{/.test(source) ? objectIn(source) : undefined;
+function parseJavaScript(source: string): Attempt {
+  const object = /^\s*\{/.test(source) ? parseObject(source) : undefined;
   if (object !== undefined) return { source, program: object, isObject: true };
-  const program = tree(source);
-  return program instanceof SyntaxFault ? program : { source, program, isObject: false };
+  const program = parseProgram(source);
+  return program instanceof CodeSyntaxError ? program : { source, program, isObject: false };
 }
 
-/** Undefined where it is a block, or nothing at all. */
-function objectIn(source: string): Program | undefined {
-  const wrapped = tree(`(${source}\n)`);
-  if (wrapped instanceof SyntaxFault || wrapped.body.length !== 1) return undefined;
+/** Undefined if the source is a block, or not valid. */
+function parseObject(source: string): Program | undefined {
+  const wrapped = parseProgram(`(${source}\n)`);
+  if (wrapped instanceof CodeSyntaxError || wrapped.body.length !== 1) return undefined;
   if (wrapped.body[0]?.type !== "ExpressionStatement") return undefined;
-  // Once more, for its places are those of the text without parentheses.
+  // Parsed again without the parentheses, for the right positions.
   const expression = Parser.parseExpressionAt(source, source.indexOf("{"), OPTIONS);
   const { start, end } = expression;
   return { ...wrapped, body: [{ type: "ExpressionStatement", expression, start, end }] };
 }
 
-function attemptTyped(source: string): Attempt {
-  const bare = withoutTypes(source);
-  if (typeof bare === "string") return attempt(bare);
-  const fault = new SyntaxFault(bare.what, source, offset(source, bare.line, bare.column));
-  if (!/^\s*\{/.test(source)) return fault;
-  const wrapped = withoutTypes(`(${source}\n)`);
-  return typeof wrapped === "string" ? attempt(wrapped.replace("(", "").replace(/\)\s*;?\s*$/, "")) : fault;
+function parseTypeScript(source: string): Attempt {
+  const stripped = removeTypes(source);
+  if (typeof stripped === "string") return parseJavaScript(stripped);
+  const error = new CodeSyntaxError(stripped.message, source, offsetOf(source, stripped));
+  if (!/^\s*\{/.test(source)) return error;
+  const wrapped = removeTypes(`(${source}\n)`);
+  return typeof wrapped === "string" ? parseJavaScript(wrapped.replace("(", "").replace(/\)\s*;?\s*$/, "")) : error;
 }
 
-function tree(source: string): Program | SyntaxFault {
+function parseProgram(source: string): Program | CodeSyntaxError {
   try {
     return Parser.parse(source, OPTIONS);
   } catch (error) {
     const { message, pos } = error as SyntaxError & { readonly pos?: number };
     if (pos === undefined) throw error;
-    const what = message.replace(/ \(\d+:\d+\)$/, "");
-    const isCut = pos >= source.trimEnd().length && what === "Unexpected token";
-    return new SyntaxFault(isCut ? "Unexpected end of input" : what, source, pos);
+    const text = message.replace(/ \(\d+:\d+\)$/, "");
+    const isCutOff = pos >= source.trimEnd().length && text === "Unexpected token";
+    return new CodeSyntaxError(isCutOff ? "Unexpected end of input" : text, source, pos);
   }
 }
 
-function offset(source: string, line: number, column: number): number {
+function offsetOf(source: string, { line, column }: Position): number {
   const before = source.split("\n").slice(0, line - 1);
   return before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1;
 }
 
-/** What stands directly inside a node. */
-export function children(node: Node): Node[] {
-  const found: Node[] = [];
-  for (const value of Object.values(node)) {
-    for (const one of Array.isArray(value) ? (value as unknown[]) : [value as unknown]) {
-      if (typeof one === "object" && one !== null && "type" in one && "start" in one) found.push(one as Node);
-    }
-  }
-  return found;
+interface TypeScriptError extends Position {
+  readonly message: string;
 }
 
-/** What begins a new room for variables and for `await`. */
-export function isFunction(node: Node): boolean {
-  return /^(?:ArrowFunctionExpression|FunctionExpression|FunctionDeclaration|PropertyDefinition|StaticBlock)$/.test(
-    node.type,
-  );
-}
-
-// Types, taken out of TypeScript without a look at whether they are right: by Node itself where it can, which keeps
-// every column, and otherwise by sucrase, which keeps every line and knows enums too. Both are loaded with the first
-// text that needs them.
-
-export interface TypeFault {
-  readonly what: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-type Strip = (code: string, options: { readonly mode: "strip" }) => string;
+type StripTypes = (code: string, options: { readonly mode: "strip" }) => string;
 
 const require = createRequire(import.meta.url);
 
-/** The same text in JavaScript, or what stands in the way. */
-export function withoutTypes(source: string): string | TypeFault {
-  return stripped(source) ?? transformed(source);
+/** The source in JavaScript, or the error that prevents it. */
+function removeTypes(source: string): string | TypeScriptError {
+  return removeTypesWithNode(source) ?? removeTypesWithSucrase(source);
 }
 
-/** Undefined where Node cannot do it, or not without more than taking out. */
-function stripped(source: string): string | undefined {
-  const { stripTypeScriptTypes } = require("node:module") as { readonly stripTypeScriptTypes?: Strip };
+/** Undefined if this Node cannot do it, or the source needs more than removing types. */
+function removeTypesWithNode(source: string): string | undefined {
+  const { stripTypeScriptTypes } = require("node:module") as { readonly stripTypeScriptTypes?: StripTypes };
   if (stripTypeScriptTypes === undefined) return undefined;
   const emitWarning = process.emitWarning.bind(process);
-  // That this is an experiment of Node is no news for whoever evaluates.
+  // The user need not know that this function of Node is experimental.
   process.emitWarning = () => undefined;
   try {
     return stripTypeScriptTypes(source, { mode: "strip" });
@@ -154,27 +130,43 @@ function stripped(source: string): string | undefined {
   }
 }
 
-/** Sucrase leaves them out without a word. */
+/** Sucrase drops namespaces silently. */
 const NAMESPACE = /(?:^|[;{}])[ \t]*(?:export\s+)?(?:namespace|module)\s+[A-Za-z_$][\w$.]*\s*\{/m;
 
-function transformed(source: string): string | TypeFault {
+function removeTypesWithSucrase(source: string): string | TypeScriptError {
   const namespace = NAMESPACE.exec(source);
   if (namespace !== null) {
-    const before = source
-      .slice(0, namespace.index + namespace[0].search(/(?:export\s+)?(?:namespace|module)\s/))
-      .split("\n");
-    const what = "Namespaces of TypeScript cannot be evaluated here; use an object or a module";
-    return { what, line: before.length, column: (before.at(-1) ?? "").length + 1 };
+    const at = namespace.index + namespace[0].search(/(?:export\s+)?(?:namespace|module)\s/);
+    const message = "TypeScript namespaces are not supported; use an object or a module";
+    return { message, ...positionAt(source, at) };
   }
   const { transform } = require("sucrase") as typeof import("sucrase");
   try {
     const options = { transforms: ["typescript" as const], disableESTransforms: true, preserveDynamicImport: true };
-    // What is imported is used by the next text, if not by this one.
+    // An import that this code does not use may be used by the next.
     return transform(source, { ...options, keepUnusedImports: true }).code;
   } catch (error) {
-    const { message } = error as Error;
-    const [, what, line, column] = /^(?:Error transforming \S+: )?(.*) \((\d+):(\d+)\)$/s.exec(message) ?? [];
-    if (what === undefined) throw error;
-    return { what, line: Number(line), column: Number(column) };
+    const { message: raw } = error as Error;
+    const [, message, line, column] = /^(?:Error transforming \S+: )?(.*) \((\d+):(\d+)\)$/s.exec(raw) ?? [];
+    if (message === undefined) throw error;
+    return { message, line: Number(line), column: Number(column) };
   }
+}
+
+/** The child nodes of a node. */
+export function children(node: Node): Node[] {
+  const found: Node[] = [];
+  for (const value of Object.values(node)) {
+    for (const one of Array.isArray(value) ? (value as unknown[]) : [value as unknown]) {
+      if (typeof one === "object" && one !== null && "type" in one && "start" in one) found.push(one as Node);
+    }
+  }
+  return found;
+}
+
+/** Whether the node begins a new scope for variables and for `await`. */
+export function isFunction(node: Node): boolean {
+  return /^(?:ArrowFunctionExpression|FunctionExpression|FunctionDeclaration|PropertyDefinition|StaticBlock)$/.test(
+    node.type,
+  );
 }

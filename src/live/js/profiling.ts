@@ -1,5 +1,5 @@
-// Measures what the user's code does in the main thread, by Node's inspector, which is loaded with the first
-// measurement: where time goes, and what stays allocated. What was measured is read elsewhere (see reports).
+// Profiles the user's code in the main thread with Node's inspector: CPU time and retained allocations. The inspector is
+// loaded on first use. reports.ts turns the profiles into text.
 
 import { createRequire } from "node:module";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
@@ -10,12 +10,12 @@ type Session = import("node:inspector").Session;
 /** Bytes between two samples of what is allocated. */
 const HEAP_INTERVAL = 16 * 1024;
 
-const memory = process.memoryUsage.bind(process);
+const memoryUsage = process.memoryUsage.bind(process);
 let session: Session | undefined;
-/** Something was begun, and has not been ended. */
-let isMeasuring = false;
+/** Whether a profile was started and not stopped. */
+let isProfiling = false;
 
-/** In this thread every answer is there when `post` returns. */
+/** Within one thread, `post` calls back before it returns. */
 function post(method: string, params: object = {}): unknown {
   if (session === undefined) {
     const { Session } = createRequire(import.meta.url)("node:inspector") as Inspector;
@@ -29,58 +29,58 @@ function post(method: string, params: object = {}): unknown {
   return answer;
 }
 
-export interface HeapFound {
+export interface HeapProfile {
   readonly heap: ReturnType<typeof getHeapStatistics>;
   readonly spaces: ReturnType<typeof getHeapSpaceStatistics>;
   readonly memory: NodeJS.MemoryUsage;
-  /** Bytes that code has left behind, and who allocated them. */
+  /** Bytes that the code left behind, and the functions that allocated them. */
   readonly grown?: number;
   readonly profile?: unknown;
 }
 
-/** Begins to measure; what it returns ends that, and says what was found. */
-export function measured(op: string, params: Readonly<Record<string, unknown>>, hasCode: boolean): () => unknown {
-  isMeasuring = op === "profile-code" || hasCode;
-  const found = op === "profile-code" ? time(params) : heap(params, hasCode);
+/** Starts a profile; the function that it returns stops it and returns the profile. */
+export function startProfiling(op: string, params: Readonly<Record<string, unknown>>, hasCode: boolean): () => unknown {
+  isProfiling = op === "profile-code" || hasCode;
+  const stop = op === "profile-code" ? profileTime(params) : profileHeap(params, hasCode);
   return () => {
-    const what = found();
-    isMeasuring = false;
-    return what;
+    const profile = stop();
+    isProfiling = false;
+    return profile;
   };
 }
 
-/** Ends what was begun and abandoned: it would take time and memory for as long as the process lives. */
-export function unmeasured(): void {
-  if (!isMeasuring) return;
+/** Stops the profile of an abandoned job, which would cost time and memory as long as the process runs. */
+export function abortProfiling(): void {
+  if (!isProfiling) return;
   post("Profiler.disable");
   post("HeapProfiler.stopSampling");
-  isMeasuring = false;
+  isProfiling = false;
 }
 
-function time(params: Readonly<Record<string, unknown>>): () => unknown {
+function profileTime(params: Readonly<Record<string, unknown>>): () => unknown {
   const interval = typeof params["interval"] === "number" ? params["interval"] : 500;
   post("Profiler.enable");
   post("Profiler.setSamplingInterval", { interval });
   post("Profiler.start");
   return () => {
-    const found = post("Profiler.stop") as { readonly profile?: unknown } | undefined;
+    const stopped = post("Profiler.stop") as { readonly profile?: unknown } | undefined;
     post("Profiler.disable");
-    return found?.profile;
+    return stopped?.profile;
   };
 }
 
-function heap(params: Readonly<Record<string, unknown>>, hasCode: boolean): () => HeapFound {
+function profileHeap(params: Readonly<Record<string, unknown>>, hasCode: boolean): () => HeapProfile {
   const collects = hasCode || params["gc"] === true;
   if (collects) post("HeapProfiler.collectGarbage");
   const before = getHeapStatistics().used_heap_size;
   if (hasCode) post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL });
   return () => {
-    const after = hasCode ? grown(before) : {};
-    return { heap: getHeapStatistics(), spaces: getHeapSpaceStatistics(), memory: memory(), ...after };
+    const growth = hasCode ? heapGrowth(before) : {};
+    return { heap: getHeapStatistics(), spaces: getHeapSpaceStatistics(), memory: memoryUsage(), ...growth };
   };
 }
 
-function grown(before: number): Pick<HeapFound, "grown" | "profile"> {
+function heapGrowth(before: number): Pick<HeapProfile, "grown" | "profile"> {
   post("HeapProfiler.collectGarbage");
   const { profile } = (post("HeapProfiler.stopSampling") ?? {}) as { readonly profile?: unknown };
   return { grown: getHeapStatistics().used_heap_size - before, profile };

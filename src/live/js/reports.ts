@@ -1,21 +1,21 @@
-// What the tools of a JavaScript session say, from what was found in its main thread: profiles, the heap, variables,
-// sources; and of a text, whether it can be read at all.
+// The texts of the JavaScript tools, made from what the main thread found: profiles, heap, variables, sources. Also
+// check-syntax, which needs no main thread.
 
 import type { GuestText } from "../runtime.ts";
-import type { Found, Variable } from "./globals.ts";
-import type { HeapFound } from "./profiling.ts";
+import { parseCondition } from "./conditions.ts";
+import type { SourceInfo, VariableList } from "./globals.ts";
+import { CodeSyntaxError, parse } from "./parse.ts";
+import type { HeapProfile } from "./profiling.ts";
 import { rewrite } from "./rewrite.ts";
-import { parse, SyntaxFault } from "./parse.ts";
-import { unreadable } from "./conditions.ts";
 
-export interface Report {
+export interface ToolOutcome {
   readonly value?: string;
   readonly realMs: number;
   readonly found?: unknown;
 }
 
 /** Rows of a table. */
-const MOST_ROWS = 20;
+const MAX_ROWS = 20;
 
 interface CallFrame {
   readonly functionName: string;
@@ -23,23 +23,23 @@ interface CallFrame {
   readonly lineNumber: number;
 }
 
-interface Row {
+interface ProfileRow {
   readonly function: string;
   readonly place: string;
   readonly self: number;
 }
 
-export function reportOf(op: string, report: Report, isOwn: (url: string) => boolean): GuestText {
-  const { found } = report;
+export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: string) => boolean): GuestText {
+  const { found } = outcome;
   switch (op) {
     case "profile-code":
-      return timeReport(report, isOwn);
+      return timeReport(outcome, isGuestFile);
     case "heap-report":
-      return heapReport(report, found as HeapFound, isOwn);
+      return heapReport(outcome, found as HeapProfile, isGuestFile);
     case "list-variables":
-      return variableReport(found as { readonly variables: Variable[]; readonly total: number });
+      return variableReport(found as VariableList);
     default:
-      return sourceReport(found as Found | string);
+      return sourceReport(found as SourceInfo | string);
   }
 }
 
@@ -50,24 +50,30 @@ export function syntaxReport(code: string): GuestText {
     const language = parsed.isTypeScript ? "TypeScript" : "JavaScript";
     const names = declared.map(({ name, type }) => `${name} (${type})`).join(", ");
     const text = [
-      `The syntax is right: ${language}, ${parsed.program.body.length} statement(s).`,
+      `The syntax is valid: ${language}, ${parsed.program.body.length} statement(s).`,
       ...(names === "" ? [] : [`It declares ${names}.`]),
-      ...(isAsync ? ["It awaits at the top level."] : []),
+      ...(isAsync ? ["It has a top-level await."] : []),
     ].join("\n");
     return { text, data: { valid: true, language, declared: declared.map(({ name, type }) => ({ name, type })) } };
   } catch (error) {
-    const { message } = unreadable(error, code, "");
-    if (!(error instanceof SyntaxFault)) return { text: message, isError: true };
-    return { text: `The syntax is wrong: ${message}`, data: { valid: false, message: error.message, ...error.place } };
+    const { message } = parseCondition(error, code, "");
+    if (!(error instanceof CodeSyntaxError)) return { text: message, isError: true };
+    return {
+      text: `The syntax is invalid: ${message}`,
+      data: { valid: false, message: error.message, ...error.position },
+    };
   }
 }
 
-/** What is the same function is one row; the largest first. */
-function rows(samples: Iterable<readonly [CallFrame, number]>, isOwn: (url: string) => boolean): Row[] {
-  const sums = new Map<string, Row>();
+/** One row for each function, the largest first. */
+function sumByFunction(
+  samples: Iterable<readonly [CallFrame, number]>,
+  isGuestFile: (url: string) => boolean,
+): ProfileRow[] {
+  const sums = new Map<string, ProfileRow>();
   for (const [{ functionName, url, lineNumber }, amount] of samples) {
-    // The last is the profiler itself.
-    if (amount === 0 || isOwn(url) || (url === "" && functionName === "dispatch")) continue;
+    // "dispatch" is the profiler itself.
+    if (amount === 0 || isGuestFile(url) || (url === "" && functionName === "dispatch")) continue;
     const name = functionName === "" ? "(anonymous)" : functionName;
     const place = url === "" ? "" : `${url}:${lineNumber + 1}`;
     const key = `${name} ${place}`;
@@ -82,19 +88,23 @@ interface TimeProfile {
   readonly timeDeltas?: readonly number[];
 }
 
-function timeReport({ value, realMs, found }: Report, isOwn: (url: string) => boolean): GuestText {
+function timeReport({ value, realMs, found }: ToolOutcome, isGuestFile: (url: string) => boolean): GuestText {
   const { nodes = [], samples = [], timeDeltas = [] } = (found ?? {}) as Partial<TimeProfile>;
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const spent = samples.map((id, at) => [frames.get(id) as CallFrame, (timeDeltas[at] ?? 0) / 1000] as const);
-  const all = rows(spent, isOwn).filter((row) => !/^\((?:root|program|idle)\)$/.test(row.function));
+  const all = sumByFunction(spent, isGuestFile).filter((row) => !/^\((?:root|program|idle)\)$/.test(row.function));
   const total = all.reduce((sum, { self }) => sum + self, 0);
-  const shown = all.slice(0, MOST_ROWS);
+  const shown = all.slice(0, MAX_ROWS);
   const lines = shown.map((row) => {
     const share = `${((100 * row.self) / total).toFixed(1)}%`.padStart(6);
     return `${row.self.toFixed(1).padStart(9)} ms ${share}  ${row.function}${row.place === "" ? "" : `  ${row.place}`}`;
   });
   const head = `${realMs.toFixed(1)} ms real, ${samples.length} samples, ${total.toFixed(1)} ms in code`;
-  const text = [head, "", ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["It was too short to see."])];
+  const text = [
+    head,
+    "",
+    ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["It was too short to be sampled."]),
+  ];
   if (value !== undefined) text.push("", `=> ${value}`);
   return { text: text.join("\n"), data: { realMs, samples: samples.length, functions: shown } };
 }
@@ -105,8 +115,11 @@ interface HeapNode {
   readonly children?: readonly HeapNode[];
 }
 
-function heapReport({ value }: Report, found: HeapFound, isOwn: (url: string) => boolean): GuestText {
-  const { heap, memory, spaces, grown, profile } = found;
+function heapReport(
+  { value }: ToolOutcome,
+  { heap, memory, spaces, grown, profile }: HeapProfile,
+  isGuestFile: (url: string) => boolean,
+): GuestText {
   const lines = [
     `Heap: ${bytes(heap.used_heap_size)} used of ${bytes(heap.heap_size_limit)} allowed`,
     `Process: ${bytes(memory.rss)} resident, ${bytes(memory.external)} external, ${bytes(memory.arrayBuffers)} in buffers`,
@@ -116,10 +129,10 @@ function heapReport({ value }: Report, found: HeapFound, isOwn: (url: string) =>
       .join(", ")}`,
   ];
   const { head } = (profile ?? {}) as { readonly head?: HeapNode };
-  const shown = head === undefined ? [] : rows(allocated(head), isOwn).slice(0, MOST_ROWS);
+  const shown = head === undefined ? [] : sumByFunction(allocations(head), isGuestFile).slice(0, MAX_ROWS);
   if (grown !== undefined) {
     lines.push("", `After the code and a full collection: ${grown < 0 ? "-" : "+"}${bytes(Math.abs(grown))}`);
-    lines.push(...(shown.length > 0 ? ["Still held, by who allocated it (sampled):"] : []));
+    lines.push(...(shown.length > 0 ? ["Still in use, by allocating function (sampled):"] : []));
     for (const row of shown) lines.push(`${bytes(row.self).padStart(12)}  ${row.function}  ${row.place}`.trimEnd());
   }
   if (value !== undefined) lines.push("", `=> ${value}`);
@@ -127,9 +140,9 @@ function heapReport({ value }: Report, found: HeapFound, isOwn: (url: string) =>
   return { text: lines.join("\n"), data: { ...usage, ...(grown === undefined ? {} : { grown, allocations: shown }) } };
 }
 
-function* allocated(node: HeapNode): Generator<readonly [CallFrame, number]> {
+function* allocations(node: HeapNode): Generator<readonly [CallFrame, number]> {
   yield [node.callFrame, node.selfSize];
-  for (const child of node.children ?? []) yield* allocated(child);
+  for (const child of node.children ?? []) yield* allocations(child);
 }
 
 function bytes(count: number): string {
@@ -137,14 +150,14 @@ function bytes(count: number): string {
   return count < 10_000_000 ? `${(count / 1024).toFixed(0)} KiB` : `${(count / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-function variableReport({ variables, total }: { readonly variables: Variable[]; readonly total: number }): GuestText {
-  if (total === 0) return { text: "There are no variables of that name, or none at all.", data: { variables, total } };
+function variableReport({ variables, total }: VariableList): GuestText {
+  if (total === 0) return { text: "There are no matching variables.", data: { variables, total } };
   const lines = variables.map(({ name, type, preview }) => `${name}: ${type} = ${preview}`);
   if (total > variables.length) lines.push(`... ${total - variables.length} more`);
   return { text: lines.join("\n"), data: { variables, total } };
 }
 
-function sourceReport(found: Found | string): GuestText {
+function sourceReport(found: SourceInfo | string): GuestText {
   if (typeof found === "string") return { text: found, isError: true };
   const head = found.place === "" ? "" : `// ${found.place}\n`;
   return { text: head + found.source, data: { ...found } };

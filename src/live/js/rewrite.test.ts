@@ -1,19 +1,19 @@
-// What code becomes before it is run: its lines stay, its columns are found again, and its declarations are gone. That
-// the outcome means the same is shown on a real guest (see guest.test).
+// Rewriting code before it runs: lines stay, columns are mapped back, declarations become assignments. guest.test.ts
+// shows with a real guest that the meaning is the same.
 
 import { inspect } from "node:util";
-// Here it is only another global object.
+// Only to get another global object.
 // oxlint-disable-next-line no-restricted-imports
 import { createContext, runInContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { writtenColumn } from "./source-positions.ts";
 import { rewrite, type Rewritten } from "./rewrite.ts";
-import { parse, SyntaxFault } from "./parse.ts";
+import { parse, CodeSyntaxError } from "./parse.ts";
 
-const made = (code: string): Rewritten => rewrite(parse(code));
+const rewritten = (code: string): Rewritten => rewrite(parse(code));
 
-describe("the rewriting", () => {
+describe("rewrite", () => {
   it.each([
     ["const a = 1, b = 2", ";     a = 1, b = 2;"],
     ["let a", ";   a=void 0;"],
@@ -26,8 +26,8 @@ describe("the rewriting", () => {
     ["(() => { var a = 1 })()", "(() => { var a = 1 })()"],
     ["export const a = 1", "       ;     a = 1;"],
     ["{ a: 1 }", "(\n{ a: 1 }\n)"],
-  ])("makes of %j", (code, text) => {
-    expect(made(code).code).toBe(text);
+  ])("rewrites %j", (code, text) => {
+    expect(rewritten(code).code).toBe(text);
   });
 
   it.each([
@@ -45,11 +45,11 @@ describe("the rewriting", () => {
     ['import a from "a" with { type: "json" }', 'import("a",{with:{type:"json"}})'],
     ['import a, { b as c } from "d"', ';({"default":a,"b":c}=$c.i(await $c.a(import("d")),"d",["default","b"]));'],
   ])("makes an async function of %j", (code, text) => {
-    expect(made(code).code).toContain(text);
+    expect(rewritten(code).code).toContain(text);
   });
 
-  it("runs the functions first where something is awaited", () => {
-    const { hoisted, code } = made("f();\nawait 1; async function f() {\n}\n");
+  it("hoists functions out of code with a top-level await", () => {
+    const { hoisted, code } = rewritten("f();\nawait 1; async function f() {\n}\n");
     expect(hoisted).toBe("    \n                async function f() {\n}");
     expect(code).not.toContain("function f");
   });
@@ -60,23 +60,23 @@ describe("the rewriting", () => {
     "await 1\nconst {\n a,\n b } = c\nfunction f() {\n}\nf()",
     "{\n  a: await 1\n}",
   ])("keeps every line of %j", (code) => {
-    const { code: text, lineOffset } = made(code);
+    const { code: text, lineOffset } = rewritten(code);
     const lines = text.split("\n");
     expect(lines.length + 2 * lineOffset).toBe(code.split("\n").length);
   });
 
-  it("finds the columns again", () => {
+  it("maps columns back", () => {
     const source = "class A { m() { return 1 } }; const { a } = await b; here()";
-    const { code, anchors } = made(source);
+    const { code, columns } = rewritten(source);
     const line = code.split("\n")[1] ?? "";
     for (const mark of ["m()", "return", "{ a }", "here"]) {
-      expect(writtenColumn(anchors, 1, line.indexOf(mark) + 1)).toBe(source.indexOf(mark) + 1);
+      expect(writtenColumn(columns, 1, line.indexOf(mark) + 1)).toBe(source.indexOf(mark) + 1);
     }
   });
 
-  it("says what was declared, where, and whether there is a value", () => {
+  it("reports the declarations with their lines, and whether there is a value", () => {
     const code = "const a = 1, { b, ...c } = {};\nclass D {}\nfunction e() {}\nfor (var f of []) {}";
-    expect(made(code)).toMatchObject({
+    expect(rewritten(code)).toMatchObject({
       hasValue: true,
       declared: [
         { name: "a", type: "variable", line: 1 },
@@ -87,12 +87,12 @@ describe("the rewriting", () => {
         { name: "f", type: "variable", line: 4 },
       ],
     });
-    expect(made("1; const a = 2;;").hasValue).toBe(false);
-    expect(made("").hasValue).toBe(false);
+    expect(rewritten("1; const a = 2;;").hasValue).toBe(false);
+    expect(rewritten("").hasValue).toBe(false);
   });
 });
 
-describe("what was rewritten", () => {
+describe("rewritten code", () => {
   const statements = [
     "const a = 1",
     "let b",
@@ -128,10 +128,10 @@ describe("what was rewritten", () => {
     }
   };
 
-  it("has the value that it had before", () => {
+  it("has the same value", () => {
     fc.assert(
       fc.property(code, (text) => {
-        const { code: other, hasValue, declared } = made(text);
+        const { code: other, hasValue, declared } = rewritten(text);
         fc.pre(hasValue);
         const context = createContext(Object.fromEntries(declared.map(({ name }) => [name, undefined])));
         expect(printed(() => runInContext(other, context))).toBe(native(text));
@@ -139,35 +139,35 @@ describe("what was rewritten", () => {
     );
   });
 
-  it("does not run on over a function that was hoisted", () => {
-    const { code: other } = made("await 0;+1 // no\nfunction fn() {}\n`t`");
+  it("ends the statement before a hoisted function", () => {
+    const { code: other } = rewritten("await 0;+1 // no\nfunction fn() {}\n`t`");
     expect(other).toMatch(/\n; +\n/);
   });
 
-  it("has it where something is awaited too", async () => {
+  it("has the same value with a top-level await", async () => {
     await fc.assert(
       fc.asyncProperty(code, async (text) => {
-        const { code: other, hasValue, declared, hoisted = "" } = made(`await 0;${text}`);
+        const { code: other, hasValue, declared, hoisted = "" } = rewritten(`await 0;${text}`);
         const expected = native(text);
         fc.pre(hasValue && !expected.includes("Error") && text !== "");
         const context = createContext(Object.fromEntries(declared.map(({ name }) => [name, undefined])));
-        const box = { a: async (value: unknown) => value, v: undefined };
+        const scope = { a: async (value: unknown) => value, v: undefined };
         runInContext(hoisted, context);
-        await (runInContext(other, context) as (given: object) => Promise<void>)(box);
-        expect(inspect(box.v)).toBe(expected);
+        await (runInContext(other, context) as (given: object) => Promise<void>)(scope);
+        expect(inspect(scope.v)).toBe(expected);
       }),
     );
   });
 });
 
-describe("the syntax", () => {
+describe("parse", () => {
   it.each([
     ["let a: number = 1", "let a = 1"],
     ["interface A { b: string }\nconst c = <T,>(d: T): T => d", "const c = "],
     ["{ a: 1 as number, b: 2 }", "b: 2"],
     ['import b from "b"; let a: number', 'import b from "b"'],
     ["enum A { B }", "var A"],
-  ])("is that of TypeScript in %j", (code, part) => {
+  ])("accepts TypeScript in %j", (code, part) => {
     const parsed = parse(code);
     expect(parsed.isTypeScript).toBe(true);
     expect(parsed.source.replaceAll(/ +/g, " ")).toContain(part);
@@ -180,14 +180,14 @@ describe("the syntax", () => {
     ["let a: number = 1;\nlet b = ;", "Unexpected token", 2, 9],
     ["let a; let a", "Identifier 'a' has already been declared", 1, 12],
     ["return 1", "'return' outside of function", 1, 1],
-  ])("is wrong in %j", (code, message, line, column) => {
-    let fault: unknown;
+  ])("refuses %j", (code, message, line, column) => {
+    let thrown: unknown;
     try {
       parse(code);
     } catch (error) {
-      fault = error;
+      thrown = error;
     }
-    expect(fault).toBeInstanceOf(SyntaxFault);
-    expect(fault).toMatchObject({ message, place: { line, column } });
+    expect(thrown).toBeInstanceOf(CodeSyntaxError);
+    expect(thrown).toMatchObject({ message, position: { line, column } });
   });
 });

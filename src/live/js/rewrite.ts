@@ -1,19 +1,18 @@
-// What is evaluated in the place of what was written, so that every declaration may be made again: a variable at the
-// top level becomes a property of the global object, a class and an import are assigned to one, and functions stay what
-// they are. Where something is awaited at the top level, the text becomes an async function whose value is handed to the
-// one who runs it. Lines stay where they are; columns are found again through the anchors.
+// Rewrites code so that every declaration can be made again: a top-level variable becomes a property of the global object,
+// classes and imports become assignments to one, functions stay as they are. With a top-level `await` the code becomes
+// an async function that hands its value to the evaluator. Lines stay in place; columns are mapped back.
 
 import type {
   ClassDeclaration,
   ExportDefaultDeclaration,
   FunctionDeclaration,
+  ImportDeclaration,
   Node,
   Program,
   VariableDeclaration,
-  ImportDeclaration,
 } from "acorn";
-import { blank, Edits, madeColumn, place, type Anchors } from "./source-positions.ts";
 import { children, isFunction, type Parsed } from "./parse.ts";
+import { blank, editedColumn, positionAt, SourceEdits, type ColumnMap } from "./source-positions.ts";
 
 export interface Declared {
   readonly name: string;
@@ -23,32 +22,32 @@ export interface Declared {
 
 export interface Rewritten {
   readonly code: string;
-  /** Its functions, each where it was, to be run before; undefined where there are none or they have stayed. */
+  /** The function declarations, each in its place, to be run first. Undefined if there are none or they were not moved. */
   readonly hoisted?: string;
-  /** The value of the code is a function, to be called with `a` (awaits), `i` (checks imports) and `v` (the value). */
+  /** The code evaluates to a function, which is called with an `EvaluationScope`. */
   readonly isAsync: boolean;
-  /** That of the first line. */
+  /** The offset of the first line. */
   readonly lineOffset: number;
   readonly declared: readonly Declared[];
-  /** The last statement has one, and is no declaration. */
+  /** Whether the last statement has a value: a declaration has none. */
   readonly hasValue: boolean;
-  readonly anchors: Anchors;
+  readonly columns: ColumnMap;
 }
 
-/** Where a declaration stands: among statements, alone as the body of another, or in the head of a loop. */
-type Where = "list" | "single" | "init" | "left";
+/** The context of a declaration: in a list of statements, the only body of another statement, or in the head of a loop. */
+type Context = "list" | "single" | "init" | "left";
 
 export function rewrite(parsed: Parsed): Rewritten {
-  return new Rewriting(parsed).made();
+  return new Rewriter(parsed).rewrite();
 }
 
-class Rewriting {
+class Rewriter {
   readonly #parsed: Parsed;
   readonly #source: string;
-  readonly #edits: Edits;
+  readonly #edits: SourceEdits;
   readonly #isAsync: boolean;
-  /** A name that the text does not have. */
-  readonly #box: string;
+  /** The parameter that holds the `EvaluationScope`; a name that the source does not contain. */
+  readonly #scope: string;
   readonly #declared: Declared[] = [];
   readonly #hoisted: Node[] = [];
   readonly #last: Program["body"][number] | undefined;
@@ -56,45 +55,45 @@ class Rewriting {
   constructor(parsed: Parsed) {
     this.#parsed = parsed;
     this.#source = parsed.source;
-    this.#edits = new Edits(parsed.source);
+    this.#edits = new SourceEdits(parsed.source);
     this.#isAsync = parsed.program.body.some(awaits);
-    let box = "$c";
-    while (parsed.source.includes(box)) box += "$";
-    this.#box = box;
+    let scope = "$c";
+    while (parsed.source.includes(scope)) scope += "$";
+    this.#scope = scope;
     this.#last = parsed.program.body.findLast(({ type }) => type !== "EmptyStatement");
   }
 
-  made(): Rewritten {
+  rewrite(): Rewritten {
     const hasValue = this.#last !== undefined && !this.#last.type.endsWith("Declaration");
     const isDefault = this.#last?.type === "ExportDefaultDeclaration" && !isNamed(this.#last.declaration);
-    for (const statement of this.#parsed.program.body) this.#top(statement);
-    const { text, anchors } = this.#edits.apply();
-    const about = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, anchors };
+    for (const statement of this.#parsed.program.body) this.#topLevel(statement);
+    const { text, columns } = this.#edits.apply();
+    const about = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, columns };
     const [open, close] = this.#parsed.isObject ? ["(", ")"] : ["", ""];
     if (!this.#isAsync) {
       if (!this.#parsed.isObject) return { ...about, code: text, lineOffset: 0 };
       return { ...about, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
     }
-    const code = `(async(${this.#box})=>{${open}\n${text}\n${close}})`;
-    const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#onlyHoisted(anchors) } : undefined;
+    const code = `(async(${this.#scope})=>{${open}\n${text}\n${close}})`;
+    const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#hoistedCode(columns) } : undefined;
     return { ...about, ...hoisted, code, lineOffset: -1 };
   }
 
-  /** In the columns of the rest, so that one way leads back from both. */
-  #onlyHoisted(anchors: Anchors): string {
+  /** In the columns of the edited code, so that one column map serves both. */
+  #hoistedCode(columns: ColumnMap): string {
     let text = "";
     let from = 0;
     for (const { start, end } of this.#hoisted) {
       text += blank(this.#source.slice(from, start));
-      const { line, column } = place(this.#source, start);
-      const missing = madeColumn(anchors, line, column) - 1 - (text.length - text.lastIndexOf("\n") - 1);
+      const { line, column } = positionAt(this.#source, start);
+      const missing = editedColumn(columns, line, column) - 1 - (text.length - text.lastIndexOf("\n") - 1);
       text += " ".repeat(Math.max(0, missing)) + this.#source.slice(start, end);
       from = end;
     }
     return text;
   }
 
-  #top(node: Node): void {
+  #topLevel(node: Node): void {
     switch (node.type) {
       case "ImportDeclaration":
       case "ExportAllDeclaration":
@@ -102,9 +101,9 @@ class Rewriting {
       case "ExportNamedDeclaration": {
         const { declaration, source } = node as Node & { declaration?: Node | null; source?: Node | null };
         if (source) return this.#import(node);
-        if (!declaration) return this.#takeOut(node);
+        if (!declaration) return this.#remove(node);
         this.#edits.blank(node.start, declaration.start);
-        return this.#top(declaration);
+        return this.#topLevel(declaration);
       }
       case "ExportDefaultDeclaration":
         return this.#default(node as ExportDefaultDeclaration);
@@ -123,28 +122,28 @@ class Rewriting {
     const { declaration } = node;
     if (isNamed(declaration)) {
       this.#edits.blank(node.start, declaration.start);
-      return this.#top(declaration);
+      return this.#topLevel(declaration);
     }
-    const begin = this.#isAsync && node === this.#last ? `;${this.#box}.v=(` : ";(";
+    const begin = this.#isAsync && node === this.#last ? `;${this.#scope}.v=(` : ";(";
     this.#edits.replace(node.start, node.start + "export default".length, begin);
     this.#visit(declaration, "single", false);
     this.#edits.insert(this.#beforeSemicolon(node), ")");
   }
 
   #import(node: Node): void {
-    for (const name of importNames(node)) this.#declare(name, "import", node);
-    this.#edits.replace(node.start, node.end, importText(node, this.#source, this.#box));
+    for (const name of importedNames(node)) this.#declare(name, "import", node);
+    this.#edits.replace(node.start, node.end, importStatements(node, this.#source, this.#scope));
   }
 
   #function(node: FunctionDeclaration): void {
     this.#declare(node.id.name, "function", node);
     if (!this.#isAsync) return;
     this.#hoisted.push(node);
-    this.#takeOut(node);
+    this.#remove(node);
   }
 
-  /** What stood before a statement that is gone must not run on into what stands behind it. */
-  #takeOut({ start, end }: Node): void {
+  /** A semicolon takes its place, so that the statement before it does not continue with the one after it. */
+  #remove({ start, end }: Node): void {
     this.#edits.replace(start, end, ";");
   }
 
@@ -155,19 +154,19 @@ class Rewriting {
     this.#edits.insert(node.end, ";");
   }
 
-  #variables(node: VariableDeclaration, where: Where): void {
+  #variables(node: VariableDeclaration, context: Context): void {
     if (!this.#isAsync && node.kind === "var") {
-      // Outside of a function it is a property of the global object already, and may be declared again.
-      for (const { id } of node.declarations) for (const name of bound(id)) this.#declare(name, "variable", id);
+      // Outside a function, `var` makes a property of the global object and may be repeated.
+      for (const { id } of node.declarations) for (const name of boundNames(id)) this.#declare(name, "variable", id);
       return;
     }
     const isPattern = node.declarations.some(({ id }) => id.type !== "Identifier");
-    const isStatement = where === "list" || where === "single";
-    const isWrapped = isPattern && where !== "left";
-    const begin = (where === "list" ? ";" : "") + (isWrapped ? "(" : "");
+    const isStatement = context === "list" || context === "single";
+    const isWrapped = isPattern && context !== "left";
+    const begin = (context === "list" ? ";" : "") + (isWrapped ? "(" : "");
     this.#edits.replace(node.start, node.start + node.kind.length, begin);
     for (const { id, init, end } of node.declarations) {
-      for (const name of bound(id)) this.#declare(name, "variable", id);
+      for (const name of boundNames(id)) this.#declare(name, "variable", id);
       this.#visit(id, "single", false);
       if (init) this.#visit(init, "single", false);
       else if (node.kind !== "var" && isStatement) this.#edits.insert(end, "=void 0");
@@ -176,16 +175,16 @@ class Rewriting {
     if (isStatement && this.#source[node.end - 1] !== ";") this.#edits.insert(node.end, ";");
   }
 
-  #visit(node: Node, where: Where, isLast: boolean): void {
+  #visit(node: Node, context: Context, isLast: boolean): void {
     if (isFunction(node)) return;
     if (node.type === "VariableDeclaration") {
       const declaration = node as VariableDeclaration;
-      if (declaration.kind === "var") return this.#variables(declaration, where);
+      if (declaration.kind === "var") return this.#variables(declaration, context);
     }
     const isValue = this.#isAsync && isLast && node.type === "ExpressionStatement";
-    if (isValue) this.#edits.insert(node.start, `${this.#box}.v=(`);
-    if (node.type === "AwaitExpression") this.#edits.insert(node.start + "await".length, ` ${this.#box}.a(`);
-    for (const child of children(node)) this.#visit(child, whereIs(node, child), isLast);
+    if (isValue) this.#edits.insert(node.start, `${this.#scope}.v=(`);
+    if (node.type === "AwaitExpression") this.#edits.insert(node.start + "await".length, ` ${this.#scope}.a(`);
+    for (const child of children(node)) this.#visit(child, contextOf(node, child), isLast);
     if (node.type === "AwaitExpression") this.#edits.insert(node.end, ")");
     if (isValue) this.#edits.insert(this.#beforeSemicolon(node), ")");
   }
@@ -199,14 +198,14 @@ class Rewriting {
   }
 }
 
-function whereIs(node: Node, child: Node): Where {
+function contextOf(node: Node, child: Node): Context {
   if (/^(?:Program|BlockStatement|SwitchCase)$/.test(node.type)) return "list";
   if (node.type === "ForStatement" && (node as Node & { init?: unknown }).init === child) return "init";
   if (/^For(?:In|Of)Statement$/.test(node.type) && (node as Node & { left?: unknown }).left === child) return "left";
   return "single";
 }
 
-/** Whether something is awaited outside of every function. */
+/** Whether the node awaits outside any function. */
 function awaits(node: Node): boolean {
   if (/^(?:AwaitExpression|ImportDeclaration|ExportAllDeclaration)$/.test(node.type)) return true;
   if (node.type === "ForOfStatement" && (node as Node & { await?: boolean }).await === true) return true;
@@ -219,39 +218,35 @@ function isNamed(node: Node): boolean {
   return /^(?:Function|Class)Declaration$/.test(node.type) && Boolean((node as Node & { id?: unknown }).id);
 }
 
-/** The names that a pattern gives values to. */
-function bound(node: Node): string[] {
+/** The names that a pattern binds. */
+function boundNames(node: Node): string[] {
   switch (node.type) {
     case "Identifier":
       return [(node as Node & { name: string }).name];
     case "AssignmentPattern":
-      return bound((node as Node & { left: Node }).left);
+      return boundNames((node as Node & { left: Node }).left);
     case "Property":
-      return bound((node as Node & { value: Node }).value);
+      return boundNames((node as Node & { value: Node }).value);
     default:
-      return children(node).flatMap(bound);
+      return children(node).flatMap(boundNames);
   }
 }
 
-// Static imports, and exports from other modules, said with `import()`: the same names get the same values, but what
-// the module changes later is not seen.
-
-interface From extends Node {
+interface ModuleRequest extends Node {
   readonly source: Node;
   readonly attributes?: readonly (Node & { readonly key: Node; readonly value: Node })[];
 }
 
-/** The names that it declares. */
-export function importNames(node: Node): string[] {
+function importedNames(node: Node): string[] {
   return node.type === "ImportDeclaration" ? (node as ImportDeclaration).specifiers.map(({ local }) => local.name) : [];
 }
 
-/** The statements in its place; `box` is what has `a` (awaits) and `i` (checks that the names are there). */
-export function importText(node: Node, text: string, box: string): string {
-  const { source, attributes = [] } = node as From;
+/** A static import as `import()` and assignments. Unlike a real import, it does not see later changes of the module. */
+function importStatements(node: Node, text: string, scope: string): string {
+  const { source, attributes = [] } = node as ModuleRequest;
   const raw = (part: Node): string => text.slice(part.start, part.end);
   const pairs = attributes.map(({ key, value }) => `${raw(key)}:${raw(value)}`).join(",");
-  const loaded = `await ${box}.a(import(${raw(source)}${pairs === "" ? "" : `,{with:{${pairs}}}`}))`;
+  const loaded = `await ${scope}.a(import(${raw(source)}${pairs === "" ? "" : `,{with:{${pairs}}}`}))`;
   const specifiers = node.type === "ImportDeclaration" ? (node as ImportDeclaration).specifiers : [];
   if (specifiers.length === 0) return `;${loaded};`;
   const all = specifiers.find(({ type }) => type === "ImportNamespaceSpecifier");
@@ -269,5 +264,5 @@ export function importText(node: Node, text: string, box: string): string {
   }
   const keys = JSON.stringify(named.map(([key]) => key));
   const pattern = named.map(([key, local]) => `${JSON.stringify(key)}:${local}`).join(",");
-  return `;({${pattern}}=${box}.i(${loaded},${raw(source)},${keys}));`;
+  return `;({${pattern}}=${scope}.i(${loaded},${raw(source)},${keys}));`;
 }

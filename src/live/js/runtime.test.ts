@@ -1,4 +1,4 @@
-// How a session is started, and when it is refused. That what is started works is shown elsewhere.
+// The command of a JavaScript session, and when it is refused.
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
@@ -7,8 +7,8 @@ import { jsRuntime } from "./runtime.ts";
 
 const major = Number.parseInt(process.versions.node, 10);
 
-describe("the runtime", () => {
-  it("starts our own Node with the guest, within the memory that is allowed", async () => {
+describe("jsRuntime", () => {
+  it("runs the guest with the Node of this process and the memory limit", async () => {
     const { command, args, env, cwd } = await jsRuntime({}).start({ ...DEFAULT_LIMITS, memoryMb: 77 });
     expect(command).toBe(process.execPath);
     expect(args).toContain("--max-old-space-size=77");
@@ -18,7 +18,7 @@ describe("the runtime", () => {
     expect(cwd).toBeUndefined();
   });
 
-  it("takes another Node, folder and environment", async () => {
+  it("accepts another Node, folder and environment", async () => {
     const options = { command: "/opt/node", cwd: "/tmp", env: { A: "1" } };
     expect(await jsRuntime(options).start(DEFAULT_LIMITS)).toMatchObject({
       command: "/opt/node",
@@ -27,11 +27,11 @@ describe("the runtime", () => {
     });
   });
 
-  it("writes requests as JSON", () => {
+  it("encodes requests as JSON", () => {
     expect(jsRuntime({}).encode({ id: 1, op: "eval", code: "1" })).toBe('{"id":1,"op":"eval","code":"1"}');
   });
 
-  it.runIf(major < 24)("refuses permissions where Node would refuse the inspector", async () => {
+  it.runIf(major < 24)("refuses `permission` if this Node would refuse the inspector", async () => {
     const refusal: unknown = await jsRuntime({ permission: true })
       .start(DEFAULT_LIMITS)
       .then(undefined, (error: unknown) => error);
@@ -39,8 +39,8 @@ describe("the runtime", () => {
     expect(refusal).toMatchObject({ kind: "spawn", message: expect.stringContaining("Node 24 or later") as string });
   });
 
-  it("says of what is no Node that it is none", async () => {
+  it("refuses a command that is not Node", async () => {
     const started = jsRuntime({ permission: true, command: "/bin/false" }).start(DEFAULT_LIMITS);
-    await expect(started).rejects.toThrow("/bin/false is no Node, or cannot be run");
+    await expect(started).rejects.toThrow("/bin/false is not a Node executable, or cannot be run");
   });
 });

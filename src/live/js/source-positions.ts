@@ -1,15 +1,16 @@
-// Changes to a text that leave every line where it is, and the way back: from a column of what was made to the column
-// that was written. What is changed, and why, is for the rewriting.
+// Edits to source text that keep every line in place, and the maps from a column of the edited text back to the column
+// that the user wrote: one for our own edits, one for types that were removed.
 
-/** On its line: what stands in `column` was written in `written`, and so is what follows, as far from it as there. */
+/** On its line, the text at `column` was written at `written`, and so is what follows, at the same distance. */
 interface Anchor {
   readonly column: number;
   readonly written: number;
-  /** Here begins what nobody has written: all of it stands for this one place. */
-  readonly isMade: boolean;
+  /** Generated text begins here: all of it maps to this one column. */
+  readonly isGenerated: boolean;
 }
 
-export type Anchors = ReadonlyMap<number, readonly Anchor[]>;
+/** By line, counted from 1. */
+export type ColumnMap = ReadonlyMap<number, readonly Anchor[]>;
 
 interface Edit {
   readonly start: number;
@@ -19,16 +20,21 @@ interface Edit {
 
 export interface Edited {
   readonly text: string;
-  /** By line, counted from 1. */
-  readonly anchors: Anchors;
+  readonly columns: ColumnMap;
 }
 
-/** The same lines with nothing on them. */
+/** Line and column, both counted from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Replaces everything but line breaks by spaces. */
 export function blank(text: string): string {
   return text.replaceAll(/[^\n\r\u2028\u2029]/g, " ");
 }
 
-export class Edits {
+export class SourceEdits {
   readonly #source: string;
   readonly #edits: Edit[] = [];
 
@@ -40,7 +46,7 @@ export class Edits {
     this.#edits.push({ start: at, end: at, text });
   }
 
-  /** The new text takes the columns of the old one where it is not longer, and always its lines. */
+  /** Keeps the columns if the new text is not longer than the old, and always the lines. */
   replace(start: number, end: number, text: string): void {
     const old = this.#source.slice(start, end);
     const lines = old.split("\n");
@@ -54,105 +60,101 @@ export class Edits {
   }
 
   apply(): Edited {
-    const anchors = new Map<number, Anchor[]>();
-    // Those at one place stay in the order in which they were asked for.
+    const columns = new Map<number, Anchor[]>();
+    // Edits at one position stay in the order in which they were made.
     const edits = this.#edits.toSorted((one, other) => one.start - other.start || one.end - other.end);
     const parts: string[] = [];
     let from = 0;
-    let made: Place = { line: 1, column: 1 };
-    let written: Place = made;
+    let edited: Position = { line: 1, column: 1 };
+    let written: Position = edited;
     for (const { start, end, text } of edits) {
       const kept = this.#source.slice(from, start);
       parts.push(kept, text);
-      made = after(made, kept);
-      written = after(written, kept);
-      // What takes no more room than was there keeps its columns.
-      if (text.length > end - start) set(anchors, made, written, true);
-      made = after(made, text);
-      written = after(written, this.#source.slice(start, end));
-      set(anchors, made, written, false);
+      edited = advance(edited, kept);
+      written = advance(written, kept);
+      // Text that is not longer than what it replaces keeps its columns.
+      if (text.length > end - start) addAnchor(columns, edited, written, true);
+      edited = advance(edited, text);
+      written = advance(written, this.#source.slice(start, end));
+      addAnchor(columns, edited, written, false);
       from = end;
     }
-    return { text: parts.join("") + this.#source.slice(from), anchors };
+    return { text: parts.join("") + this.#source.slice(from), columns };
   }
 }
 
-function set(anchors: Map<number, Anchor[]>, { line, column }: Place, written: Place, isMade: boolean): void {
-  const anchor = { column, written: written.column, isMade };
-  const known = anchors.get(line);
-  if (known === undefined) anchors.set(line, [anchor]);
+function addAnchor(
+  columns: Map<number, Anchor[]>,
+  { line, column }: Position,
+  written: Position,
+  isGenerated: boolean,
+): void {
+  const anchor = { column, written: written.column, isGenerated };
+  const known = columns.get(line);
+  if (known === undefined) columns.set(line, [anchor]);
   else known.push(anchor);
 }
 
-export interface Place {
-  /** Both are counted from 1. */
-  readonly line: number;
-  readonly column: number;
+export function positionAt(text: string, at: number): Position {
+  return advance({ line: 1, column: 1 }, text.slice(0, at));
 }
 
-export function place(text: string, at: number): Place {
-  return after({ line: 1, column: 1 }, text.slice(0, at));
-}
-
-function after({ line, column }: Place, text: string): Place {
+function advance({ line, column }: Position, text: string): Position {
   const lines = text.split("\n");
   const last = lines.at(-1)?.length ?? 0;
   return lines.length === 1 ? { line, column: column + last } : { line: line + lines.length - 1, column: last + 1 };
 }
 
-/** The column that was written. */
-export function writtenColumn(anchors: Anchors | undefined, line: number, column: number): number {
-  const last = anchors?.get(line)?.findLast((anchor) => anchor.column <= column);
+/** From a column of the edited text to the column that was written. */
+export function writtenColumn(columns: ColumnMap | undefined, line: number, column: number): number {
+  const last = columns?.get(line)?.findLast((anchor) => anchor.column <= column);
   if (last === undefined) return column;
-  return last.isMade ? last.written : last.written + column - last.column;
+  return last.isGenerated ? last.written : last.written + column - last.column;
 }
 
-/** The column to which what was written in this one has come. */
-export function madeColumn(anchors: Anchors, line: number, column: number): number {
-  const last = anchors.get(line)?.findLast(({ isMade, written }) => !isMade && written <= column);
+/** From a written column to the column of the edited text. */
+export function editedColumn(columns: ColumnMap, line: number, column: number): number {
+  const last = columns.get(line)?.findLast(({ isGenerated, written }) => !isGenerated && written <= column);
   return last === undefined ? column : last.column + column - last.written;
 }
 
-// Where types were taken out of a line, and what followed moved to the left: the way back to the columns that were
-// written, as far as there is one. What stands before the first gap and behind the last is found again; of what is
-// between them only the line is known. Apart from edits.ts, because who takes out the types does not say where.
-
-interface Gap {
-  /** Characters at the beginning of the line that were kept. */
-  readonly before: number;
-  /** Where the end that was kept begins, from 0, and how far it has moved. */
-  readonly behind: number;
+/** Where types were removed from a line. The tools that remove them do not say where, so the lines are compared. */
+interface TypeGap {
+  /** Characters at the start of the line that were kept. */
+  readonly prefix: number;
+  /** Where the part begins that was kept at the end of the line, counted from 0, and how far it has moved. */
+  readonly suffixStart: number;
   readonly moved: number;
 }
 
-/** By line, counted from 1; those that stayed as they were are absent. */
-export type TypeGaps = ReadonlyMap<number, Gap>;
+/** By line, counted from 1; lines that did not change are absent. */
+export type TypeGaps = ReadonlyMap<number, TypeGap>;
 
-/** Both have the same lines. */
-export function typeGaps(written: string, bare: string): TypeGaps {
-  const gaps = new Map<number, Gap>();
-  if (written === bare) return gaps;
-  const lines = bare.split("\n");
+/** Both texts have the same lines. */
+export function findTypeGaps(written: string, stripped: string): TypeGaps {
+  const gaps = new Map<number, TypeGap>();
+  if (written === stripped) return gaps;
+  const lines = stripped.split("\n");
   for (const [at, line] of written.split("\n").entries()) {
     const other = lines[at] ?? "";
-    // Where it is as long as before, types have become blanks.
-    if (other.length !== line.length) gaps.set(at + 1, gapOf(line, other));
+    // In a line of the same length, types were replaced by spaces.
+    if (other.length !== line.length) gaps.set(at + 1, findTypeGap(line, other));
   }
   return gaps;
 }
 
-function gapOf(written: string, bare: string): Gap {
-  const most = Math.min(written.length, bare.length);
-  let before = 0;
-  while (before < most && written[before] === bare[before]) before += 1;
-  let kept = 0;
-  while (kept < most - before && written.at(-1 - kept) === bare.at(-1 - kept)) kept += 1;
-  return { before, behind: bare.length - kept, moved: written.length - bare.length };
+function findTypeGap(written: string, stripped: string): TypeGap {
+  const max = Math.min(written.length, stripped.length);
+  let prefix = 0;
+  while (prefix < max && written[prefix] === stripped[prefix]) prefix += 1;
+  let suffix = 0;
+  while (suffix < max - prefix && written.at(-1 - suffix) === stripped.at(-1 - suffix)) suffix += 1;
+  return { prefix, suffixStart: stripped.length - suffix, moved: written.length - stripped.length };
 }
 
-/** Undefined where it cannot be known. Columns are counted from 1. */
+/** From a column without types to the written one, counted from 1. Undefined between the first and the last type. */
 export function columnWithTypes(gaps: TypeGaps | undefined, line: number, column: number): number | undefined {
   const gap = gaps?.get(line);
-  if (gap === undefined || column <= gap.before) return column;
-  return column > gap.behind ? column + gap.moved : undefined;
+  if (gap === undefined || column <= gap.prefix) return column;
+  return column > gap.suffixStart ? column + gap.moved : undefined;
 }

@@ -1,144 +1,142 @@
-// The main thread of a guest, which is the user's: it runs what the controller gives it, one after the other, and says
-// what came out. What it needs for that it takes before the user's code can change it. Whatever runs here may be
-// terminated at any instruction, and the next message is then taken as if nothing had been.
+// The main thread of a guest, which runs the user's code: it takes jobs from the controller one after the other and sends
+// back the outcome. It keeps the functions it needs before the user's code can replace them. Whatever runs here may be
+// terminated at any instruction; the next message is then handled normally.
 
+import { writeSync } from "node:fs";
 import { register } from "node:module";
 import { inspect } from "node:util";
 import type { MessagePort } from "node:worker_threads";
-import { Evaluator, type Run } from "./evaluator.ts";
-import { Globals, source, variables } from "./globals.ts";
-import type { Job, ToController, ToMain } from "./messages.ts";
+import { Evaluator, type JobState } from "./evaluator.ts";
+import { getSource, Globals, listVariables } from "./globals.ts";
+import type { Job, ToController, ToMainThread } from "./messages.ts";
 import { startsWith, toText } from "./primordials.ts";
-import { cut } from "./print.ts";
-import { measured, unmeasured } from "./profiling.ts";
-import { withPlace } from "./print.ts";
-import { writeSync } from "node:fs";
+import { cut, withSyntaxPosition } from "./print.ts";
+import { abortProfiling, startProfiling } from "./profiling.ts";
 
-const resources = process.getActiveResourcesInfo.bind(process);
-const listeners = process.listenerCount.bind(process);
+const activeResources = process.getActiveResourcesInfo.bind(process);
+const listenerCount = process.listenerCount.bind(process);
 const emit = process.emit.bind(process) as (event: string, ...args: unknown[]) => boolean;
-const later = queueMicrotask;
+const enqueueMicrotask = queueMicrotask;
 const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void;
+const bytesOf = Buffer.from.bind(Buffer) as (text: string, encoding?: BufferEncoding) => Buffer;
+const nextTick = process.nextTick.bind(process);
 
-/** Thrown where nobody catches it, so that Node forgets what a terminated callback was in the middle of. */
-const HEALING = new Error("healed");
-/** Frames of Node and of ours are left out of what is told, so more are taken. */
+/** Thrown uncaught, which makes Node forget the callback that was terminated. */
+const RECOVERY = new Error("recovery");
+/** More than are shown, because frames of Node and of the guest are removed. */
 const STACK_FRAMES = 25;
-/** Characters of an error that nobody caught. */
-const MOST_TOLD = 10_000;
+const MAX_UNCAUGHT_LENGTH = 10_000;
 
 export class UserThread {
   readonly #port: MessagePort;
-  readonly #say: (message: ToController) => void;
+  readonly #send: (message: ToController) => void;
   readonly #globals = new Globals();
   readonly #evaluator = new Evaluator(this.#globals);
-  #current: Run | undefined;
-  #readsTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
+  #current: JobState | undefined;
+  #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
   constructor(port: MessagePort) {
     this.#port = port;
-    this.#say = port.postMessage.bind(port);
+    this.#send = port.postMessage.bind(port);
   }
 
   listen(): void {
     Error.stackTraceLimit = STACK_FRAMES;
-    hushLoader();
-    // Not a listener, which the user's code could take away; with it, nothing that is thrown ends the process.
+    hideLoaderWarning();
+    // A capture callback, because the user's code could remove a listener. No exception ends the process.
     process.setUncaughtExceptionCaptureCallback((error: unknown) => {
-      if (error === HEALING) return;
-      if (listeners("uncaughtException") > 0) emit("uncaughtException", error, "uncaughtException");
-      else this.#say({ kind: "uncaught", text: `Uncaught ${text(error)}` });
+      if (error === RECOVERY) return;
+      if (listenerCount("uncaughtException") > 0) emit("uncaughtException", error, "uncaughtException");
+      else this.#send({ kind: "uncaught", text: `Uncaught ${errorText(error)}` });
     });
-    printAtOnce();
-    this.#port.on("message", (message: ToMain) => this.#take(message));
-    this.#say({ kind: "ready" });
+    makeOutputSynchronous();
+    this.#port.on("message", (message: ToMainThread) => this.#receive(message));
+    this.#send({ kind: "ready" });
   }
 
-  #take(message: ToMain): void {
+  #receive(message: ToMainThread): void {
     switch (message.kind) {
       case "job":
         return this.#run(message);
-      case "ask":
+      case "probe":
         if (this.#current !== undefined && this.#current.id === message.abandon) {
           this.#current.isOver = true;
           this.#current = undefined;
         }
-        this.#say({ kind: "here", token: message.token, resources: resources() });
-        // Behind the answer: whoever waits for it terminates what is late, and then this is left to the next job.
-        if (message.abandon !== undefined) unmeasured();
+        this.#send({ kind: "idle", token: message.token, resources: activeResources() });
+        // After the answer, since the controller terminates a late one. The next job then aborts the profiling.
+        if (message.abandon !== undefined) abortProfiling();
         return;
-      case "heal":
-        return later(() => {
-          throw HEALING;
+      case "recover":
+        return enqueueMicrotask(() => {
+          throw RECOVERY;
         });
     }
   }
 
   #run(job: Job): void {
-    const turn: Run = { id: job.id, isOver: false };
-    this.#current = turn;
-    if (job.cell?.importsTypeScript === true && !this.#readsTypeScript) {
-      this.#readsTypeScript = true;
+    const state: JobState = { id: job.id, isOver: false };
+    this.#current = state;
+    if (job.cell?.importsTypeScript === true && !this.#canImportTypeScript) {
+      this.#canImportTypeScript = true;
       register("../../modules/typescript-hook.js", import.meta.url);
     }
-    const done = (found: object): void => {
-      if (turn.isOver) return;
-      turn.isOver = true;
+    const done = (outcome: object): void => {
+      if (state.isOver) return;
+      state.isOver = true;
       this.#current = undefined;
-      this.#say({ realMs: 0, runMs: 0, ...found, kind: "done", id: job.id });
+      this.#send({ realMs: 0, runMs: 0, ...outcome, kind: "done", id: job.id });
     };
     try {
-      this.#perform(job, turn, done);
+      this.#perform(job, state, done);
     } catch (error) {
-      // The user's code may have taken from us what we cannot keep.
-      done({ thrown: { type: "Error", message: `The session could not do this: ${text(error)}`, stack: "" } });
+      // The user's code may have broken something that cannot be kept.
+      done({ thrown: { type: "Error", message: `The session failed to run this: ${errorText(error)}`, stack: "" } });
     }
   }
 
-  #perform(job: Job, turn: Run, done: (found: object) => void): void {
+  #perform(job: Job, state: JobState, done: (outcome: object) => void): void {
     const { cell, op, params } = job;
-    unmeasured();
-    const isMeasured = op === "profile-code" || op === "heap-report";
-    const measure = isMeasured ? measured(op, params, cell !== undefined) : undefined;
+    abortProfiling();
+    const isProfiled = op === "profile-code" || op === "heap-report";
+    const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
-      this.#evaluator.execute(cell, turn, job, (outcome) => done({ ...outcome, found: measure?.() }));
+      this.#evaluator.execute(cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
       return;
     }
-    if (op === "list-variables") done({ found: variables(this.#globals, params) });
-    else if (op === "get-source") done({ found: source(this.#globals, toText(params["name"])) });
-    else done({ found: measure?.() });
+    if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
+    else if (op === "get-source") done({ found: getSource(this.#globals, toText(params["name"])) });
+    else done({ found: stopProfiling?.() });
   }
 }
 
-function text(error: unknown): string {
+function errorText(error: unknown): string {
   try {
-    return cut(inspect(withPlace(error), { maxStringLength: MOST_TOLD }), MOST_TOLD);
+    return cut(inspect(withSyntaxPosition(error), { maxStringLength: MAX_UNCAUGHT_LENGTH }), MAX_UNCAUGHT_LENGTH);
   } catch {
-    return "something that cannot be printed";
+    return "(a value that cannot be printed)";
   }
 }
 
-/** That how modules are found is an experiment of Node is no news for the user. */
-function hushLoader(): void {
+/** The user need not know that Node's loader for `import()` is experimental. */
+function hideLoaderWarning(): void {
   process.emitWarning = (...args: unknown[]): void => {
     if (!startsWith(toText(args[0]), "vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
 }
 
-// How a guest prints: each write to stdout and stderr is done when it returns. So a program that prints without end
-// waits for its reader instead of filling its memory, what it printed stands in the pipe before its result stands in the
-// channel, and there is nothing half done where it is terminated in the middle of printing.
-
-const toBytes = Buffer.from.bind(Buffer) as (text: string, encoding?: BufferEncoding) => Buffer;
-const nextTick = process.nextTick.bind(process);
-
-export function printAtOnce(): void {
+/**
+ * Makes each write to stdout and stderr complete before it returns. A program that prints endlessly then waits for its
+ * reader instead of filling its memory, its output is in the pipe before its result is in the channel, and terminating
+ * it leaves no half-done write.
+ */
+function makeOutputSynchronous(): void {
   for (const stream of [process.stdout, process.stderr]) {
     const { fd } = stream;
     const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): void } };
     handle?.setBlocking?.(true);
     stream.write = (chunk: string | Uint8Array, encoding?: unknown, done?: unknown): boolean => {
-      print(fd, typeof chunk === "string" ? toBytes(chunk, encodingOf(encoding)) : chunk);
+      writeAll(fd, typeof chunk === "string" ? bytesOf(chunk, toEncoding(encoding)) : chunk);
       const callback = typeof encoding === "function" ? encoding : done;
       if (typeof callback === "function") nextTick(callback);
       return true;
@@ -146,14 +144,14 @@ export function printAtOnce(): void {
   }
 }
 
-function encodingOf(given: unknown): BufferEncoding | undefined {
+function toEncoding(given: unknown): BufferEncoding | undefined {
   return typeof given === "string" ? (given as BufferEncoding) : undefined;
 }
 
-function print(fd: number, bytes: Uint8Array): void {
+function writeAll(fd: number, bytes: Uint8Array): void {
   try {
     for (let from = 0; from < bytes.length;) from += writeSync(fd, bytes, from);
   } catch {
-    // A reader that is gone is no fault of what prints.
+    // The reader is gone, which is not the fault of the code that prints.
   }
 }

@@ -1,24 +1,24 @@
-// What is kept between sessions so that the next is ready sooner: the compiled guest, and a core, which is SBCL's image
-// with the guest in it. Both are in the cache folder under a digest of the SBCL that they are for and of the sources,
-// so what is stale is never found. A core is saved by an SBCL of its own, beside the sessions; nobody waits for it.
+// Caches what makes sessions start faster: the compiled guest, and a core, which is an SBCL image with the guest in it.
+// File names contain a digest of the SBCL build and of the sources, so a stale file is never used. A separate SBCL
+// process saves the core in the background.
 
 import { createHash, randomUUID } from "node:crypto";
 import { access, constants, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, makeFolder } from "../../core/files.ts";
+import { cacheFolder, makeDirectory } from "../../core/files.ts";
 import { errorMessage } from "../../core/text.ts";
 import { startChild, type Child } from "../../process/child.ts";
-import { runtimeOptions, startOptions, type Sbcl, type LispSources } from "./sbcl.ts";
+import { runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./sbcl.ts";
 
-/** Cores of other SBCLs and of other sources that are kept, the last used first; one has about 45 MB. */
-const OTHERS_KEPT = 2;
-/** What another process has begun to write is its own for so long. */
-const DRAFT_MS = 3_600_000;
+/** Cores of other builds and sources that are kept, the most recently used first. A core has about 45 MB. */
+const MAX_OTHER_CORES = 2;
+/** How long a file that another process is writing is left alone. */
+const DRAFT_MAX_AGE_MS = 3_600_000;
 
 export class CoreCache {
   readonly core: string;
   readonly fasl: string;
-  readonly #note: string;
+  readonly #sizeFile: string;
   readonly #folder: string;
   readonly #key: string;
   readonly #sbcl: Sbcl;
@@ -36,34 +36,34 @@ export class CoreCache {
     this.#folder = join(cacheFolder(), "lisp");
     this.core = join(this.#folder, `${this.#key}.core`);
     this.fasl = join(this.#folder, `${this.#key}.fasl`);
-    this.#note = join(this.#folder, `${this.#key}.json`);
+    this.#sizeFile = join(this.#folder, `${this.#key}.json`);
   }
 
-  /** The words for the starter. */
-  words(what: "guest" | "core", core = "-"): readonly string[] {
-    return [what, this.fasl, core, ...this.#sources.files];
+  /** The arguments for start.lisp. */
+  startArguments(mode: "guest" | "core", core = "-"): readonly string[] {
+    return [mode, this.fasl, core, ...this.#sources.files];
   }
 
-  /** Why nothing can be kept, where that is so: every session begins from the sources then. */
+  /** Creates the folder. Resolves to an error if nothing can be cached; then every session starts from the sources. */
   async prepare(): Promise<Error | undefined> {
     try {
-      await makeFolder(this.#folder);
+      await makeDirectory(this.#folder);
       await access(this.#folder, constants.W_OK);
       return undefined;
     } catch (error) {
       return new Error(
-        `Lisp sessions start slowly, because nothing can be kept for them (${errorMessage(error)}); ` +
-          "CATENARY_CACHE may name a folder that can be written",
+        `Lisp sessions start slowly, because the cache folder cannot be used (${errorMessage(error)}); ` +
+          "set CATENARY_CACHE to a writable folder",
         { cause: error },
       );
     }
   }
 
-  /** Whether there is a whole core. One that is damaged inside is found out by the guest that does not get ready. */
+  /** Whether there is a core of the right size. If its content is damaged, the guest that starts from it fails. */
   async hasCore(): Promise<boolean> {
     try {
-      const [file, note] = await Promise.all([stat(this.core), readFile(this.#note, "utf8")]);
-      return (JSON.parse(note) as { size?: unknown }).size === file.size;
+      const [file, json] = await Promise.all([stat(this.core), readFile(this.#sizeFile, "utf8")]);
+      return (JSON.parse(json) as { size?: unknown }).size === file.size;
     } catch {
       return false;
     }
@@ -76,39 +76,39 @@ export class CoreCache {
     );
   }
 
-  /** Saves a core; rejects with what SBCL said when it could not. */
+  /** Saves a core; rejects with SBCL's stderr if that fails. */
   async save(): Promise<void> {
-    const fault = await this.prepare();
-    if (fault !== undefined) throw fault;
+    const problem = await this.prepare();
+    if (problem !== undefined) throw problem;
     const draft = join(this.#folder, `${this.#key}.${randomUUID()}.tmp`);
     try {
       const { start } = this.#sources;
-      const args = [...runtimeOptions(), ...startOptions(start, this.words("core", draft))];
+      const args = [...runtimeOptions(), ...toplevelOptions(start, this.startArguments("core", draft))];
       const child = await startChild({ command: this.#sbcl.command, args });
       this.#saver = child;
       child.stdout.resume();
       if (this.#isClosed) await child.close(0);
       const { code, signal } = await child.finished;
-      if (code !== 0) throw new Error(`SBCL ended with ${signal ?? code}: ${child.stderrTail().trim()}`);
+      if (code !== 0) throw new Error(`SBCL exited with ${signal ?? code}: ${child.stderrTail().trim()}`);
       const { size } = await stat(draft);
       await rename(draft, this.core);
-      await writeFile(this.#note, JSON.stringify({ size }), { mode: 0o600 });
-      await this.#makeRoom();
+      await writeFile(this.#sizeFile, JSON.stringify({ size }), { mode: 0o600 });
+      await this.#deleteOld();
     } finally {
       this.#saver = undefined;
       await rm(draft, { force: true }).catch(() => undefined);
     }
   }
 
-  /** The core was of use: it is not among the oldest. */
+  /** Marks the core as recently used. */
   async touch(): Promise<void> {
     const now = new Date();
     await utimes(this.core, now, now).catch(() => undefined);
   }
 
-  /** The core is not to be trusted. The compiled guest looks after itself. */
+  /** Deletes a core that does not start. A damaged compiled guest is replaced by start.lisp. */
   async drop(): Promise<void> {
-    await Promise.all([this.#note, this.core].map((path) => rm(path, { force: true }).catch(() => undefined)));
+    await Promise.all([this.#sizeFile, this.core].map((path) => rm(path, { force: true }).catch(() => undefined)));
   }
 
   async close(): Promise<void> {
@@ -116,20 +116,22 @@ export class CoreCache {
     await this.#saver?.close(0);
   }
 
-  async #makeRoom(): Promise<void> {
+  async #deleteOld(): Promise<void> {
     const names = (await readdir(this.#folder)).filter((name) => !name.startsWith(this.#key) || name.endsWith(".tmp"));
-    const files = await Promise.all(names.map((name) => this.#aged(name)));
-    const old = files.filter(({ name, at }) => name.endsWith(".tmp") && Date.now() - at > DRAFT_MS);
+    const files = await Promise.all(names.map((name) => this.#withAge(name)));
+    const drafts = files.filter(({ name, at }) => name.endsWith(".tmp") && Date.now() - at > DRAFT_MAX_AGE_MS);
     const cores = files.filter(({ name }) => name.endsWith(".core")).toSorted((a, b) => b.at - a.at);
-    const kept = new Set(cores.slice(0, OTHERS_KEPT).map(({ name }) => name.slice(0, 32)));
+    const kept = new Set(cores.slice(0, MAX_OTHER_CORES).map(({ name }) => name.slice(0, 32)));
     const stale = files.filter(({ name, at }) => {
       const isOurs = /^[0-9a-f]{32}\.(core|fasl|json)$/.test(name);
-      return isOurs && !kept.has(name.slice(0, 32)) && Date.now() - at > (name.endsWith(".core") ? 0 : DRAFT_MS);
+      return (
+        isOurs && !kept.has(name.slice(0, 32)) && Date.now() - at > (name.endsWith(".core") ? 0 : DRAFT_MAX_AGE_MS)
+      );
     });
-    await Promise.all([...old, ...stale].map(({ name }) => rm(join(this.#folder, name), { force: true })));
+    await Promise.all([...drafts, ...stale].map(({ name }) => rm(join(this.#folder, name), { force: true })));
   }
 
-  async #aged(name: string): Promise<{ readonly name: string; readonly at: number }> {
+  async #withAge(name: string): Promise<{ readonly name: string; readonly at: number }> {
     const file = await stat(join(this.#folder, name)).catch(() => undefined);
     return { name, at: file?.mtimeMs ?? 0 };
   }

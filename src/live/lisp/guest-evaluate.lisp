@@ -1,39 +1,39 @@
-;;;; Evaluation of a piece of code: its forms are read one by one, each when those before it have run, so that a package
-;;;; made by one is there for the next. The package stays from one evaluation to the next. Values are printed here too,
-;;;; while the guard still stands, for printing runs the user's code.
+;;;; Evaluates code: each form is read after those before it have run, so that a package created by one form exists for
+;;;; the next. The current package is kept between evaluations. Values are printed here too, inside the guard, because
+;;;; printing can run the user's code.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 1)))
 
-(defshared *session-package* nil "Where the last evaluation ended.")
-(defshared *definitions* nil "What definers were met, newest first, each once: lists of kind and name.")
-(defshared *methods-before* nil "By name of a function, the methods that it had before the session gave it one.")
-(defshared *last-failure* nil "For the tools that tell of it afterwards.")
+(defshared *session-package* nil "The package in which the last evaluation ended.")
+(defshared *definitions* nil "Definitions, newest first, each once: lists of kind and name.")
+(defshared *methods-before* nil "By function name, the methods that existed before the session added one.")
+(defshared *last-failure* nil "The last error, for describe-last-error and get-backtrace.")
 
 (defun session-package ()
-  "The package of the session: CL-USER when the one it was in is gone."
+  "The current package of the session; CL-USER if it was deleted."
   (let ((package *session-package*))
     (if (and package (package-name package)) package (find-package "COMMON-LISP-USER"))))
 
 (defun named-package (name)
-  "The package of that name or its upper case, or nil. No name: that of the session."
+  "The package with that name, or its upper case, or nil. Without a name: that of the session."
   (cond ((null name) (session-package))
         ((zerop (length name)) (session-package))
         (t (or (find-package (string-upcase name)) (find-package name)))))
 
 (defun no-package (name) (format nil "Package ~A not found" name))
 
-;;; What is defined. Every definer is a macro, so a hook on expansion meets it wherever it stands: in a PROGN, in the
-;;; body of a LET, in what a macro of the user's expands to. Nothing is expanded twice, and code that defines nothing
-;;; does not pay for it. What was met need not have run, or may be undone since: STANDING-P is asked before it is told.
+;;; Definitions. Every defining form is a macro, so *MACROEXPAND-HOOK* sees it anywhere: in a PROGN, in the body of a
+;;; LET, in the expansion of a user's macro. Nothing is expanded twice, and other code does not pay for it. A form that
+;;; was seen need not have run, or may be undone since, so DEFINED-P is checked before a definition is reported.
 
-(defconstant +definitions+ 5000 "Definitions that are noted of one job.")
+(defconstant +max-definitions+ 5000 "Definitions that are recorded for one job.")
 
-(defvar *noting* nil "Whether definitions are noted: true, or the one file whose definitions are.")
+(defvar *noting* nil "Whether definitions are recorded: T, or the file whose definitions are.")
 
 (defun definition-of (form)
-  "Kind and name of what FORM defines, or nil."
+  "The kind and name of what FORM defines, or nil."
   (let ((kind (case (car form)
                 ((defun defgeneric) "function")
                 (defmacro "macro")
@@ -54,7 +54,7 @@
   (and (consp name) (eq (car name) 'setf) (consp (cdr name)) (symbolp (cadr name)) (null (cddr name))))
 
 (defun users-name-p (name)
-  "Whether NAME is not of SBCL, and can be written down."
+  "Whether NAME belongs to the user: it is interned, and not in a locked package."
   (let ((home (symbol-package (if (consp name) (cadr name) name))))
     (and home (not (sb-ext:package-locked-p home)))))
 
@@ -70,18 +70,18 @@
              (push definition *definitions*)))))
 
 (defun note-definition (form)
-  "A file that the user's code loads or compiles is not gone into: it may be one of a hundred."
+  "Record what FORM defines. Files that the user's code loads or compiles are ignored, since there may be hundreds."
   (flet ((here-p (file) (or (null file) (equal file *noting*))))
     (let ((definition (definition-of form)) (job *job*))
       (when (and definition job (here-p *load-truename*) (here-p *compile-file-truename*)
                  (or (users-name-p (second definition)) (string= (first definition) "method"))
                  (not (equal definition (first (job-defined job))))
-                 (<= (incf (job-noted job)) +definitions+))
+                 (<= (incf (job-noted job)) +max-definitions+))
         (push definition (job-defined job))
         (remember definition)))))
 
 (defun expand-noting (expander form environment)
-  "What *MACROEXPAND-HOOK* is in a session."
+  "The *MACROEXPAND-HOOK* of a session."
   (when (and *noting* (consp form)) (note-definition form))
   (funcall (the function expander) form environment))
 
@@ -90,8 +90,8 @@
 
 (defun variable-kind (name) (sb-int:info :variable :kind name))
 
-(defun standing-p (kind name)
-  "Whether what KIND and NAME say is there."
+(defun defined-p (kind name)
+  "Whether NAME is defined as KIND."
   (flet ((kind-p (&rest kinds) (member kind kinds :test #'string=)))
     (cond ((kind-p "function") (and (fboundp name) (not (and (symbolp name) (macro-function name)))))
           ((kind-p "method") (users-methods name))
@@ -103,34 +103,34 @@
           ((kind-p "compiler-macro") (compiler-macro-function name))
           (t (find-class name nil)))))
 
-(defun standing-definitions (job)
-  "Kind and name of each that JOB has made, in their order."
+(defun current-definitions (job)
+  "Kind and name of each definition of JOB, in order."
   (when (job-defined job)
     (loop for (kind name) in (remove-duplicates (reverse (job-defined job)) :test #'equal :from-end t)
-          when (standing-p kind name)
+          when (defined-p kind name)
             collect (list kind (if (consp name)
                                    (format nil "(setf ~A)" (string-downcase (cadr name)))
                                    (string-downcase name))))))
 
-(defun next-form (stream spot end)
-  "The next form of STREAM, or END; SPOT is kept up."
-  (setf (spot-start spot) (file-position stream) (spot-end spot) nil (spot-form spot) nil)
-  (incf (spot-number spot))
+(defun next-form (stream cursor end)
+  "The next form of STREAM, or END. Updates CURSOR."
+  (setf (cursor-start cursor) (file-position stream) (cursor-end cursor) nil (cursor-form cursor) nil)
+  (incf (cursor-number cursor))
   (let ((form (let ((*read-eval* nil) (*code-stream* stream)) (read stream nil end))))
-    (setf (spot-form spot) form (spot-end spot) (file-position stream))
+    (setf (cursor-form cursor) form (cursor-end cursor) (file-position stream))
     form))
 
 (defmacro do-forms ((form code) &body body)
-  "BODY for each form of CODE, each read in the package that those before it left."
+  "Run BODY for each form of CODE, each read in the package that the forms before it left."
   (let ((stream (gensym)) (end (gensym)) (text (gensym)))
-    `(let* ((,text ,code) (,stream (make-string-input-stream ,text)) (,end ',end) (*spot* (make-spot ,text)))
+    `(let* ((,text ,code) (,stream (make-string-input-stream ,text)) (,end ',end) (*cursor* (make-cursor ,text)))
        (loop
-         (let ((,form (next-form ,stream *spot* ,end)))
+         (let ((,form (next-form ,stream *cursor* ,end)))
            (when (eq ,form ,end) (return))
            ,@body)))))
 
 (defun evaluate-code (code)
-  "Evaluates all forms of CODE; the values of the last as a list."
+  "Evaluate all forms of CODE and return the values of the last as a list."
   (let ((values '()) (*noting* t))
     (do-forms (form code)
       (setf - form)
@@ -151,7 +151,7 @@
 (defun max-output (job) (if job (argument job :max-output 100000) 100000))
 
 (defun value-text (value &optional (cap (max-output *job*)))
-  "VALUE as PRIN1 prints it, cut after CAP characters. The limits are the caller's."
+  "VALUE as PRIN1 prints it, cut after CAP characters. The caller binds the print limits."
   (typecase value
     ((or fixnum character) (prin1-to-string value))
     (t (multiple-value-bind (text cut) (print-bounded cap (lambda (stream) (prin1 value stream)))
@@ -166,7 +166,7 @@
             collect text))))
 
 (defun now ()
-  "Microseconds. GET-INTERNAL-REAL-TIME counts in steps of some milliseconds."
+  "The time in microseconds. GET-INTERNAL-REAL-TIME advances in steps of some milliseconds."
   (multiple-value-bind (seconds microseconds) (sb-ext:get-time-of-day) (+ (* seconds 1000000) microseconds)))
 
 (defun milliseconds (from to)
@@ -174,7 +174,7 @@
   (/ (max 0 (- to from)) 1000))
 
 (defun clock ()
-  "Real, run and collection time in microseconds, and octets allocated."
+  "Real, run and GC time in microseconds, and octets allocated."
   (list (now) (get-internal-run-time) sb-ext:*gc-run-time* (sb-ext:get-bytes-consed)))
 
 (defun timing (before after)

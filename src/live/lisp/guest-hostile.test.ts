@@ -1,5 +1,5 @@
-// Code that will not end, that fills the stack or the heap, or that attacks the guest itself: it is stopped by the step
-// that reaches it, and what was defined before is still there; or the guest says that it is damaged, or ends.
+// Code that does not end, fills the stack or the heap, or attacks the guest itself: a step stops it and definitions are
+// kept, or the guest reports that it is damaged, or it exits.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startLispGuest, type Answered, type LispGuest } from "../../../test/support/lisp-guest.ts";
@@ -9,16 +9,16 @@ import { lispRuntime } from "./runtime.ts";
 const STEP_MS = 400;
 const LATE = Symbol("late");
 
-function patiently(answer: Promise<Answered>, ms: number): Promise<Answered | typeof LATE> {
+function orLate(answer: Promise<Answered>, ms: number): Promise<Answered | typeof LATE> {
   return Promise.race([answer, new Promise<typeof LATE>((resolve) => setTimeout(resolve, ms, LATE))]);
 }
 
-describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
+describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () => {
   const runtime = lispRuntime();
   let lisp: LispGuest;
 
   beforeAll(async () => {
-    // With a core, each of them is there at once.
+    // With a saved core, each guest starts fast.
     await (await startLispGuest({}, runtime)).guest.close(0);
     expect(await runtime.saved()).toBeUndefined();
   }, 60_000);
@@ -31,19 +31,19 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
 
   const isKept = async (): Promise<boolean> => (await lisp.evaluate("*kept*")).values[0] === "42";
 
-  /** Begins; waits until it runs, by what it prints; interrupts. */
+  /** Starts the code, waits until it has printed something, and interrupts it. */
   async function interrupted(code: string): Promise<{ id: number; answer: Promise<Answered> }> {
     let hasBegun: (() => void) | undefined;
     const begun = new Promise<void>((resolve) => (hasBegun = resolve));
-    // Code that says itself when it has begun is not interrupted before.
-    const saying = code.includes('(princ "go")') ? code : `(princ "go") ${code}`;
-    const { id, reply } = lisp.guest.ask("eval", { code: saying, maxOutput: 1000 }, () => hasBegun?.());
+    // Code that prints "go" itself is not interrupted before that.
+    const announcing = code.includes('(princ "go")') ? code : `(princ "go") ${code}`;
+    const { id, reply } = lisp.guest.request("eval", { code: announcing, maxOutput: 1000 }, () => hasBegun?.());
     await begun;
-    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: true });
+    expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: true });
     return { id, answer: reply as unknown as Promise<Answered> };
   }
 
-  it("is interrupted in loops, sleeps, waits and calls to the system", async () => {
+  it("is interrupted in loops, sleeps, waits and system calls", async () => {
     const codes = [
       "(loop)",
       "(funcall (compile nil '(lambda (i) (declare (optimize speed (safety 0)) (bit i)) (loop (setf i (- 1 i))))) 0)",
@@ -64,31 +64,31 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     }
   });
 
-  it("shows where it was interrupted", async () => {
+  it("reports where it was interrupted", async () => {
     const { answer } = await interrupted("(defun tired (n) (list (sleep n))) (tired 50)");
     const frames = (await answer).condition?.frames.map(({ text }) => text);
     expect(frames?.slice(0, 2)).toEqual(["(SLEEP 50)", "(TIRED 50)"]);
   });
 
-  it("takes an interrupt for nothing when it comes too late", async () => {
+  it("ignores an interrupt that comes too late", async () => {
     const { id, answer } = lisp.ask("eval", { code: "1" });
     await answer;
-    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: false });
+    expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: false });
     expect(await isKept()).toBe(true);
   });
 
-  it("answers each of many once, whenever an interrupt or a ping comes", async () => {
+  it("answers each request once, whenever an interrupt or a ping comes", async () => {
     const codes = ["1", "(sleep 0.0005)", "(sleep 0.001)", "(sleep 0.002)", '(error "x")', "(abort)", "(princ 1)"];
     for (let round = 0; round < 140; round += 1) {
       const { id, answer } = lisp.ask("eval", { code: codes[round % codes.length] });
-      // Later in each turn: before it runs, while it does, and when it is over.
+      // Later in each round: before the code runs, while it runs, and after it.
       for (let turn = 0; turn < Math.floor(round / codes.length); turn += 1) await new Promise(setImmediate);
-      const [said, pong, { status }] = await Promise.all([
-        lisp.guest.tell("interrupt", { target: id }),
-        lisp.guest.tell("ping", {}),
+      const [interrupt, pong, { status }] = await Promise.all([
+        lisp.guest.control("interrupt", { target: id }),
+        lisp.guest.control("ping", {}),
         answer,
       ]);
-      expect([said, pong]).toEqual([{ busy: expect.any(Boolean) }, {}]);
+      expect([interrupt, pong]).toEqual([{ busy: expect.any(Boolean) }, {}]);
       expect(status).toMatch(/^(ok|error|interrupted)$/);
     }
     expect(await isKept()).toBe(true);
@@ -98,17 +98,17 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     '(unwind-protect (progn (princ "go") (loop)) (loop))',
     '(unwind-protect (progn (princ "go") (loop)) (unwind-protect (loop) (unwind-protect (loop) (loop))))',
     '(sb-sys:without-interrupts (princ "go") (loop))',
-  ])("has a new evaluator after %s", async (code) => {
+  ])("gets a new evaluator after %s", async (code) => {
     const { id, answer } = await interrupted(code);
-    expect(await patiently(answer, STEP_MS)).toBe(LATE);
-    expect(await lisp.guest.tell("renew", { target: id })).toEqual({});
+    expect(await orLate(answer, STEP_MS)).toBe(LATE);
+    expect(await lisp.guest.control("renew", { target: id })).toEqual({});
     expect(await answer).toMatchObject({ status: "interrupted" });
     expect(await isKept()).toBe(true);
-    // A collection stops the old one too, if it still runs.
+    // A collection stops the old evaluator too, if it still runs.
     expect((await lisp.evaluate("(sb-ext:gc :full t) (length (make-list 1000000))")).values).toEqual(["1000000"]);
   });
 
-  it("survives a full stack, again and again, and in a handler", async () => {
+  it("survives stack overflows, repeatedly and in a handler", async () => {
     await lisp.evaluate(
       "(defun deep (n) (+ 1 (deep (1+ n)))) (defvar *b*) (defun bind (n) (let ((*b* n)) (list (bind n))))",
     );
@@ -124,7 +124,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     expect(bound.stderr + lisp.raw()).toBe("");
   });
 
-  it("survives a full heap, also when what fills it is kept", async () => {
+  it("survives a full heap, even if what fills it stays referenced", async () => {
     await lisp.guest.close(0);
     lisp = await startLispGuest({ memoryMb: 128 }, runtime);
     await lisp.evaluate("(defvar *kept* 42) (defvar *l* nil)");
@@ -140,13 +140,13 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
       expect((await lisp.evaluate(code)).condition?.type, code).toBe("HEAP-EXHAUSTED-ERROR");
       expect(await isKept(), code).toBe(true);
     }
-    // Garbage that was promoted is none of what is alive.
+    // Promoted garbage does not count as live data.
     expect((await lisp.evaluate("(setf *l* nil) (dotimes (i 400) (make-list 100000)) :fine")).values).toEqual([
       ":FINE",
     ]);
   });
 
-  it("ends a thread that fills the heap, and nobody else", async () => {
+  it("ends a thread that fills the heap, and only that", async () => {
     await lisp.guest.close(0);
     lisp = await startLispGuest({ memoryMb: 128 }, runtime);
     await lisp.evaluate("(defvar *kept* 42)");
@@ -157,12 +157,12 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     expect(await isKept()).toBe(true);
   });
 
-  it("says that it is damaged after a memory fault", async () => {
+  it("reports that it is damaged after a memory fault", async () => {
     const answer = await lisp.evaluate("(setf (sb-sys:sap-ref-64 (sb-sys:int-sap 0) 0) 1)");
     expect(answer).toMatchObject({ status: "error", damaged: true, condition: { type: "MEMORY-FAULT-ERROR" } });
   });
 
-  it("survives two threads that wait for each other, and an error in its own handler", async () => {
+  it("survives a deadlock, and an error in an error handler", async () => {
     const deadlock = `(let ((a (sb-thread:make-mutex)) (b (sb-thread:make-mutex)) (gate (sb-thread:make-semaphore)))
       (sb-thread:with-mutex (b)
         (sb-thread:make-thread (lambda () (sb-thread:with-mutex (a) (sb-thread:signal-semaphore gate)
@@ -179,18 +179,18 @@ describe.skipIf(!hasSbcl())("a Lisp guest under attack (needs SBCL)", () => {
     ["(sb-ext:exit :code 4 :abort t)", "exit code 4"],
     ["(sb-thread:make-thread (lambda () (sb-ext:exit :code 5))) (loop)", "exit code 5"],
     [
-      `(let ((deaf (sb-thread:make-semaphore)))
+      `(let ((ready (sb-thread:make-semaphore)))
          (sb-thread:make-thread (lambda ()
-           (sb-sys:without-interrupts (sb-thread:signal-semaphore deaf) (sleep 100))))
-         (sb-thread:wait-on-semaphore deaf))
+           (sb-sys:without-interrupts (sb-thread:signal-semaphore ready) (sleep 100))))
+         (sb-thread:wait-on-semaphore ready))
        (sb-ext:exit :code 6)`,
       "exit code 6",
     ],
-  ])("ends with the code of %s", async (code, how) => {
+  ])("exits with the code of %s", async (code, how) => {
     await expect(lisp.evaluate(code)).rejects.toThrow(how);
   });
 
-  it("ends at once when its channel does, whatever runs", async () => {
+  it("exits at once when its channel ends, whatever runs", async () => {
     const { answer } = await interrupted("(sb-sys:without-interrupts (loop))");
     lisp.guest.child.channel?.end();
     await expect(answer).rejects.toThrow("exit code 0");

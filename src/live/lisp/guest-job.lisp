@@ -1,16 +1,16 @@
-;;;; One job from its beginning to its answer: the streams it prints to, the region in which it can be thrown out of,
-;;;; and the JSON that tells how it went. Exactly one answer goes out, whoever gives it.
+;;;; Runs one job and sends its reply: the streams it prints to, the region in which it can be interrupted, and the JSON
+;;;; of the result. Exactly one reply is sent, by whichever thread claims the job first.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 1)))
 
 (defun claim (job)
-  "True for the first who wants to answer the job."
+  "True for the first thread that wants to answer the job."
   (null (sb-ext:compare-and-swap (job-answered job) nil t)))
 
 (defun answer (id result &optional problem)
-  (say (if problem (list :object "id" id "error" problem) (list :object "id" id "result" result))))
+  (send-message (if problem (list :object "id" id "error" problem) (list :object "id" id "result" result))))
 
 (defun failure-json (failure)
   (list :object
@@ -28,10 +28,10 @@
 
 (defun warnings-json (job)
   (let ((more (- (job-warned job) (length (job-warnings job)))))
-    (nconc (loop for (type message) in (told-warnings job)
+    (nconc (loop for (type message) in (reported-warnings job)
                  collect (list :object "type" type "message" message))
            (when (plusp more)
-             (list (list :object "type" "WARNING" "message" (format nil "~:D more were not kept." more)))))))
+             (list (list :object "type" "WARNING" "message" (format nil "~:D more warnings were not kept." more)))))))
 
 (defun evaluation-json (job status texts failure timing)
   (list :object
@@ -42,12 +42,12 @@
         "package" (package-name (session-package))
         "timing" timing
         "dropped" (dropped-json job)
-        "defined" (cons :array (loop for (type name) in (standing-definitions job)
+        "defined" (cons :array (loop for (type name) in (current-definitions job)
                                      collect (list :object "type" type "name" name)))
         "damaged" (and failure (failure-damaged failure) :true)))
 
 (defun read-clock (job)
-  "The run time is a call to the system: asked for only where it is wanted."
+  "The run time needs a system call, so it is read only on request."
   (if (argument job :capture-time) (clock) (now)))
 
 (defun timing-of (before after)
@@ -71,7 +71,7 @@
                            (timing-of before (or after (read-clock job))))))))
 
 (defun stopped-json (job failure)
-  "The answer for a job that was thrown out of."
+  "The result of a job that was stopped."
   (let ((interrupted (eq (failure-kind failure) :interrupted)))
     (cond ((string= (job-op job) "eval")
            (setf *last-failure* failure)
@@ -84,12 +84,12 @@
   (when (claim job)
     (flush (job-out job))
     (flush (job-err job))
-    ;; What went to descriptor 1 or 2 by SBCL's own streams.
+    ;; Output written through SBCL's own streams to descriptor 1 or 2.
     (ignore-errors (finish-output sb-sys:*stdout*) (finish-output sb-sys:*stderr*))
     (answer (job-id job) result problem)))
 
 (defun open-job (id op arguments)
-  "A job with all that its answer needs, whoever gives it, and whenever."
+  "Create a job with everything that its reply needs."
   (let* ((job (make-job id (coerce op 'simple-string) arguments)) (cap (max-output job)))
     (setf (job-tag job) (list nil)
           (job-started job) (now)
@@ -98,7 +98,7 @@
     job))
 
 (defun run-job (job)
-  "Interrupts are let in only while the user's code runs: so they never find the evaluator at something else."
+  "Run JOB and reply. Interrupts are enabled only while the user's code runs."
   (let ((tag (job-tag job)) (result nil) (problem nil) (done nil))
     (let* ((*job* job) (*standard-output* (job-out job)) (*error-output* (job-err job)) (*trace-output* (job-err job)))
       (sb-sys:without-interrupts

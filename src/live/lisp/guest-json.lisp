@@ -1,5 +1,5 @@
-;;;; JSON, written straight into octets: what the guest says is valid UTF-8 whatever the user's strings hold. A lone
-;;;; surrogate, which UTF-8 has no form for, goes out as an escape. Nothing here reads JSON: requests are Lisp forms.
+;;;; Writes JSON directly as octets, so that replies are valid UTF-8 whatever the user's strings contain. A lone
+;;;; surrogate becomes an escape. JSON is never read: requests are Lisp forms.
 ;;;;
 ;;;; A value is a string, a real, :TRUE, :FALSE, :NULL, a list (:OBJECT key value ...), or a list (:ARRAY item ...).
 ;;;; A key with the value nil is left out.
@@ -8,11 +8,11 @@
 
 (declaim (optimize (speed 1) (safety 1) (debug 0)))
 
-(defconstant +head-room+ 24 "Octets kept free before a payload for the line with its length.")
+(defconstant +head-room+ 24 "Octets reserved before the payload for the line with its length.")
 
 (declaim (type octets *frame*) (type index *fill*))
 (defshared *frame* (make-array 65536 :element-type '(unsigned-byte 8)) "The frame that is being written.")
-(defshared *fill* 0 "How much of it there is.")
+(defshared *fill* 0 "The number of octets in it.")
 
 (defun widen (wanted)
   (declare (type index wanted))
@@ -78,7 +78,7 @@
              (put-octet (+ 48 digit))))))
 
 (defun put-real (number)
-  "Three digits after the point: a time in milliseconds needs no more, and floats have forms that JSON has not."
+  "Write NUMBER with three decimals, enough for milliseconds. Lisp's float syntax is not valid JSON."
   (multiple-value-bind (whole part) (truncate (round (* 1000 (rational number))) 1000)
     (when (and (zerop whole) (minusp part)) (put-octet 45))
     (put-integer whole)

@@ -1,38 +1,38 @@
-;;;; The threads of a guest: an evaluator takes one job at a time; the main one looks on, and answers at once what must
-;;;; never wait; one sends output that has waited. A new evaluator takes over when the old one does not give way. MAIN
-;;;; is where a guest begins, from a saved core or after its files were loaded.
+;;;; The threads of a guest: the evaluator runs one job at a time, the main thread watches it and answers requests that
+;;;; must not wait, and one thread flushes output. An evaluator that ignores interrupts is replaced. MAIN starts the
+;;;; guest, from a saved core or after its files were loaded.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 1)))
 
-(defshared *running* nil "The job that was given to it last.")
-(defshared *own-threads* nil "Those of the guest that are not evaluators.")
-(defshared *leaving* nil "EXIT was called, and the threads end one after the other.")
-(defshared *abandoned* nil "Threads of evaluators that did not give way, with the times when they were last pressed.")
+(defshared *latest-job* nil "The job that was started last.")
+(defshared *own-threads* nil "Threads of the guest other than evaluators.")
+(defshared *exiting* nil "EXIT was called, and the threads are ending.")
+(defshared *abandoned* nil "Threads of replaced evaluators, with the time of their last termination.")
 
 (defun next-job (evaluator)
-  "Nil when it is to end."
+  "The next job for EVALUATOR; nil if it must end."
   (loop
-    (let* ((turn (turn evaluator))
-           (job (if (eq turn :read) (hear-job) turn)))
-      (when (and job (eq turn :read)) (begin-work job))
+    (let* ((turn (next-turn evaluator))
+           (job (if (eq turn :read) (read-job) turn)))
+      (when (and job (eq turn :read)) (begin-job job))
       (when (or job (null turn)) (return job)))))
 
 (defun do-job (job base)
-  "A failure outside of the user's code is the guest's own, and is answered as such."
+  "Run JOB. An error outside the user's code is an internal error of the guest."
   (let* ((tag (list nil))
          (own (catch tag
                 (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure))
                   (setf (job-base-restarts job) base)
                   (unwind-protect (unless (job-answered job) (run-job job))
-                    (when *heap-tripped* (clear-heap))
-                    (end-work job)))
+                    (when *heap-exceeded* (clear-heap))
+                    (end-job job)))
                 nil)))
     (when (and own (claim job))
-      (answer (job-id job) nil (format nil "The guest itself failed: ~A" (failure-message own))))))
+      (answer (job-id job) nil (format nil "Internal error in the session: ~A" (failure-message own))))))
 
-(defun evaluate-for-ever (evaluator)
+(defun evaluator-loop (evaluator)
   (setf (evaluator-thread evaluator) sb-thread:*current-thread*)
   (let ((base (compute-restarts)))
     (unwind-protect
@@ -41,102 +41,102 @@
                do (do-job job base))
       (replace-ended evaluator))))
 
-(defun leaving-p ()
-  "Whether EXIT was called: in this thread, which SBCL knows by itself, or in another."
-  (let ((here (later "*EXIT-IN-PROGRESS*" "SB-IMPL")))
-    (or *leaving* (and here (boundp here) (symbol-value here)))))
+(defun exiting-p ()
+  "Whether EXIT was called, in this thread, which SBCL knows, or in another."
+  (let ((here (optional-symbol "*EXIT-IN-PROGRESS*" "SB-IMPL")))
+    (or *exiting* (and here (boundp here) (symbol-value here)))))
 
 (defun replace-ended (evaluator)
-  "The user's code has ended the thread that it ran in: by ABORT, for one, which nothing nearer offers."
-  (unless (or (not (eq evaluator *evaluator*)) (leaving-p))
+  "The user's code has ended its own thread, for example by ABORT."
+  (unless (or (not (eq evaluator *evaluator*)) (exiting-p))
     (sb-sys:without-interrupts
-      (let ((job (running nil)))
+      (let ((job (running-job nil)))
         (when job
           (finish job (stopped-json job (make-failure :type "ABORTED" :message "The evaluation ended its own thread."))
                   nil)))
       (replace-evaluator evaluator))))
 
 (defun replace-evaluator (old)
-  "A new evaluator, unless somebody else was quicker."
+  "Replace OLD by a new evaluator, unless another thread has done so."
   (let ((new (make-evaluator)))
-    (when (sb-thread:with-mutex (*desk*)
+    (when (sb-thread:with-mutex (*handoff-lock*)
             (when (eq *evaluator* old)
-              ;; A job may have been read for the old one since.
+              ;; A job may have been read for the old one meanwhile.
               (setf (evaluator-job new) (and old (shiftf (evaluator-job old) nil))
-                    *work* (evaluator-job new)
+                    *active-job* (evaluator-job new)
                     *evaluator* new)
               (when old (sb-thread:condition-broadcast (evaluator-queue old)))
               t))
-      (sb-thread:make-thread #'evaluate-for-ever :arguments (list new) :name "evaluator"))))
+      (sb-thread:make-thread #'evaluator-loop :arguments (list new) :name "evaluator"))))
 
-;;; What the one who reads answers by itself.
+;;; Requests that the reading thread answers itself.
 
-(defun running (target)
-  "The job that runs and is meant, or nil."
-  (let ((job *running*))
+(defun running-job (target)
+  "The running job, if TARGET is nil or its id; else nil."
+  (let ((job *latest-job*))
     (and job (not (job-answered job)) (or (null target) (eql target (job-id job))) job)))
 
 (defun interrupt (target)
-  (let ((job (running target)))
+  (let ((job (running-job target)))
     (when job
       (setf (job-cancelled job) (now))
       (ignore-errors
        (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-interrupted job)))))
     (list :object "busy" (if job :true :false))))
 
-;; Terminated while it is still being thrown out, a thread may take the whole process with it.
-(defconstant +press-microseconds+ 500000 "From an interrupt or a termination of a thread to the next termination.")
+;; Terminating a thread while it still unwinds can end the whole process.
+(defconstant +terminate-interval+ 500000 "Microseconds from an interrupt or termination to the next termination.")
 
-(defun press-abandoned ()
-  "A cleanup form may hold out against one termination; a later job brings another."
+(defun terminate-abandoned ()
+  "Terminate replaced evaluators again, since a cleanup form may survive one termination."
   (setf *abandoned* (delete-if-not #'sb-thread:thread-alive-p *abandoned* :key #'car))
   (dolist (entry *abandoned*)
-    (when (> (- (now) (cdr entry)) +press-microseconds+)
+    (when (> (- (now) (cdr entry)) +terminate-interval+)
       (setf (cdr entry) (now))
       (ignore-errors (sb-thread:terminate-thread (car entry))))))
 
 (defun renew (target)
-  (let ((job (running target)))
+  (let ((job (running-job target)))
     (when job
       (let ((old *evaluator*))
         (when (and (not (member (evaluator-thread old) (list nil sb-thread:*current-thread*)))
                    (replace-evaluator old))
           (push (cons (evaluator-thread old) (or (job-cancelled job) 0)) *abandoned*)
-          (press-abandoned)))
+          (terminate-abandoned)))
       (finish job (stopped-json job (interrupted-failure '())) nil))
     (list :object)))
 
 (defun handle (request)
-  "Answers it, or returns the job that it is."
+  "Answer REQUEST, or return its job."
   (let ((id (getf request :id)) (op (getf request :op)) (target (getf request :target)))
     (cond ((not (and (integerp id) (stringp op))) nil)
           ((string= op "ping") (answer id (list :object)))
           ((string= op "interrupt") (answer id (interrupt target)))
           ((string= op "renew") (answer id (renew target)))
-          (t (renew-background)
-             (when *abandoned* (press-abandoned))
-             (setf *running* (open-job id op request))))))
+          (t (reset-background)
+             (when *abandoned* (terminate-abandoned))
+             (setf *latest-job* (open-job id op request))))))
 
-(defun hear-job ()
-  "Reads one request. The job that it is, or nil when it was answered."
-  (let ((text (hear *inbox*)))
+(defun read-job ()
+  "Read one request. Returns its job, or nil if it was answered."
+  (let ((text (read-frame *inbox*)))
     (handler-case (handle (read-request text))
       (error (condition)
-        (say (list :object "event" "background"
-                           "text" (format nil "A request was not understood: ~A~%" (condition-text condition))))))))
+        (send-message (list :object "event" "background"
+                           "text" (format nil "Invalid request: ~A~%" (condition-text condition))))))))
 
-(defun look-on-for-ever ()
+(defun main-loop ()
   (loop
-    (watch)
-    (hand-over (loop (let ((job (hear-job))) (when job (return job)))))))
+    (watch-evaluator)
+    (hand-off (loop (let ((job (read-job))) (when job (return job)))))))
 
 ;;; The rest of the process.
 
 (defun watch-heap ()
-  "After each collection, in the thread that asked for it or in SBCL's own for such things."
-  (when (> (sb-kernel:dynamic-usage) *heap-line*)
-    (let ((thread sb-thread:*current-thread*) (job (running nil)))
-      (cond (*heap-watched*)
+  "Called after each collection, in the thread that triggered it or in SBCL's finalizer thread."
+  (when (> (sb-kernel:dynamic-usage) *heap-trigger*)
+    (let ((thread sb-thread:*current-thread*) (job (running-job nil)))
+      (cond (*heap-collector*)
             ((not (or (member thread *own-threads*) (eq thread (evaluator-thread *evaluator*))
                       (string= (or (sb-thread:thread-name thread) "") "finalizer")))
              (stop-thread-for-heap))
@@ -144,49 +144,49 @@
              (ignore-errors
               (sb-thread:interrupt-thread (evaluator-thread *evaluator*) (lambda () (stop-for-heap job)))))))))
 
-(defun tell-unhandled (condition)
-  (say (list :object "event" "background"
+(defun report-unhandled (condition)
+  (send-message (list :object "event" "background"
                      "text" (format nil "Unhandled ~A in thread ~A: ~A~%" (symbol-title (type-of condition))
-                                    (or (sb-thread:thread-name sb-thread:*current-thread*) "without a name")
+                                    (or (sb-thread:thread-name sb-thread:*current-thread*) "(unnamed)")
                                     (condition-text condition)))))
 
 (defun give-up (condition hook)
   (declare (ignore condition hook))
-  (if (sb-thread:main-thread-p) (leave 70) (sb-thread:abort-thread)))
+  (if (sb-thread:main-thread-p) (exit-now 70) (sb-thread:abort-thread)))
 
 (defun unhandled (condition hook)
-  "A thread of the user's has nobody to ask: it is told of, and it ends."
-  (let ((sb-ext:*invoke-debugger-hook* 'give-up)) (tell-unhandled condition))
+  "Report an unhandled condition in a thread of the user, and end the thread."
+  (let ((sb-ext:*invoke-debugger-hook* 'give-up)) (report-unhandled condition))
   (let ((continue (find-restart 'continue condition)))
-    ;; A break is only a place to look at; an error would come again.
+    ;; A BREAK can continue; an error would only be signalled again.
     (when (and continue (not (typep condition 'serious-condition))) (invoke-restart continue)))
   (give-up condition hook))
 
 (defun keep-hook (function &rest arguments)
-  "In place of those that put another debugger where the guest's is."
+  "Replaces the functions that would install another debugger hook."
   (declare (ignore function arguments))
   nil)
 
 (defconstant +close-on-exec+ 1)
-(defconstant +exit-seconds+ 1 "What EXIT gives the other threads to end: one that was given up never will.")
+(defconstant +exit-seconds+ 1 "How long EXIT waits for other threads: a replaced evaluator never ends.")
 
 (defun set-process ()
-  (let ((format (later "*DEFAULT-EXTERNAL-FORMAT*" "SB-EXT"))) (when format (set format :utf-8)))
-  ;; A core was saved by a process that may have had another home.
-  (let ((compute (later "COMPUTE-USER-CACHE" "UIOP"))) (when compute (ignore-errors (funcall compute))))
+  (let ((format (optional-symbol "*DEFAULT-EXTERNAL-FORMAT*" "SB-EXT"))) (when format (set format :utf-8)))
+  ;; The core may have been saved by a process with another home folder.
+  (let ((compute (optional-symbol "COMPUTE-USER-CACHE" "UIOP"))) (when compute (ignore-errors (funcall compute))))
   (sb-int:encapsulate 'sb-ext:disable-debugger 'catenary #'keep-hook)
   (sb-int:encapsulate 'sb-ext:enable-debugger 'catenary #'keep-hook)
   (set-heap)
   (pushnew 'watch-heap sb-ext:*after-gc-hooks*)
-  (push (lambda () (setf *leaving* t)) sb-ext:*exit-hooks*)
+  (push (lambda () (setf *exiting* t)) sb-ext:*exit-hooks*)
   (setf sb-ext:*exit-timeout* +exit-seconds+)
   (setf (sb-ext:symbol-global-value '*macroexpand-hook*) 'expand-noting)
   (setf sb-ext:*invoke-debugger-hook* 'unhandled)
   (sb-sys:enable-interrupt sb-unix:sigint :ignore)
   (sb-sys:enable-interrupt sb-unix:sigpipe :ignore)
   (sb-sys:enable-interrupt sb-unix:sigterm :default)
-  ;; A program that the user's code starts must not hold our wire open.
-  (sb-posix:fcntl +wire+ sb-posix:f-setfd +close-on-exec+)
+  ;; Child processes of the user's code must not keep the channel open.
+  (sb-posix:fcntl +channel+ sb-posix:f-setfd +close-on-exec+)
   (sb-ext:lock-package "CATENARY-GUEST")
   (set-global-streams))
 
@@ -194,9 +194,9 @@
   (set-process)
   (setf *session-package* (find-package "COMMON-LISP-USER")
         (sb-ext:symbol-global-value '*package*) *session-package*)
-  (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-for-ever :name "output")))
+  (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-loop :name "output")))
   (setf *inbox* (make-inbox))
-  (say (list :object "event" "ready"
+  (send-message (list :object "event" "ready"
                      "version" (format nil "SBCL ~A" (lisp-implementation-version))))
   (replace-evaluator nil)
-  (look-on-for-ever))
+  (main-loop))

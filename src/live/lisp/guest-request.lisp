@@ -1,11 +1,11 @@
-;;;; Requests, which the host writes as one property list: keywords, strings, numbers, T, and lists of those. SBCL's own
-;;;; reader would do, and takes ten times as long, which is a good part of a small evaluation.
+;;;; Reads requests, which the host writes as one property list: keywords, strings, numbers, T, and lists of those.
+;;;; SBCL's own reader takes ten times as long, which is a good part of a small evaluation.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 0)))
 
-(defshared *keywords* '() "Names that have come, in lower case, with their keywords.")
+(defshared *keywords* '() "Names seen so far, in lower case, with their keywords.")
 
 (defun keyword-named (text start end)
   (declare (type (simple-array character (*)) text) (type index start end))
@@ -18,7 +18,7 @@
                (return keyword)))
         finally (let* ((name (coerce (subseq text start end) '(simple-array character (*))))
                        (keyword (intern (string-upcase name) "KEYWORD")))
-                  ;; The names are the host's, and few.
+                  ;; The host uses few names.
                   (push (cons name keyword) *keywords*)
                   (return keyword))))
 
@@ -39,11 +39,11 @@
       number)))
 
 (defun read-request (text)
-  "The value of TEXT."
+  "The value that TEXT encodes."
   (declare (type (simple-array character (*)) text))
   (let ((at 0) (end (length text)))
     (declare (type index at end))
-    (labels ((next () (if (< at end) (schar text at) (error "It ends too early.")))
+    (labels ((next () (if (< at end) (schar text at) (error "unexpected end of the request")))
              (skip () (loop while (char= (next) #\Space) do (incf at)))
              (value ()
                (skip)
@@ -53,7 +53,7 @@
                  (t (let ((start at))
                       (loop while (and (< at end) (not (member (schar text at) '(#\Space #\( #\) #\"))))
                             do (incf at))
-                      (when (= start at) (error "Something is not understood."))
+                      (when (= start at) (error "unexpected character in the request"))
                       (atom-named text start at)))))
              (items ()
                (skip)

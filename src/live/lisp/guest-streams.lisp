@@ -1,15 +1,15 @@
-;;;; Where the user's output goes: streams that keep a bounded number of characters and only count the rest. Those of a
-;;;; job send what they hold while it runs, a few kilobytes or a few milliseconds at a time; what is printed when no job
-;;;; is there to have it becomes a background event; and some only gather a text for a tool or for a printed value.
+;;;; Output streams that keep a bounded number of characters and count the rest. Those of a job send their content while
+;;;; the job runs, a few kilobytes or a few milliseconds at a time. Output without a job becomes a background event.
+;;;; Gathering streams only collect text for a tool or a printed value.
 
 (in-package "CATENARY-GUEST")
 
 (declaim (optimize (speed 1) (safety 1) (debug 0)))
 
 (defconstant +chunk+ 4096 "Characters gathered before they are sent.")
-(defconstant +flush-seconds+ 1/50 "How long less than that is held back.")
-(defconstant +flush-apart+ 5000 "Microseconds between two that the user asks for.")
-(defconstant +background-cap+ 100000 "Characters of background output sent from one request to the next.")
+(defconstant +flush-seconds+ 1/50 "How long fewer characters are held back.")
+(defconstant +flush-apart+ 5000 "Microseconds between two flushes that the user's code requests.")
+(defconstant +background-cap+ 100000 "Characters of background output sent between two requests.")
 
 (deftype chunk () '(simple-array character (*)))
 
@@ -20,34 +20,34 @@
    (column :initform 0 :accessor column :type fixnum)
    (buffer :initform nil :accessor buffer)
    (fill :initform 0 :accessor buffered :type fixnum))
-  (:documentation "The first CAP characters, and the number of the others."))
+  (:documentation "Keeps the first CAP characters and counts the others."))
 
 (defclass sending-stream (bounded-stream)
   ((job :initarg :job :accessor stream-job)
    (name :initarg :name :reader stream-name)
    (sent :initform 0 :accessor sent :type fixnum))
-  (:documentation "Sends what it takes, as output of its job, or of the background when it has none."))
+  (:documentation "Sends its content as output of its job, or as background output without a job."))
 
 (defclass gathering-stream (bounded-stream)
   ((full :initarg :full :initform nil :reader full))
-  (:documentation "Keeps what it takes. FULL is called with the first character that it cannot."))
+  (:documentation "Collects text. FULL is called when the first character does not fit."))
 
-(defshared *output-lock* (sb-thread:make-mutex :name "catenary output") "Whoever changes a stream has it.")
-(defshared *dirty* nil "Streams that hold something nobody has sent.")
-(defshared *dirty-signal* (sb-thread:make-semaphore :name "catenary output") "There is a dirty one.")
-(defshared *background* nil "The stream of those who have no job.")
+(defshared *output-lock* (sb-thread:make-mutex :name "catenary output") "Held while a stream is changed.")
+(defshared *dirty* nil "Streams with unsent content.")
+(defshared *dirty-signal* (sb-thread:make-semaphore :name "catenary output") "Signalled when a stream becomes dirty.")
+(defshared *background* nil "The stream for threads without a job.")
 
 (defun send-buffer (stream)
-  "Under the lock."
+  "Send the content of STREAM. Needs the lock."
   (unless (zerop (buffered stream))
     (let ((text (subseq (the chunk (buffer stream)) 0 (buffered stream))) (job (stream-job stream)))
       (setf (buffered stream) 0 (sent stream) (now))
-      (say (if job
+      (send-message (if job
                (list :object "id" (job-id job) "output" text "stream" (stream-name stream))
                (list :object "event" "background" "text" text))))))
 
 (defun make-space (stream)
-  "Under the lock: room for one character more."
+  "Make space for one more character. Needs the lock."
   (let ((buffer (buffer stream)))
     (cond ((null buffer)
            (setf (buffer stream) (make-array (if (typep stream 'sending-stream) +chunk+ 256) :element-type 'character)))
@@ -62,7 +62,7 @@
     (sb-thread:signal-semaphore *dirty-signal*)))
 
 (defun keep (stream string start end)
-  "Under the lock: the whole range fits under the cap."
+  "Store a range that fits under the cap. Needs the lock."
   (declare (type fixnum start end) (type string string))
   (when (and (zerop (buffered stream)) (< start end)) (mark-dirty stream))
   (loop while (< start end)
@@ -75,23 +75,23 @@
              (setf (buffered stream) (+ at count))
              (incf start count))))
 
-(defun homeless (stream)
-  "Whether its job has been answered: a thread that was given the stream still prints."
+(defun orphaned-p (stream)
+  "Whether the job of STREAM was answered, while another thread still prints to it."
   (and (typep stream 'sending-stream)
        (not (eq stream *background*))
        (let ((job (stream-job stream))) (or (null job) (job-answered job)))))
 
 (defun accept-string (stream string start end)
   (declare (type fixnum start end))
-  (if (homeless stream)
+  (if (orphaned-p stream)
       (accept-string *background* string start end)
-      (let ((room (- (cap stream) (taken stream))))
-        (declare (type fixnum room))
-        (when (plusp room)
+      (let ((free (- (cap stream) (taken stream))))
+        (declare (type fixnum free))
+        (when (plusp free)
           (with-lock (*output-lock*)
-            (let* ((room (max 0 (- (cap stream) (taken stream)))) (part (min end (+ start room)))
+            (let* ((free (max 0 (- (cap stream) (taken stream)))) (part (min end (+ start free)))
                    (line (position #\Newline string :from-end t :start start :end part)))
-              (declare (type fixnum room part))
+              (declare (type fixnum free part))
               (keep stream string start part)
               (incf (taken stream) (- part start))
               (setf (column stream) (if line (- part line 1) (+ (column stream) (- part start))))
@@ -101,7 +101,7 @@
           (when (and (typep stream 'gathering-stream) (full stream)) (funcall (full stream)))))))
 
 (defun accept-char (stream char)
-  (if (and (>= (taken stream) (cap stream)) (not (homeless stream)) (not (typep stream 'gathering-stream)))
+  (if (and (>= (taken stream) (cap stream)) (not (orphaned-p stream)) (not (typep stream 'gathering-stream)))
       (incf (dropped stream))
       (accept-string stream (string char) 0 1)))
 
@@ -119,7 +119,7 @@
 (defmethod sb-gray:stream-finish-output ((stream sending-stream)) (flush-now stream))
 (defmethod sb-gray:stream-force-output ((stream sending-stream)) (flush-now stream))
 (defmethod sb-gray:stream-clear-output ((stream bounded-stream)) nil)
-;; A user who closes *standard-output* has closed nothing that the next evaluation needs.
+;; Closing *standard-output* must not affect the next evaluation.
 (defmethod close ((stream bounded-stream) &key abort) (declare (ignore abort)) t)
 
 (defun flush (stream)
@@ -127,12 +127,12 @@
     (with-lock (*output-lock*) (send-buffer stream))))
 
 (defun flush-now (stream)
-  "What was printed before a crash is of use. Not for each of many: a frame a character would be too much to hear."
+  "Flush on request, so that output before a crash is not lost, but not for each of many small writes."
   (when (> (- (now) (sent stream)) +flush-apart+) (flush stream))
   nil)
 
-(defun flush-for-ever ()
-  "The body of a thread of its own: what is printed and then waited upon must not wait for the end."
+(defun flush-loop ()
+  "Flush output periodically, in its own thread, so that it does not wait for the end of the job."
   (loop
     (sb-thread:wait-on-semaphore *dirty-signal*)
     (sleep +flush-seconds+)
@@ -142,19 +142,19 @@
 (defun gathered (stream)
   (subseq (the chunk (or (buffer stream) "")) 0 (buffered stream)))
 
-(defun renew-background ()
-  "Called with each job: what was dropped since the last is told, and the room begins anew."
+(defun reset-background ()
+  "Called with each job: report dropped background output and reset the limit."
   (let ((stream *background*))
     (unless (zerop (taken stream))
       (with-lock (*output-lock*)
         (send-buffer stream)
         (unless (zerop (dropped stream))
-          (say (list :object "event" "background"
+          (send-message (list :object "event" "background"
                              "text" (format nil "~&[~:D more characters were not kept]~%" (dropped stream)))))
         (setf (taken stream) 0 (dropped stream) 0)))))
 
 (defun set-global-streams ()
-  "For the threads that have no job; and nobody is there to type."
+  "Set the global streams, for threads without a job. Input is empty."
   (let* ((nothing (make-concatenated-stream))
          (talk (make-two-way-stream nothing (make-synonym-stream '*standard-output*))))
     (setf *background* (make-instance 'sending-stream :job nil :name "stdout" :cap +background-cap+))

@@ -1,4 +1,4 @@
-// The Lisp guest, on real SBCL: what an evaluation answers, what stays for the next, and where its output goes.
+// The Lisp guest on real SBCL: results of evaluations, definitions that are kept, and output.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ['"naïve 𝒳 \\"q\\" \\\\"', ['"naïve 𝒳 \\"q\\" \\\\"']],
     ["(string (code-char #xD800))", ['"\ufffd"']],
     ["(signal (make-condition 'simple-error))", ["NIL"]],
-  ])("%j has the values %j", async (code, values) => {
+  ])("%j returns %j", async (code, values) => {
     expect(await lisp.evaluate(code)).toMatchObject({ status: "ok", values, warnings: [], stdout: "", stderr: "" });
   });
 
@@ -49,7 +49,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(answer).not.toHaveProperty("damaged");
   });
 
-  it("tells warnings and muffles them", async () => {
+  it("reports warnings and muffles them", async () => {
     const answer = await lisp.evaluate('(warn "careful ~a" 1) :ok');
     expect(answer).toMatchObject({
       status: "ok",
@@ -64,10 +64,10 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(undefinedFunction.condition?.type).toBe("UNDEFINED-FUNCTION");
     const many = await lisp.evaluate('(dotimes (i 150) (warn "w"))');
     expect(many.warnings).toHaveLength(101);
-    expect(many.warnings.at(-1)?.message).toBe("50 more were not kept.");
+    expect(many.warnings.at(-1)?.message).toBe("50 more warnings were not kept.");
   });
 
-  it("shows the user's frames and restarts, and none of its own", async () => {
+  it("shows the user's frames and restarts, and not its own", async () => {
     await lisp.evaluate('(defun inner (x) (+ 1 (error "at ~a" x))) (defun outer (x) (list (inner x)))');
     const { condition } = await lisp.evaluate('(restart-case (outer (make-list 50)) (mine () :report "use mine" 1))');
     expect(condition?.restarts).toEqual([{ name: "MINE", description: "use mine" }]);
@@ -77,7 +77,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(texts.join("\n")).not.toMatch(/CATENARY|SB-KERNEL|INVOKE-DEBUGGER/);
   });
 
-  it("keeps what was defined, and the package, also one made in mid-code", async () => {
+  it("keeps definitions and the current package, even one created in the same code", async () => {
     const first = await lisp.evaluate("(defpackage :kept (:use :cl)) (in-package :kept) (defun twice (x) (* 2 x))");
     expect(first).toMatchObject({ package: "KEPT", defined: [{ type: "function", name: "twice" }] });
     expect(await lisp.evaluate("(list *package* (twice 4))")).toMatchObject({
@@ -92,7 +92,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     await lisp.evaluate("(in-package :cl-user)");
   });
 
-  it("names what each top-level form defined, until one failed", async () => {
+  it("reports what each top-level form defined, up to the one that failed", async () => {
     const code = `(defvar *v* 1) (defmacro m () 1) (defstruct (st (:conc-name s-)) a) (defclass c () ())
       (defgeneric g (x)) (defmethod g ((x c)) 1) (defun (setf sq) (a b) a b) (error "stop") (defun never ())`;
     expect((await lisp.evaluate(code)).defined).toEqual([
@@ -106,7 +106,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     ]);
   });
 
-  it("names what is defined anywhere in a form, and expands nothing twice", async () => {
+  it("reports definitions anywhere in a form, and expands nothing twice", async () => {
     const code = `(defvar *expanded* 0) (defmacro made (name) (incf *expanded*) \`(progn (defun ,name () 1)))
       (progn (defun in-progn () 1)) (let ((n 0)) (defun in-let () n)) (eval-when (:execute) (defvar *unbound*))
       (made by-macro) (define-condition late (error) (by)) (deftype small () '(mod 8)) (defsetf at (x) (v) (list x v))
@@ -125,7 +125,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.ask("list-definitions").answer)["text"]).toContain("  function: not-yet ()\n");
   });
 
-  it("remembers once what is defined again and again", async () => {
+  it("remembers a repeated definition once", async () => {
     for (const code of ["(defun again () 1)", "(defun (setf again) (a) a)", "(defun again () 2)", "(defvar again 3)"])
       expect((await lisp.evaluate(code)).defined).toHaveLength(1);
     const code = `(remove-if-not (lambda (name) (search "AGAIN" (princ-to-string name)))
@@ -133,7 +133,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.evaluate(code)).values).toEqual(["(AGAIN AGAIN (SETF AGAIN))"]);
   });
 
-  it("keeps the streams apart, also before an error", async () => {
+  it("separates the streams, even before an error", async () => {
     const answer = await lisp.evaluate('(format t "hello") (format *error-output* "err") (error "x")');
     expect(answer).toMatchObject({ status: "error", stdout: "hello", stderr: "err" });
     expect((await lisp.evaluate('(y-or-n-p "sure")')).stdout).toBe("sure (y or n) ");
@@ -142,33 +142,33 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   it("sends output while it runs", async () => {
     const heard: string[] = [];
     const code = '(princ "early") (sleep 60)';
-    const { id, reply } = lisp.guest.ask("eval", { code }, (text) => void heard.push(text));
+    const { id, reply } = lisp.guest.request("eval", { code }, (text) => void heard.push(text));
     await vi.waitFor(() => expect(heard).toEqual(["early"]));
-    expect(await lisp.guest.tell("interrupt", { target: id })).toEqual({ busy: true });
+    expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: true });
     expect(await reply).toMatchObject({ status: "interrupted" });
   });
 
-  it("keeps so much of the output, and counts the rest", async () => {
+  it("keeps output up to the limit and counts the rest", async () => {
     const answer = await lisp.evaluate('(dotimes (i 300) (princ "0123456789"))', { maxOutput: 1000 });
     expect(answer).toMatchObject({ status: "ok", dropped: { stdout: 2000 } });
     expect(answer.stdout).toBe("0123456789".repeat(100));
   });
 
-  it("prints within the limits", async () => {
+  it("respects the print limits", async () => {
     expect((await lisp.evaluate("(loop for i below 9 collect i)", { printLength: 3 })).values).toEqual(["(0 1 2 ...)"]);
     expect((await lisp.evaluate("'(1 (2 (3)))", { printLevel: 2 })).values).toEqual(["(1 (2 #))"]);
     const [text] = (await lisp.evaluate("(make-string 5000 :initial-element #\\a)", { maxOutput: 100 })).values;
     expect(text).toBe(`"${"a".repeat(99)}... [cut at 100 characters]`);
   });
 
-  it("tells the times when asked", async () => {
+  it("reports the timing on request", async () => {
     expect(Object.keys((await lisp.evaluate("1")).timing)).toEqual(["realMs"]);
     const { timing } = await lisp.evaluate("(make-array 1000000) 1", { captureTime: true });
     expect(Object.keys(timing)).toEqual(["realMs", "runMs", "gcMs", "bytes"]);
     expect(timing.bytes).toBeGreaterThanOrEqual(8_000_000);
   });
 
-  it("gives the background what has no request", async () => {
+  it("sends output of other threads to the background", async () => {
     await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (princ "from a thread"))))');
     await lisp.evaluate(
       '(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)',
@@ -177,7 +177,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
   });
 
-  it("compiles a file under a name that no other session has at that moment", async () => {
+  it("compiles a file under a name that no other session uses at the same time", async () => {
     const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
     const path = join(folder, "named.lisp");
     writeFileSync(path, '(format t "~&loaded from ~a~%" (file-namestring *load-truename*))');
@@ -193,8 +193,8 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     }
   });
 
-  it("refuses what it does not know, and goes on", async () => {
+  it("refuses an unknown tool and continues", async () => {
     await expect(lisp.ask("no-such-tool").answer).rejects.toThrow("no-such-tool");
-    expect(await lisp.guest.tell("ping", {})).toEqual({});
+    expect(await lisp.guest.control("ping", {})).toEqual({});
   });
 });

@@ -1,5 +1,5 @@
-// SBCL as a runtime: what is said where it is absent; the three ways a guest begins, from the sources, from what was
-// compiled and from a saved core; and a core that is damaged.
+// The SBCL runtime: the error if SBCL is missing; starting from the sources, from the compiled guest and from a saved core;
+// and a damaged core.
 
 import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { DEFAULT_LIMITS } from "../runtime.ts";
 import { lispRuntime } from "./runtime.ts";
 import { findSbcl } from "./sbcl.ts";
 
-it("says what to install where there is no SBCL", async () => {
+it("says what to install if SBCL is missing", async () => {
   await expect(findSbcl("sbcl", "/nowhere")).rejects.toThrow(/not on the PATH; install it .*apt-get install sbcl/);
   const start = lispRuntime({ command: "/nowhere/sbcl" }).start(DEFAULT_LIMITS);
   await expect(start).rejects.toMatchObject({ name: "ConnectionError", kind: "spawn", mayHaveRun: false });
@@ -19,9 +19,9 @@ it("says what to install where there is no SBCL", async () => {
 
 describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
   let folder = "";
-  const kept = async (): Promise<string[]> => (await readdir(join(folder, "lisp"))).toSorted();
-  const named = async (ending: string): Promise<string> =>
-    join(folder, "lisp", (await kept()).find((name) => name.endsWith(ending)) ?? "none");
+  const cached = async (): Promise<string[]> => (await readdir(join(folder, "lisp"))).toSorted();
+  const fileWith = async (ending: string): Promise<string> =>
+    join(folder, "lisp", (await cached()).find((name) => name.endsWith(ending)) ?? "none");
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "catenary-lisp-"));
@@ -32,18 +32,18 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("begins from the sources, keeps what it compiled, and saves a core meanwhile", async () => {
+  it("starts from the sources, caches the compiled guest, and saves a core in the background", async () => {
     const lisp = await startLispGuest({ memoryMb: 256 });
     expect(lisp.guest.version).toMatch(/^SBCL \d/);
     expect((await lisp.evaluate("(sb-ext:dynamic-space-size)")).values).toEqual([String(256 * 1024 * 1024)]);
     expect(await lisp.runtime.saved()).toBeUndefined();
-    expect((await kept()).map((name) => name.slice(32))).toEqual([".core", ".fasl", ".json"]);
+    expect((await cached()).map((name) => name.slice(32))).toEqual([".core", ".fasl", ".json"]);
     await lisp.close();
   }, 60_000);
 
-  it("then begins from the core, with all that was loaded, and SBCL's own modules in reach", async () => {
+  it("then starts from the core, with everything loaded and SBCL's contribs available", async () => {
     const runtime = lispRuntime();
-    expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await named(".core")]);
+    expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await fileWith(".core")]);
     const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
     const code =
       '(list (sb-ext:dynamic-space-size) (and (find-package "ASDF") t) (and (find-package "SB-INTROSPECT") t))';
@@ -55,32 +55,32 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await lisp.close();
   });
 
-  it("finds out that a core is not whole, and begins from what was compiled", async () => {
-    await truncate(await named(".core"), 1_000_000);
+  it("detects a truncated core and starts from the compiled guest", async () => {
+    await truncate(await fileWith(".core"), 1_000_000);
     const runtime = lispRuntime();
     expect((await runtime.start(DEFAULT_LIMITS)).args).not.toContain("--core");
     await runtime.close?.();
   });
 
-  it("throws away a core that does not start, a compiled guest that cannot be loaded, and cores long unused", async () => {
+  it("replaces a core that does not start and a compiled guest that does not load, and deletes old cores", async () => {
     for (const letter of ["a", "b", "c", "d"]) {
       const path = join(folder, "lisp", `${letter.repeat(32)}.core`);
       await writeFile(path, "");
       const at = new Date(Date.now() - letter.charCodeAt(0) * 60_000);
       await utimes(path, at, at);
     }
-    const core = (await named(".json")).replace(/json$/, "core");
+    const core = (await fileWith(".json")).replace(/json$/, "core");
     await writeFile(core, "no core");
-    await writeFile(await named(".json"), JSON.stringify({ size: 7 }));
-    await writeFile(await named(".fasl"), "no fasl");
+    await writeFile(await fileWith(".json"), JSON.stringify({ size: 7 }));
+    await writeFile(await fileWith(".fasl"), "no fasl");
     const runtime = lispRuntime();
     expect((await runtime.start(DEFAULT_LIMITS)).args[0]).toBe("--core");
     const lisp = await startLispGuest({}, runtime);
     expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
     expect(await runtime.saved()).toBeUndefined();
-    expect((await stat(await named(".fasl"))).size).toBeGreaterThan(100_000);
+    expect((await stat(await fileWith(".fasl"))).size).toBeGreaterThan(100_000);
     await lisp.close();
-    const cores = (await kept()).filter((name) => name.endsWith(".core"));
+    const cores = (await cached()).filter((name) => name.endsWith(".core"));
     expect(cores.map((name) => join(folder, "lisp", name))).toContain(core);
     expect(cores.filter((name) => /^(.)\1{31}\./.test(name))).toEqual([
       `${"a".repeat(32)}.core`,
@@ -88,44 +88,44 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     ]);
   }, 60_000);
 
-  it("lets one guest compile what is not compiled yet, while the others wait", async () => {
-    await rm(await named(".json"));
-    await rm(await named(".fasl"));
+  it("lets one guest compile while the others wait", async () => {
+    await rm(await fileWith(".json"));
+    await rm(await fileWith(".fasl"));
     const runtime = lispRuntime();
     const first = await runtime.start(DEFAULT_LIMITS);
     const order: string[] = [];
     const second = runtime.start(DEFAULT_LIMITS).then(() => order.push("second"));
     await new Promise((resolve) => setTimeout(resolve, 50));
     order.push("failed");
-    expect(await runtime.failed(first)).toBe(false);
+    expect(await runtime.startFailed(first)).toBe(false);
     await second;
     expect(order).toEqual(["failed", "second"]);
     await runtime.close?.();
   });
 
-  it("begins without a core where nothing can be kept, and says so once", async () => {
+  it("starts without a core if the cache folder cannot be used, and warns once", async () => {
     vi.stubEnv("CATENARY_CACHE", "/proc/catenary");
-    const said: string[] = [];
-    const runtime = lispRuntime({}, (text) => said.push(text));
+    const warnings: string[] = [];
+    const runtime = lispRuntime({}, (text) => warnings.push(text));
     const first = await runtime.start(DEFAULT_LIMITS);
     expect(first.args).not.toContain("--core");
-    runtime.settled?.();
-    const fault = await runtime.saved();
-    expect(fault?.message).toMatch(
-      /nothing can be kept for them \(.*\/proc\/catenary.*CATENARY_CACHE may name a folder/,
+    runtime.onReady?.();
+    const error = await runtime.saved();
+    expect(error?.message).toMatch(
+      /the cache folder cannot be used \(.*\/proc\/catenary.*set CATENARY_CACHE to a writable folder/,
     );
     expect(await runtime.start(DEFAULT_LIMITS)).toEqual(first);
-    expect(said).toEqual([fault?.message]);
+    expect(warnings).toEqual([error?.message]);
     vi.stubEnv("CATENARY_CACHE", folder);
     await runtime.close?.();
   });
 
-  it("saves nothing more once it is closed", async () => {
+  it("saves no core after it is closed", async () => {
     const runtime = lispRuntime();
     await runtime.start(DEFAULT_LIMITS);
-    runtime.settled?.();
+    runtime.onReady?.();
     await runtime.close?.();
     expect(await runtime.saved()).toBeInstanceOf(Error);
-    expect((await kept()).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    expect((await cached()).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 });

@@ -1,94 +1,91 @@
-// SBCL as a runtime of the live room: which command starts a guest, from the saved core where there is one, else from
-// the compiled guest, else from its sources; and the core that is saved in the background once a guest is ready. What
-// goes on inside the guest is in the .lisp files; what a session is, in the files above.
+// The SBCL runtime: starts a guest from a saved core if there is one, else from the compiled guest, else from its sources.
+// Once a guest is ready, it saves a core in the background for the next start.
 
 import { within } from "../../core/async.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import { CoreCache } from "./core-cache.ts";
-import { findSbcl, runtimeOptions, startOptions, type Sbcl, lispSources, type LispSources } from "./sbcl.ts";
+import { findSbcl, lispSources, runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./sbcl.ts";
 
 export interface LispRuntimeOptions {
-  /** The program; `sbcl` on the PATH. */
+  /** The SBCL executable; `sbcl` on the PATH by default. */
   readonly command?: string;
-  /** Added to our own environment. */
+  /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
 
 export interface LispRuntime extends Runtime {
-  /** A guest ended before it was ready. True: what it was started from was thrown away, and another start is worth it. */
-  failed(command: GuestCommand, isGivenUp?: boolean): Promise<boolean>;
-  /** Resolves when no core is being saved; with why it could not be, when it could not. */
+  /** Resolves to true if the guest was started from a core, which is now deleted, so that another start may succeed. */
+  startFailed(command: GuestCommand, isCancelled?: boolean): Promise<boolean>;
+  /** Resolves when no core is being saved, with the error if saving failed. */
   saved(): Promise<Error | undefined>;
 }
 
-interface Home {
+interface Installation {
   readonly sbcl: Sbcl;
   readonly sources: LispSources;
   readonly cache: CoreCache;
 }
 
 /** As long as a guest may take until it is ready. */
-const COMPILE_MS = 60_000;
+const COMPILE_TIMEOUT_MS = 60_000;
 
-/** `notice` is told once what makes sessions slow, and can be mended. */
+/** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
 export function lispRuntime(
   options: LispRuntimeOptions = {},
-  notice: (text: string) => void = (text) => process.emitWarning(text),
+  onWarning: (text: string) => void = (text) => process.emitWarning(text),
 ): LispRuntime {
-  return new SbclRuntime(options, notice);
+  return new SbclRuntime(options, onWarning);
 }
 
 class SbclRuntime implements LispRuntime {
   readonly language = "lisp";
-  readonly ladder = ["interrupt", "renew"] as const;
-  /** Of an exhausted stack the condition tells; these come with it, and some of them an evaluation later. */
+  readonly stopSteps = ["interrupt", "renew"] as const;
+  /** SBCL prints these with a stack overflow, some of them one evaluation later. The condition says it already. */
   readonly noise: RegExp =
     /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;
   readonly #options: LispRuntimeOptions;
-  #notice: ((text: string) => void) | undefined;
-  #home: Promise<Home> | undefined;
+  #onWarning: ((text: string) => void) | undefined;
+  #installation: Promise<Installation> | undefined;
   #saving: Promise<Error | undefined> | undefined;
   #isClosed = false;
-  /** Resolves when the first guest that had to compile has done so, or has failed. */
+  /** Resolves when the first guest that had to compile has done so or has failed. */
   #compiling: Promise<void> | undefined;
-  #compiled: () => void = () => undefined;
+  #endCompiling: () => void = () => undefined;
 
-  constructor(options: LispRuntimeOptions, notice: (text: string) => void) {
+  constructor(options: LispRuntimeOptions, onWarning: (text: string) => void) {
     this.#options = options;
-    this.#notice = notice;
+    this.#onWarning = onWarning;
   }
 
   async start(limits: Limits): Promise<GuestCommand> {
     const { sbcl, sources, cache } = await this.#find();
     const { env, cwd } = this.#options;
-    const place = { ...(env === undefined ? {} : { env }), ...(cwd === undefined ? {} : { cwd }) };
+    const common = { command: sbcl.command, ...(env && { env }), ...(cwd === undefined ? {} : { cwd }) };
     const runtime = runtimeOptions(limits.memoryMb);
-    if (await cache.hasCore()) return { command: sbcl.command, args: ["--core", cache.core, ...runtime], ...place };
-    const fault = await cache.prepare();
-    if (fault !== undefined) {
-      this.#notice?.(fault.message);
-      this.#notice = undefined;
+    if (await cache.hasCore()) return { ...common, args: ["--core", cache.core, ...runtime] };
+    const problem = await cache.prepare();
+    if (problem !== undefined) {
+      this.#onWarning?.(problem.message);
+      this.#onWarning = undefined;
     }
-    await this.#turn(cache);
-    const args = [...runtime, ...startOptions(sources.start, cache.words("guest"))];
-    return { command: sbcl.command, args, ...place };
+    await this.#waitForCompiler(cache);
+    return { ...common, args: [...runtime, ...toplevelOptions(sources.start, cache.startArguments("guest"))] };
   }
 
-  settled(): void {
-    this.#compiled();
+  onReady(): void {
+    this.#endCompiling();
     if (this.#isClosed || this.#saving !== undefined) return;
     this.#saving = this.#save();
   }
 
-  async failed(command: GuestCommand, isGivenUp = false): Promise<boolean> {
-    this.#compiled();
-    if (isGivenUp) return false;
+  async startFailed(command: GuestCommand, isCancelled = false): Promise<boolean> {
+    this.#endCompiling();
+    if (isCancelled) return false;
     const { cache } = await this.#find();
-    const isFromCore = command.args[0] === "--core";
-    // What does not begin from a core has nothing else to begin from.
-    if (!isFromCore) return false;
+    // Without a core there is nothing else to start from.
+    if (command.args[0] !== "--core") return false;
     await cache.drop();
     this.#saving = undefined;
     return true;
@@ -100,29 +97,29 @@ class SbclRuntime implements LispRuntime {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#compiled();
-    const home = await this.#home?.catch(() => undefined);
-    await home?.cache.close();
+    this.#endCompiling();
+    const installation = await this.#installation?.catch(() => undefined);
+    await installation?.cache.close();
     await this.#saving;
   }
 
-  /** Where several begin together and nothing is compiled yet, one does it, and the others load what it leaves. */
-  async #turn(cache: CoreCache): Promise<void> {
+  /** If several guests start and nothing is compiled yet, one compiles and the others wait for its result. */
+  async #waitForCompiler(cache: CoreCache): Promise<void> {
     if (await cache.hasCompiled()) return;
-    if (this.#compiling === undefined) this.#compiling = new Promise((resolve) => (this.#compiled = resolve));
-    else await within(COMPILE_MS, this.#compiling);
+    if (this.#compiling === undefined) this.#compiling = new Promise((resolve) => (this.#endCompiling = resolve));
+    else await within(COMPILE_TIMEOUT_MS, this.#compiling);
   }
 
-  #find(): Promise<Home> {
-    this.#home ??= this.#look().catch((error: unknown) => {
-      // It may be installed while we run.
-      this.#home = undefined;
+  #find(): Promise<Installation> {
+    this.#installation ??= this.#look().catch((error: unknown) => {
+      // SBCL may be installed while we run.
+      this.#installation = undefined;
       throw error;
     });
-    return this.#home;
+    return this.#installation;
   }
 
-  async #look(): Promise<Home> {
+  async #look(): Promise<Installation> {
     const [sbcl, sources] = await Promise.all([
       findSbcl(this.#options.command, this.#options.env?.["PATH"]),
       lispSources(),
@@ -130,7 +127,7 @@ class SbclRuntime implements LispRuntime {
     return { sbcl, sources, cache: new CoreCache(sbcl, sources) };
   }
 
-  /** Never rejects: a session without a core is only slower. */
+  /** Never rejects: sessions without a core only start more slowly. */
   async #save(): Promise<Error | undefined> {
     try {
       const { cache } = await this.#find();
@@ -143,35 +140,33 @@ class SbclRuntime implements LispRuntime {
   }
 }
 
-// A request as the Lisp guest reads it: one property list, with keywords for keys. Only what a reader of Lisp would take
-// for something else is escaped, and what Lisp has no form for is nil.
-
+/** Encodes a request as a property list with keywords as keys. Values that Lisp has no form for become nil. */
 export function encodeRequest(request: GuestRequest): string {
   let text = "";
   for (const name of Object.keys(request)) {
-    // An absent key and nil are the same to the guest.
-    const value = form(request[name]);
-    if (value !== "nil") text += `${text === "" ? "(" : " "}:${keyword(name)} ${value}`;
+    // For the guest, an absent key and nil are the same.
+    const value = encodeValue(request[name]);
+    if (value !== "nil") text += `${text === "" ? "(" : " "}:${toKeyword(name)} ${value}`;
   }
   return `${text})`;
 }
 
-/** Names that have been written before; there are as many as tools have arguments. */
+/** Cached; there are only as many names as tools have arguments. */
 const keywords = new Map<string, string>();
 
-function keyword(name: string): string {
-  let known = keywords.get(name);
-  if (known === undefined) {
-    known = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    keywords.set(name, known);
+function toKeyword(name: string): string {
+  let keyword = keywords.get(name);
+  if (keyword === undefined) {
+    keyword = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    keywords.set(name, keyword);
   }
-  return known;
+  return keyword;
 }
 
-function form(value: unknown): string {
+function encodeValue(value: unknown): string {
   if (value === true) return "t";
   if (typeof value === "string") return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
-  if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(form).join(" ")})`;
+  if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(encodeValue).join(" ")})`;
   return "nil";
 }

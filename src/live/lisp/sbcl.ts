@@ -1,114 +1,108 @@
-// Where SBCL is, and how it is called: the options of its runtime come before those of its toplevel, or it does not
-// start. Nothing here starts it.
+// Finds SBCL and the Lisp sources of the guest, and knows SBCL's command-line options. Nothing here starts SBCL. The
+// sources ship with the package and are compiled on the user's machine.
 
-import { constants } from "node:fs";
-import { access, realpath, stat, readdir, readFile } from "node:fs/promises";
-import { delimiter, join, resolve } from "node:path";
-import { ConnectionError } from "../../core/errors.ts";
 import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { access, readdir, readFile, realpath, stat } from "node:fs/promises";
+import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ConnectionError } from "../../core/errors.ts";
 
 export interface Sbcl {
   readonly command: string;
-  /** What makes it another than others: a core is good for one build of SBCL alone. */
+  /** Identifies the build: a core works with one build of SBCL only. */
   readonly identity: string;
 }
 
-/** Less than this, and SBCL cannot hold its own core and copy it. */
-const LEAST_MEMORY_MB = 128;
+/** With less, SBCL cannot hold its own core and copy it during a collection. */
+const MIN_MEMORY_MB = 128;
 const STACK_MB = 2;
 
 const INSTALL = "install it (Debian and Ubuntu: apt-get install sbcl; macOS: brew install sbcl)";
 
-/** Rejects with a ConnectionError that says what to install where there is none. */
+/** Rejects with a ConnectionError that says what to install if SBCL is not found. */
 export async function findSbcl(command = "sbcl", path: string = process.env["PATH"] ?? ""): Promise<Sbcl> {
-  const places = command.includes("/")
+  const files = command.includes("/")
     ? [resolve(command)]
     : path.split(delimiter).map((folder) => join(resolve(folder), command));
-  for (const place of places) {
-    const sbcl = await inspect(place);
+  for (const file of files) {
+    const sbcl = await inspectFile(file);
     if (sbcl !== undefined) return sbcl;
   }
-  const where = command.includes("/") ? "is no program" : "is not on the PATH";
-  throw new ConnectionError(
-    "spawn",
-    `Common Lisp sessions need SBCL, and ${command} ${where}; ${INSTALL}, or name its program`,
-    {
-      mayHaveRun: false,
-    },
-  );
+  const problem = command.includes("/") ? "is not an executable file" : "is not on the PATH";
+  const message = `Common Lisp sessions need SBCL, but ${command} ${problem}; ${INSTALL}, or give the path of the program`;
+  throw new ConnectionError("spawn", message, { mayHaveRun: false });
 }
 
-async function inspect(place: string): Promise<Sbcl | undefined> {
+async function inspectFile(path: string): Promise<Sbcl | undefined> {
   try {
-    await access(place, constants.X_OK);
-    const real = await realpath(place);
+    await access(path, constants.X_OK);
+    const real = await realpath(path);
     const file = await stat(real);
     if (!file.isFile()) return undefined;
     const { SBCL_HOME: home, SBCL_CORE: core } = process.env;
-    return { command: place, identity: JSON.stringify([real, file.size, file.mtimeMs, home ?? "", core ?? ""]) };
+    return { command: path, identity: JSON.stringify([real, file.size, file.mtimeMs, home ?? "", core ?? ""]) };
   } catch {
     return undefined;
   }
 }
 
+/** SBCL accepts the options of its runtime only before those of its toplevel. */
 export function runtimeOptions(memoryMb?: number): readonly string[] {
-  const heap = memoryMb === undefined ? [] : ["--dynamic-space-size", `${Math.max(LEAST_MEMORY_MB, memoryMb)}MB`];
-  // Never --lose-on-corruption, nor --script, which has it in it: a full stack would end the process.
+  const heap = memoryMb === undefined ? [] : ["--dynamic-space-size", `${Math.max(MIN_MEMORY_MB, memoryMb)}MB`];
+  // Never --lose-on-corruption, nor --script, which implies it: a stack overflow would end the process.
   return ["--noinform", ...heap, "--control-stack-size", `${STACK_MB}MB`, "--disable-ldb", "--end-runtime-options"];
 }
 
-/** The toplevel's part when no core is used: load the starter, which reads the words after it. */
-export function startOptions(start: string, words: readonly string[]): readonly string[] {
-  return ["--no-sysinit", "--no-userinit", "--load", start, "--end-toplevel-options", ...words];
+/** The options of the toplevel without a core: load start.lisp, which reads the arguments after them. */
+export function toplevelOptions(start: string, args: readonly string[]): readonly string[] {
+  return ["--no-sysinit", "--no-userinit", "--load", start, "--end-toplevel-options", ...args];
 }
 
-// The Lisp sources of the guest: where they are, in which order SBCL loads them, and a digest of all that they say, by
-// which what was compiled from them is known. They ship with the package as they are. Nothing here starts SBCL.
+/** The source folder, whether this file runs from src or from dist. */
+const FOLDER = fileURLToPath(new URL("../../../src/live/lisp/", import.meta.url));
 
-/** The same folder, whether this file runs from src or from dist. */
-const FOLDER = fileURLToPath(new URL("./", import.meta.url));
-
-/** Each needs those before it. The tools come after, by their names; what they share is in tools.lisp. */
-const GUEST = [
+/** Each file needs those before it. The tools-*.lisp files come last and share tools.lisp. */
+const GUEST_FILES = [
   "package",
   "json",
-  "wire",
+  "channel",
   "request",
   "streams",
-  "place",
-  "frames",
+  "position",
+  "backtrace",
   "guard",
   "heap",
   "evaluate",
   "tools",
   "job",
-  "desk",
+  "handoff",
   "main",
-  "warm",
+  "prewarm",
 ].map((name) => `guest-${name}.lisp`);
 
 export interface LispSources {
-  /** What SBCL is given to load; it is told of the others. */
+  /** The file that SBCL loads; it gets the other files as arguments. */
   readonly start: string;
   readonly files: readonly string[];
+  /** Identifies what was compiled from these sources. */
   readonly digest: string;
 }
 
-let found: Promise<LispSources> | undefined;
+let sources: Promise<LispSources> | undefined;
 
-/** Read once: a process that runs does not see them change. */
+/** Read once: a running process does not see them change. */
 export function lispSources(): Promise<LispSources> {
-  found ??= look();
-  return found;
+  sources ??= readSources();
+  return sources;
 }
 
-async function look(): Promise<LispSources> {
+async function readSources(): Promise<LispSources> {
   const tools = (await readdir(FOLDER)).filter((name) => /^tools-.*\.lisp$/.test(name)).toSorted();
-  const names = [...GUEST, "tools.lisp", ...tools];
-  const texts = await Promise.all(["start.lisp", ...names].map((name) => readFile(join(FOLDER, name))));
+  const names = [...GUEST_FILES, "tools.lisp", ...tools];
+  const contents = await Promise.all(["start.lisp", ...names].map((name) => readFile(join(FOLDER, name))));
   const digest = createHash("sha256");
-  for (const text of texts) digest.update(`${text.length}\n`).update(text);
+  for (const content of contents) digest.update(`${content.length}\n`).update(content);
   return {
     start: join(FOLDER, "start.lisp"),
     files: names.map((name) => join(FOLDER, name)),

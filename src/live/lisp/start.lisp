@@ -1,6 +1,6 @@
-;;;; How a guest begins where no core is saved yet: SBCL is given this file, and after it the word GUEST or CORE, a name
-;;;; for the compiled guest, a name for the core, and the sources in their order. The compiled guest is loaded if it is
-;;;; there, else made; then a session begins, or a core is saved. It uses nothing of the guest until that is loaded.
+;;;; Starts a guest without a saved core. SBCL loads this file, with these arguments: "guest" or "core", the path of the
+;;;; compiled guest, the path for the core, and the sources in order. It loads the compiled guest, or compiles it first,
+;;;; then starts a session or saves a core.
 
 (defpackage "CATENARY-START" (:use "COMMON-LISP"))
 (in-package "CATENARY-START")
@@ -18,11 +18,11 @@
       (apply function arguments))))
 
 (defun beside (fasl name)
-  "A name in the folder of FASL that no other process uses."
+  "A temporary file next to FASL that no other process uses."
   (format nil "~A.~D.~A.tmp" fasl (sb-unix:unix-getpid) name))
 
 (defun join (parts whole)
-  "SBCL loads compiled files that stand one after the other in one file."
+  "Concatenate PARTS into WHOLE. SBCL can load several compiled files from one file."
   (with-open-file (out whole :direction :output :element-type '(unsigned-byte 8) :if-exists :supersede)
     (let ((buffer (make-array 65536 :element-type '(unsigned-byte 8))))
       (dolist (part parts)
@@ -32,7 +32,7 @@
                 do (write-sequence buffer out :end count)))))))
 
 (defun compile-guest (fasl sources)
-  "Compiles and loads each source, for the next may need it; leaves all of them as one file."
+  "Compile and load each source, since the next may need it, and write all of them as one file."
   (let ((parts '()) (whole (beside fasl "whole")))
     (unwind-protect
          (progn
@@ -48,9 +48,9 @@
       (dolist (part (cons whole parts)) (when (probe-file part) (ignore-errors (delete-file part)))))))
 
 (defun load-guest (fasl sources)
-  (handler-case (if (probe-file fasl) (quietly #'load fasl) (error "It is not there."))
+  (handler-case (if (probe-file fasl) (quietly #'load fasl) (error "The file does not exist."))
     (error ()
-      ;; Absent, of another release, or damaged. Where it cannot be written, the sources will do.
+      ;; Missing, of another release, or damaged. If it cannot be written, load the sources.
       (handler-case (compile-guest fasl sources)
         (error () (dolist (source sources) (quietly #'load source :external-format :utf-8)))))))
 
@@ -62,6 +62,6 @@
         (funcall (intern "SAVE-CORE" "CATENARY-GUEST") core)
         (funcall (intern "MAIN" "CATENARY-GUEST")))))
 
-;; MAIN puts its own in the place of this hook.
+;; MAIN replaces this hook.
 (setf sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore hook)) (complain condition)))
 (start)

@@ -1,19 +1,19 @@
-;;;; The parentheses of a text of Lisp, without reading it: which of them are code, and which only stand in a string, a
-;;;; comment, a |symbol| or a character such as #\(. For match-paren and validate-syntax (tools-code.lisp), which must
-;;;; say something about text that cannot be read. It knows the standard syntax only, no reader macros of the user.
+;;;; Finds the parentheses of Lisp code without reading it, skipping those in strings, comments, |symbols| and
+;;;; characters such as #\(. For match-paren and validate-syntax (tools-code.lisp), which must handle code that cannot
+;;;; be read. Only the standard syntax is supported, no reader macros of the user.
 
 (in-package "CATENARY-GUEST")
 
 (defstruct scan
-  parens                                ; the indexes of those that are code, in order
-  unfinished                            ; what the text ends within: "string", "block comment", "symbol", or nil
+  parens                                ; indexes of the parentheses in code, in order
+  unfinished                            ; what is not terminated: "string", "block comment", "symbol", or nil
   unfinished-at)
 
 (defun constituent-p (char)
   (not (find char '(#\( #\) #\" #\; #\' #\` #\, #\Space #\Newline #\Tab #\Return #\Page))))
 
 (defun skip-to (code start stop)
-  "The index behind the next STOP that is not escaped; nil where there is none."
+  "The index after the next unescaped STOP; nil if there is none."
   (loop with i = start
         while (< i (length code))
         do (let ((char (char code i)))
@@ -22,7 +22,7 @@
                    (t (incf i))))))
 
 (defun skip-block-comment (code start)
-  "The index behind a comment that begins at START; such comments nest. Nil where it does not end."
+  "The index after the (nestable) comment that begins at START; nil if it does not end."
   (loop with depth = 0 and i = start
         while (< i (length code))
         do (cond ((eql (mismatch "#|" code :start2 i :end2 (min (length code) (+ i 2))) nil) (incf depth) (incf i 2))
@@ -32,7 +32,7 @@
                  (t (incf i)))))
 
 (defun skip-character (code start)
-  "The index behind a #\\x or #\\Name whose # is at START."
+  "The index after a #\\x or #\\Name whose # is at START."
   (let ((end (min (length code) (+ start 3))))
     (if (and (<= end (length code)) (< (+ start 2) (length code)) (constituent-p (char code (+ start 2))))
         (or (position-if-not #'constituent-p code :start end) (length code))
@@ -56,7 +56,7 @@
       (finish nil nil))))
 
 (defun pair-parens (code scan)
-  "A table from each matched parenthesis to its other; then the unmatched, open ones first to last and close ones."
+  "A table from each matched parenthesis to its partner; then the unmatched open ones and the unmatched close ones."
   (let ((pairs (make-hash-table)) (open '()) (stray '()))
     (dolist (index (scan-parens scan) (values pairs (reverse open) (nreverse stray)))
       (cond ((char= (char code index) #\() (push index open))
@@ -64,13 +64,13 @@
                     (setf (gethash index pairs) other (gethash other pairs) index)))
             (t (push index stray))))))
 
-(defun place-of (code index)
+(defun line-and-column (code index)
   "The line, from 1, and the column, from 0, of INDEX."
   (let ((start (position #\Newline code :end index :from-end t)))
     (values (1+ (count #\Newline code :end index)) (if start (- index start 1) index))))
 
 (defun index-of (code line column)
-  "The index of a place; nil where there is none."
+  "The index of LINE and COLUMN; nil if there is none."
   (let ((start 0))
     (loop repeat (1- line)
           do (let ((newline (position #\Newline code :start start)))

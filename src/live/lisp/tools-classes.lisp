@@ -1,11 +1,10 @@
-;;;; class-info and find-methods: what a class is made of, and which methods are specialized on it. Nothing is called:
-;;;; an initform is shown as it was written, a class that was never used is not finalized, and then the slots that it
-;;;; will inherit are worked out from its superclasses.
+;;;; class-info and find-methods. No code of the user is called: initforms are shown as written, and a class that was
+;;;; never used is not finalized; its inherited slots are computed from its superclasses.
 
 (in-package "CATENARY-GUEST")
 
 (defun class-of-name (name package-name)
-  "The class NAME, and the package in which its names are to be shown."
+  "The class NAME, and the package for printing its names."
   (multiple-value-bind (symbol status package) (find-named name package-name)
     (let ((class (and status (find-class symbol nil))))
       (unless class (refuse "Class ~A not found in package ~A" name (package-name package)))
@@ -16,13 +15,13 @@
     (if (and name (symbolp name)) (brief name) (brief class))))
 
 (defun slot-source (slot)
-  "The initform of SLOT as it was written; structures keep it in their description."
+  "The initform of SLOT as written."
   (brief (sb-mop:slot-definition-initform slot) :length 10))
 
 (defun direct-slots (class) (sb-mop:class-direct-slots class))
 
 (defun ancestors (class)
-  "The superclasses of CLASS, nearest first, also of a class that is not finalized."
+  "The superclasses of CLASS, nearest first; works for a class that is not finalized."
   (if (sb-mop:class-finalized-p class)
       (rest (sb-mop:class-precedence-list class))
       (let ((found '()))
@@ -45,8 +44,8 @@
     (format nil "~A~@[ : ~A~]" (brief (sb-mop:slot-definition-name slot)) (and (not (eq type t)) (brief type)))))
 
 (defun structure-accessor (slot)
-  "A list of the accessor that defstruct made, which is no method."
-  (let ((accessor (later "SLOT-DEFINITION-DEFSTRUCT-ACCESSOR-SYMBOL" "SB-PCL")))
+  "A list of the accessor that defstruct created, which is not a method."
+  (let ((accessor (optional-symbol "SLOT-DEFINITION-DEFSTRUCT-ACCESSOR-SYMBOL" "SB-PCL")))
     (remove nil (list (and accessor (ignore-errors (funcall accessor slot)))))))
 
 (defun write-slot (out slot)

@@ -1,16 +1,15 @@
-;;;; validate-syntax, match-paren and macroexpand-form: about code that is not run. Text that cannot be read is told
-;;;; about by its parentheses (tools-balance.lisp); what can be read is read without evaluating #. and leaves no symbols.
-;;;; Compiling without running is in tools-compile.lisp.
+;;;; validate-syntax, match-paren and macroexpand-form, which do not run code. Code is read without evaluating #. and
+;;;; without leaving symbols; if it cannot be read, its parentheses are checked (tools-balance.lisp).
 
 (in-package "CATENARY-GUEST")
 
 (defun reader-message (condition)
-  "What the reader says, without the lines about its stream."
+  "The reader's message without the lines about its stream."
   (let ((text (message-of condition)))
     (string-trim '(#\Newline #\Space) (subseq text 0 (search (format nil "~%~%") text)))))
 
 (defun tolerant-readtable ()
-  "The session's readtable, but #. is read and not evaluated."
+  "The session's readtable, with a #. that is read but not evaluated."
   (let ((table (copy-readtable *readtable*)))
     (set-dispatch-macro-character #\# #\. (lambda (stream char n)
                                             (declare (ignore char n))
@@ -25,7 +24,7 @@
       (when package (setf *package* package)))))
 
 (defun read-through (code)
-  "Read all of CODE: the count of forms, the notes about what could not be looked up, the error and where it is."
+  "Read all of CODE; return the number of forms, notes about unknown packages and symbols, the error and its index."
   (let ((*package* *package*) (*readtable* (tolerant-readtable)) (count 0) (notes '()))
     (with-input-from-string (stream code)
       (loop
@@ -56,23 +55,23 @@
         (cond (kind
                (write-invalid out (format nil "Unexpected end of input - unterminated ~A" kind)
                               :line last-line :unclosed (and open (length open))
-                              :opened (multiple-value-list (place-of code (scan-unfinished-at scan)))))
+                              :opened (multiple-value-list (line-and-column code (scan-unfinished-at scan)))))
               (stray
-               (write-invalid out "Unmatched close parenthesis" :line (place-of code (first stray))))
+               (write-invalid out "Unmatched close parenthesis" :line (line-and-column code (first stray))))
               (open
                (write-invalid out "Unexpected end of input - unclosed parenthesis"
                               :line last-line :unclosed (length open)
-                              :opened (multiple-value-list (place-of code (first (last open))))))
+                              :opened (multiple-value-list (line-and-column code (first (last open))))))
               (t
                (multiple-value-bind (count notes message index) (leaving-no-symbols (read-through code))
                  (if message
-                     (write-invalid out message :line (place-of code index))
+                     (write-invalid out message :line (line-and-column code index))
                      (format out "✓ Syntax valid: ~D top-level form~:P~%~{Note: ~A~%~}" count notes)))))))))
 
 ;;; Parentheses
 
 (defun write-context (out code index)
-  (let ((line (place-of code index)))
+  (let ((line (line-and-column code index)))
     (format out "~%Context:~%")
     (loop for text in (lines-of code)
           for number from 1
@@ -87,20 +86,20 @@
       (cond ((not (find char "()"))
              (refuse "No match: Character at line ~D, column ~D is '~A', not a parenthesis" line column char))
             ((not (member index (scan-parens scan)))
-             (refuse "No match: The parenthesis at line ~D, column ~D is no code, but in a string, comment or character"
+             (refuse "No match: The parenthesis at line ~D, column ~D is in a string, comment or character"
                      line column))
             ((not other)
              (format nil "No match: Unmatched ~:[close~;open~] paren at line ~D, column ~D"
                      (char= char #\() line column))
             (t (text (out)
                  (format out "Matching ~A found from line ~D, column ~D~%" (char code other) line column)
-                 (multiple-value-call #'format out "Match at line ~D, column ~D~%" (place-of code other))
+                 (multiple-value-call #'format out "Match at line ~D, column ~D~%" (line-and-column code other))
                  (write-context out code other)))))))
 
 ;;; Macros
 
 (defun code-text (form)
-  "FORM as code is laid out."
+  "FORM pretty-printed as code."
   (let ((*print-pretty* t) (*print-right-margin* 80) (*print-circle* nil) (*print-length* nil) (*print-level* nil)
         (*print-case* :upcase) (*print-escape* t) (*print-readably* nil))
     (values (print-bounded (max-output *job*) (lambda (stream) (prin1 form stream))))))
@@ -112,6 +111,6 @@
                     (end-of-file () (refuse "Error expanding form: unexpected end of input"))
                     (error (e) (refuse "Error expanding form: ~A" (reader-message e))))))
         (multiple-value-bind (values failure) (guarded () (if full (macroexpand read) (macroexpand-1 read)))
-          (when failure (refuse "Error expanding form: ~A" (why failure)))
+          (when failure (refuse "Error expanding form: ~A" (failure-summary failure)))
           (format nil "Original:~%~A~%~%~:[(No expansion - not a macro form)~;Expanded:~%~:*~A~]" (code-text read)
                   (and (second values) (code-text (first values)))))))))

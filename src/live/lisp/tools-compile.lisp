@@ -1,27 +1,26 @@
-;;;; compile-form: what the compiler says of code that is not run. The code becomes a file for COMPILE-FILE, for only
-;;;; that treats top-level forms as a compiler must: a structure, a type or a macro is known to the forms behind it.
-;;;; Nothing is loaded, and what the compiler has learnt is taken away again; what a macro or an EVAL-WHEN of the code
-;;;; does besides defining (a variable set, a file loaded, a method added) is not. An error of the compiler is handled
-;;;; within it and never signalled outside, so its text is taken from what the compiler prints.
+;;;; compile-form: compiles code without running it. The code goes through COMPILE-FILE, because only that makes a
+;;;; structure, type or macro known to the following forms. Nothing is loaded, and what the compiler has recorded is
+;;;; undone; other effects of macros and EVAL-WHEN forms are not. The compiler does not signal its errors outside, so
+;;;; their text is taken from its output.
 
 (in-package "CATENARY-GUEST")
 
-;;; What the compiler has learnt of a name is a vector in its symbol that is replaced and never changed, so the old one
-;;; can be put back. An SBCL that has it otherwise keeps what it has learnt of the names that were there before.
+;;; The compiler records what it knows about a name in a vector of the symbol. The vector is replaced, never changed, so
+;;; the old one can be restored. In releases of SBCL without it, the information about existing names is not undone.
 
 (defun info-vector (symbol)
-  (let ((reader (later "SYMBOL-DBINFO" "SB-KERNEL")))
+  (let ((reader (optional-symbol "SYMBOL-DBINFO" "SB-KERNEL")))
     (and reader (fboundp reader) (funcall reader symbol))))
 
 (defun put-info-vector-back (symbol old)
-  (let ((updater (later "UPDATE-SYMBOL-INFO" "SB-INT")) (none (later "+NIL-PACKED-INFOS+" "SB-INT"))
+  (let ((updater (optional-symbol "UPDATE-SYMBOL-INFO" "SB-INT")) (none (optional-symbol "+NIL-PACKED-INFOS+" "SB-INT"))
         (names (list symbol `(setf ,symbol))))
     (when (and updater (fboundp updater) none (boundp none))
       (flet ((put (vector) (funcall updater symbol (constantly (or vector (symbol-value none)))))
              (cells () (mapcar #'sb-int:find-fdefn names)))
         (let ((now (info-vector symbol)) (cells (cells)))
           (put old)
-          ;; Code that was made meanwhile may call through a new cell: a later definition must reach it.
+          ;; New code may call through a new cell, which a later definition must reach.
           (when (some (lambda (cell left) (and cell (not (eq cell left)))) cells (cells)) (put now)))))))
 
 (defun function-of (symbol)
@@ -37,11 +36,11 @@
 (defstruct (known (:constructor make-known (symbol &aux (info (info-vector symbol)) (function (function-of symbol))
                                                         (macro-p (and function (macro-function symbol) t))
                                                         (bound-p (boundp symbol)) (class-p (class-known-p symbol)))))
-  "What a symbol stands for before the compiler has seen the code."
+  "What a symbol means before the code is compiled."
   info function macro-p bound-p class-p)
 
 (defun forget-since (symbol known met-p)
-  "SYMBOL as KNOWN. Unless it is MET-P in a definition of the code, what really came of it is somebody else's."
+  "Restore SYMBOL to KNOWN. A change of a symbol that the code does not define (MET-P) has another cause and stays."
   (let ((changed (not (eq (function-of symbol) (known-function known))))
         (bound (and (boundp symbol) (not (known-bound-p known)))))
     (unless (or (and (not changed) (not bound) (eq (info-vector symbol) (known-info known)))
@@ -49,7 +48,7 @@
       (when (and (class-known-p symbol) (not (known-class-p known))) (setf (find-class symbol) nil))
       (when changed (put-function-back symbol (known-function known) (known-macro-p known)))
       (put-info-vector-back symbol (known-info known))
-      ;; A constant until now.
+      ;; It was made a constant.
       (when bound (ignore-errors (makunbound symbol))))))
 
 (defun forget-new (symbol package met-p)
@@ -73,7 +72,7 @@
     (string (second form))))
 
 (defun forget-definitions (packages before met)
-  "Of all symbols of PACKAGES: BEFORE has those that were there, MET those that the code defines."
+  "Restore all symbols of PACKAGES. BEFORE has the old ones, MET those that the code defines."
   (sb-ext:without-package-locks
     (handler-bind ((warning #'muffle-warning))
       (dolist (package (remove nil packages :key #'package-name))
@@ -82,12 +81,12 @@
             (if known (forget-since symbol known met-p) (forget-new symbol package met-p))))))))
 
 (defun call-forgetting-definitions (function)
-  "Call FUNCTION, which compiles, then take back what the compiler has learnt meanwhile, and the names that are new."
+  "Call FUNCTION, which compiles, then undo what the compiler has recorded, and remove new names."
   (let* ((before (make-hash-table :test 'eq)) (packages (open-packages)) (met (make-hash-table :test 'eq))
          (new-packages '()) (expand *macroexpand-hook*)
          (*macroexpand-hook*
            (lambda (expander form environment)
-             ;; A file that is loaded meanwhile is there to stay.
+             ;; Definitions of a file that is loaded meanwhile stay.
              (when (and (consp form) (null *load-truename*))
                (let ((name (second (definition-of form))) (package (package-definition-of form)))
                  (when name (setf (gethash (if (consp name) (second name) name) met) t))
@@ -96,7 +95,7 @@
     (dolist (package packages)
       (dolist (symbol (home-symbols package)) (setf (gethash symbol before) (make-known symbol))))
     (unwind-protect (funcall function)
-      ;; Another evaluator may have taken over, and what is defined now may be from there.
+      ;; If another evaluator has taken over, new definitions may be its own.
       (unless (and *job* (job-answered *job*))
         (forget-definitions packages before met)
         (mapc #'forget-package new-packages)))))
@@ -106,15 +105,15 @@
 
 ;;; Compiling
 
-(defparameter *source-format* '(:utf-8 :replacement #\?) "Half a surrogate pair is no reason to fail.")
+(defparameter *source-format* '(:utf-8 :replacement #\?) "A lone surrogate must not be an error.")
 
 (defun call-with-source (code function)
-  "Call FUNCTION with a file of CODE and the name of a file for what is compiled, both in a folder of their own."
+  "Call FUNCTION with a file that contains CODE and a path for the compiled file, in a temporary folder."
   (let ((folder (merge-pathnames (format nil "catenary-~D-~36R/" (sb-unix:unix-getpid)
                                          (random (expt 36 8) (make-random-state t)))
                                  (uiop:temporary-directory))))
     (unless (sb-unix:unix-mkdir (string-right-trim "/" (native-path folder)) #o700)
-      (refuse "The folder ~A could not be made" (native-path folder)))
+      (refuse "The folder ~A could not be created" (native-path folder)))
     (unwind-protect
          (let ((source (merge-pathnames "code.lisp" folder)))
            (with-open-file (out source :direction :output :external-format *source-format*)
@@ -123,7 +122,7 @@
       (sb-ext:delete-directory folder :recursive t))))
 
 (defun reading-failure (condition code)
-  "Why CODE could not be read and where; nil where CONDITION is about something else."
+  "Why CODE could not be read and where; nil if CONDITION is about something else."
   (let ((text (message-of condition)) (words "READ error during COMPILE-FILE:"))
     (when (eql (search words text) 0)
       (let ((said (string-trim '(#\Newline #\Space) (without-stream (subseq text (length words))))))
@@ -135,7 +134,7 @@
   (if (eql (search "  " line) 0) (subseq line 2) line))
 
 (defun caught-errors (output)
-  "The texts of the errors in what the compiler printed."
+  "The error messages in the compiler's OUTPUT."
   (let ((found '()) (current nil))
     (dolist (line (lines-of output) (nreverse (mapcar #'tidy-lines found)))
       (cond ((string= line "; caught ERROR:") (push '() found) (setf current t))
@@ -144,29 +143,29 @@
             (t (setf current nil))))))
 
 (defun tidy-lines (lines)
-  "LINES, last first, as one text; each without the indentation that all have."
+  "LINES, last first, as one string without their indentation."
   (let* ((texts (remove "" (mapcar (lambda (l) (string-right-trim " " l)) (reverse lines)) :test #'string=)))
     (format nil "~{~A~^~%    ~}" (mapcar (lambda (l) (string-left-trim " " l)) texts))))
 
 (defun own-form-deleted-p (message)
-  "Whether MESSAGE is about what the compiler makes of a whole form: its error has been told."
+  "Whether MESSAGE is about a whole top-level form, whose error was reported already."
   (eql (search "deleting unused function (SB-C::TOP-LEVEL-FORM" message) 0))
 
 (defun compile-time-failure (function)
-  "Call FUNCTION; the text of an error that nobody handled: what code does at compile time may fail too."
+  "Call FUNCTION; return the text of an unhandled error of code that runs at compile time, or nil."
   (let ((tag (list nil)) (outer sb-ext:*invoke-debugger-hook*))
     (flet ((caught (condition hook)
              (when (or (typep condition '(or storage-condition sb-sys:memory-fault-error))
                        (not (typep condition 'error)))
                (funcall outer condition hook))
-             (throw tag (tidy-lines (cons "What stands after it was not compiled."
+             (throw tag (tidy-lines (cons "The code after it was not compiled."
                                           (reverse (lines-of (message-of condition))))))))
       (catch tag
         (let ((sb-ext:*invoke-debugger-hook* #'caught)) (funcall function))
         nil))))
 
 (defun compile-quietly (code)
-  "The errors, the warnings and the notes that compiling CODE gives, and whether the compiler calls it a failure."
+  "The errors, warnings and notes of compiling CODE, and whether it failed."
   (let ((warnings '()) (notes '()) (failed nil) (unread nil) (broken nil)
         (printed (make-string-output-stream)))
     (flet ((warned (condition)
@@ -183,7 +182,8 @@
                (setf broken
                      (compile-time-failure
                       (lambda ()
-                        (compile-file source :output-file fasl :verbose nil :print nil :external-format *source-format*)))))))
+                        (compile-file source :output-file fasl :verbose nil :print nil
+                                             :external-format *source-format*)))))))
       (handler-bind ((warning #'warned)
                      (sb-ext:compiler-note #'noted)
                      (sb-c:compiler-error (lambda (c) (unless unread (setf unread (reading-failure c code))))))

@@ -1,14 +1,13 @@
-// compile-form on real SBCL: code that is right is told nothing about, and whatever the compiler has learnt from it, the
-// session is as it was: what is new is gone, and what was defined before is still what it was. How the answers look is
-// in the transcripts of test/live/lisp-golden.
+// compile-form on real SBCL: correct code gives no messages, and the session is unchanged afterwards: no new names, and
+// earlier definitions stay as they were. The texts are tested by the transcripts in test/live/lisp-golden.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 
-const NOTHING_TO_TELL = "Compilation successful.\nNo warnings or notes.";
+const NO_MESSAGES = "Compilation successful.\nNo warnings or notes.";
 
-const RIGHT = [
+const CORRECT = [
   "(declaim (inline q)) (defun q (x) x) (defun qq () (q 1))",
   "(defstruct p x) (defun f (p) (setf (p-x p) (make-p :x (p-x p))))",
   "(defclass k1 () ((s :accessor s-of))) (defun u (o) (setf (s-of o) 1))",
@@ -35,20 +34,20 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     return (await lisp.evaluate(code)).values[0];
   }
 
-  it("has nothing to tell of code that is right, and leaves no name, no package and no file", async () => {
+  it("reports nothing for correct code, and leaves no name, package or file", async () => {
     const count = `(list (length (list-all-packages)) (let ((n 0)) (do-symbols (s :cl-user n) (incf n)))
                          (directory (format nil "~Acatenary-~D-*/" (uiop:temporary-directory) (sb-unix:unix-getpid))))`;
     await value(count);
     const before = await value(count);
-    for (const code of RIGHT) expect([code, await compiled(code)]).toEqual([code, NOTHING_TO_TELL]);
+    for (const code of CORRECT) expect([code, await compiled(code)]).toEqual([code, NO_MESSAGES]);
     expect(await value(count)).toBe(before);
     expect(before).toMatch(/ NIL\)$/);
   });
 
-  it("leaves names that were there before as they were", async () => {
+  it("leaves existing names as they were", async () => {
     const names = "'(p p-x k1 s-of t1 cd +c+ *v* m q)";
     await value(names);
-    for (const code of RIGHT) await compiled(code);
+    for (const code of CORRECT) await compiled(code);
     const known = `(loop for n in ${names} thereis (or (boundp n) (fboundp n) (find-class n nil)
       (sb-int:info :type :kind n) (eq (sb-int:info :variable :kind n) :special) (sb-int:info :function :inlinep n)))`;
     expect(await value(known)).toBe("NIL");
@@ -57,7 +56,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     );
   });
 
-  it("leaves what was defined before as it was", async () => {
+  it("leaves existing definitions as they were", async () => {
     await value(`(defstruct st a) (defvar *st* (make-st :a 1)) (defmacro mac (x) \`(list ,x)) (defun fun (x) (* 2 x))
                  (define-condition co (error) ((q :initarg :q :reader co-q))) (deftype ty () 'integer)`);
     await compiled("(defstruct st a b) (defun use (s) (st-b s))");
@@ -68,7 +67,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
     expect(await value(now)).toBe("(1 4 (1) 8 3 T)");
   });
 
-  it("says where code cannot be read, and what fails at compile time", async () => {
+  it("reports read errors with their position, and errors at compile time", async () => {
     expect(await compiled("(list 1)\n  (list (foo)")).toMatch(
       /^Read error: .* opened at line 2, column 2 is not closed/,
     );

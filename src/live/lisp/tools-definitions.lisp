@@ -1,10 +1,10 @@
-;;;; list-definitions: what the session's evaluations and load-file defined and what systems it loaded, by kind. The
-;;;; definitions are noted by the evaluator (guest-evaluate.lisp), systems here by the tools that load them. What was
-;;;; undone since is left out, and what was defined again is told once.
+;;;; list-definitions: what evaluations and load-file have defined, and the systems that were loaded, by kind. The
+;;;; evaluator records definitions (guest-evaluate.lisp). Removed definitions are left out, and repeated ones are listed
+;;;; once.
 
 (in-package "CATENARY-GUEST")
 
-(defshared *loaded-systems* '() "Names of the systems that tools have loaded, newest first.")
+(defshared *loaded-systems* '() "Systems that tools have loaded, newest first.")
 
 (defun note-system (name)
   (setf *loaded-systems* (cons name (remove name *loaded-systems* :test #'string=))))
@@ -30,12 +30,12 @@
         #'string<))
 
 (defun lines-for (type name)
-  (cond ((not (standing-p type name)) '())
+  (cond ((not (defined-p type name)) '())
         ((string= type "method") (method-lines name))
         (t (list (format nil "  ~A: ~(~A~)~A" type (brief name) (definition-detail type name))))))
 
 (defun definition-lines (type)
-  "A line for each definition of TYPE that stands, newest first."
+  "A line for each existing definition of TYPE, newest first."
   (if (string= type "system")
       (loop for name in *loaded-systems* collect (format nil "  system: ~A" name))
       (loop for (kind name) in *definitions*

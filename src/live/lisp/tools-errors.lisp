@@ -1,6 +1,5 @@
-;;;; describe-last-error and get-backtrace: the failure that the session remembers, until the next one or a reset. It
-;;;; was written down while the stack stood (guest-frames.lisp); here it is only told. The restarts are told, too, but
-;;;; can no longer be invoked.
+;;;; describe-last-error and get-backtrace: the last error of the session, which was recorded while its stack existed
+;;;; (guest-backtrace.lisp). The restarts are listed, but can no longer be invoked.
 
 (in-package "CATENARY-GUEST")
 

@@ -1,12 +1,12 @@
-;;;; time-execution, and how a tool runs the user's code: like an evaluation, with definitions noted and a failure
-;;;; remembered, but with its output in the tool's own answer. The profilers (tools-profile.lisp) run code this way too.
+;;;; time-execution, and RUN-CODE, with which tools run the user's code: like an evaluation, with definitions and errors
+;;;; recorded, but with the output in the tool's own result. The profilers (tools-profile.lisp) use it too.
 
 (in-package "CATENARY-GUEST")
 
 (defstruct run texts failure output timing)
 
 (defun run-code (code package-name &optional (around #'funcall))
-  "Evaluate CODE inside AROUND, which is called with a function that does it."
+  "Evaluate CODE. AROUND is called with a function that does so."
   (let ((*package* (package-named package-name)) (before nil) (after nil) (texts '()))
     (multiple-value-bind (out err results)
         (captured-output
@@ -24,11 +24,11 @@
                   :timing (mapcar #'- after before))))))
 
 (defun joined-output (out err)
-  "What was printed, as an evaluation shows it; with the warnings that were noted."
+  "The output as an evaluation shows it, with the recorded warnings."
   (text (stream)
     (format stream "~A~:[~%~;~]" out (or (string= out "") (char= (char out (1- (length out))) #\Newline)))
     (unless (string= err "") (format stream "[stderr] ~A~%" (string-right-trim '(#\Newline) err)))
-    (loop for (type message) in (and *job* (told-warnings *job*))
+    (loop for (type message) in (and *job* (reported-warnings *job*))
           do (format stream "[Warning] ~A: ~A~%" type message))))
 
 (defun in-milliseconds (units) (round units (/ internal-time-units-per-second 1000)))

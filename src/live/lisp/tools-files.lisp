@@ -1,5 +1,5 @@
-;;;; load-file: a file of the user's into the session, as source or compiled. The compiled file goes to the temporary
-;;;; folder and is deleted again: nothing is left beside the source. What loading prints comes back in the answer.
+;;;; load-file: loads a file into the session, as source or compiled. The compiled file is in the temporary folder and
+;;;; is deleted afterwards. The output of loading is part of the result.
 
 (in-package "CATENARY-GUEST")
 
@@ -15,7 +15,7 @@
       path))
 
 (defun temporary-fasl ()
-  "A name that no other session has: all begin from one core, and so with the same random numbers."
+  "A path that no other session uses. All sessions start from one core, so they need a new random state."
   (merge-pathnames (format nil "catenary-~D-~36R.fasl" (sb-unix:unix-getpid) (random (expt 36 8) (make-random-state t)))
                    (uiop:temporary-directory)))
 
@@ -24,7 +24,7 @@
     (unwind-protect
          (multiple-value-bind (output warned failed) (compile-file file :output-file fasl :verbose nil :print nil)
            (declare (ignore warned failed))
-           (unless output (error "It could not be compiled"))
+           (unless output (error "The file could not be compiled"))
            (funcall function output))
       (when (probe-file fasl) (delete-file fasl)))))
 
@@ -36,7 +36,7 @@
         (when failure
           (when begun
             (setf (failure-message failure)
-                  (format nil "~A~%What stands before the form that failed was loaded." (failure-message failure))))
+                  (format nil "~A~%The forms before the one that failed were loaded." (failure-message failure))))
           (refuse-load "Error loading file" failure warnings output))
         (text (out)
           (format out "Loaded: ~A~%~:[~;  (compiled before loading)~%~]  in package: ~A~%" (native-path file) compile

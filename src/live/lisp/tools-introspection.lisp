@@ -1,6 +1,5 @@
-;;;; describe-symbol and apropos-search: what is there under a name, and which names there are. They look and change
-;;;; nothing: no name is interned, no function of the user is called except to print a value, within short limits.
-;;;; Who uses a name is in tools-xref.lisp, what a class is made of in tools-classes.lisp.
+;;;; describe-symbol and apropos-search: what a name means, and which names exist. They change nothing: no name is
+;;;; interned, and no function of the user is called except to print a value, within short limits.
 
 (in-package "CATENARY-GUEST")
 
@@ -8,7 +7,7 @@
   (or (boundp symbol) (member (sb-int:info :variable :kind symbol) '(:special :constant :global))))
 
 (defun kinds-of (symbol)
-  "What SYMBOL names, the most telling first."
+  "What SYMBOL names, the most important kind first."
   (or (remove nil
               (list (cond ((macro-function symbol) "MACRO")
                           ((special-operator-p symbol) "SPECIAL-OPERATOR")
@@ -29,7 +28,7 @@
         thereis (ignore-errors (documentation symbol type))))
 
 (defun source-of (symbol)
-  "The file in which SYMBOL is defined, with the character at which the form begins."
+  "The file that defines SYMBOL, with the character offset of the form."
   (loop for type in '(:macro :generic-function :function :special-operator :class :structure :condition :variable)
         for source = (first (ignore-errors (sb-introspect:find-definition-sources-by-name symbol type)))
         for path = (and source (sb-introspect:definition-source-pathname source))
@@ -38,7 +37,7 @@
                          (sb-introspect:definition-source-character-offset source))))
 
 (defun arglist-of (function)
-  "How FUNCTION is called, as text."
+  "The lambda list of FUNCTION as text."
   (let ((*print-length* nil) (*print-level* nil))
     (format nil "~:[()~;~:*~S~]" (sb-introspect:function-lambda-list function))))
 
@@ -54,16 +53,16 @@
         (when (boundp symbol) (format out "  Value: ~A~%" (brief (symbol-value symbol))))
         (when documentation (format out "  Documentation:~%~A~%" (indented documentation)))
         (cond (source (format out "  Source: ~A~%" source))
-              ((find-if (lambda (definition) (and (eq (second definition) symbol) (apply #'standing-p definition)))
+              ((find-if (lambda (definition) (and (eq (second definition) symbol) (apply #'defined-p definition)))
                         *definitions*) (format out "  Source: defined in this session~%")))))))
 
 (defun hidden-packages (package-name)
-  "The guest's own; and keywords, which name nothing, unless they were asked for."
+  "Packages that are not searched: the guest's own, and keywords unless they were asked for."
   (list* (find-package "CATENARY-GUEST") (find-package "CATENARY-REQUEST")
          (and (null package-name) (list (find-package "KEYWORD")))))
 
 (defun symbols-matching (pattern package-name type)
-  "Without a package: what any package exports, and what is at home in the session's own."
+  "Without a package: the exported symbols of all packages, and the symbols of the session's current package."
   (let ((seen (make-hash-table :test 'eq)) (hidden (hidden-packages package-name)))
     (flet ((consider (symbol)
              (when (and (search pattern (symbol-name symbol) :test #'char-equal)

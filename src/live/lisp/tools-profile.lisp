@@ -1,6 +1,5 @@
-;;;; profile-code, allocation-profile, profile-functions and memory-report: where time and memory go. The samples are
-;;;; SBCL's own (sb-sprof, sb-profile) and so are the tables, cut to a number of rows; the values of the code that was
-;;;; run are printed within the session's limits.
+;;;; profile-code, allocation-profile, profile-functions and memory-report: where time and memory go. The profilers and
+;;;; their tables are SBCL's own (sb-sprof, sb-profile), cut to a number of rows.
 
 (in-package "CATENARY-GUEST")
 
@@ -8,11 +7,10 @@
 (defparameter *allocation-rows* 30)
 
 (defun sampling (mode max-samples interval)
-  "How to run code under the sampler, which is stopped whatever happens."
+  "A function that runs code under the statistical profiler and always stops it."
   (lambda (function)
     (sb-sprof:reset)
-    ;; Only the thread that runs the code: to sample all of them interrupts SBCL's own threads too, and that ended the
-    ;; whole process ("GC invariant lost") in 2.2.9.
+    ;; Only the thread that runs the code: sampling all threads ended the process in SBCL 2.2.9 ("GC invariant lost").
     (sb-sprof:start-profiling :max-samples (max 1 max-samples) :mode mode :sample-interval (max 0.001 interval)
                               :threads (list sb-thread:*current-thread*))
     (unwind-protect (funcall function)
@@ -25,18 +23,18 @@
                         (text (out)
                           (handler-bind ((warning #'muffle-warning))
                             (sb-sprof:report :type type :max rows :stream out))))
-    (error (e) (format nil "There is no report: ~A" (message-of e)))))
+    (error (e) (format nil "No report: ~A" (message-of e)))))
 
 (defun result-text (run)
   (format nil "Result: ~:[; No values~;~:*~{~A~^~%~}~]~@[~%~%Output:~%~A~]" (run-texts run)
           (and (string/= (run-output run) "") (run-output run))))
 
 (defun choice (name choices)
-  "The keyword for one of CHOICES, the first where none is named."
+  "The keyword for NAME, which is one of CHOICES; the first one if NAME is nil."
   (let ((found (find (or name (first choices)) choices :test #'string-equal)))
     (if found
         (intern (string-upcase found) "KEYWORD")
-        (refuse "~A is none of ~{~A~^, ~}" name choices))))
+        (refuse "~A is not one of ~{~A~^, ~}" name choices))))
 
 (deftool "profile-code" (code mode (max-samples 1000) (sample-interval 0.01) report-type package)
   (let* ((mode (choice mode '("cpu" "time" "alloc"))) (type (choice report-type '("flat" "graph")))
@@ -60,7 +58,7 @@
   (sort (mapcar #'full-name (eval '(sb-profile:profile))) #'string<))
 
 (defun functions-named (names package-name)
-  "The functions among NAMES, and the names that are none."
+  "The functions among NAMES, and the names that are not functions."
   (let ((found '()) (missing '()))
     (dolist (name names (values (nreverse found) (nreverse missing)))
       (let ((symbol (find-named name package-name)))
@@ -69,10 +67,10 @@
             (push name missing))))))
 
 (defun start-profiling (names package-name)
-  (unless names (refuse "Name the functions to profile in functions"))
+  (unless names (refuse "Give the names of the functions to profile in `functions`"))
   (multiple-value-bind (found missing) (functions-named names package-name)
     (unless found (refuse "None of these is a function: ~{~A~^, ~}" missing))
-    ;; The first time it measures itself, and says so.
+    ;; The first time, the profiler calibrates itself and prints that.
     (captured-output (lambda () (eval '(sb-profile:unprofile)) (eval `(sb-profile:profile ,@found))))
     (text (out)
       (format out "Started profiling ~D function~:P:~%~{  ~A~%~}" (length found) (mapcar #'full-name found))

@@ -1,18 +1,17 @@
-;;;; quickload and quicklisp-search, for a session in which Quicklisp was loaded (by the user's own code, or by a core
-;;;; of the user's). Its functions are looked up by name when a tool is called: where they are absent, the answer says
-;;;; whether Quicklisp is installed, and what the user can do.
+;;;; quickload and quicklisp-search, for sessions in which Quicklisp is loaded. Its functions are looked up by name when
+;;;; a tool is called; if they are missing, the result says whether Quicklisp is installed and what to do.
 
 (in-package "CATENARY-GUEST")
 
 (defun quicklisp-p () (and (find-package "QL") (find-symbol "QUICKLOAD" "QL") t))
 
 (defun without-quicklisp ()
-  "What is missing, and what the user can do."
+  "Says what is missing and what to do."
   (let ((setup (merge-pathnames "quicklisp/setup.lisp" (user-homedir-pathname))))
     (if (ignore-errors (probe-file setup))
-        (format nil "Quicklisp is not loaded in this session; load it by load-file with the path ~A" setup)
+        (format nil "Quicklisp is not loaded in this session; load ~A with load-file" setup)
         (format nil "Quicklisp is not installed (there is no ~A); install it from https://www.quicklisp.org/ and load ~
-                     its setup.lisp by load-file, or load a system of this machine by load-system" setup))))
+                     its setup.lisp with load-file, or load a system of this machine with load-system" setup))))
 
 (deftool "quickload" (system verbose)
   (unless (quicklisp-p) (refuse "Error loading ~A: ~A" system (without-quicklisp)))
@@ -35,6 +34,6 @@
          (count (length found)))
     (text (out)
       (if found
-          (format out "Found ~D system~:P matching '~A'~@[ (the first ~D are shown)~]:~%~%~{  ~A~%~}" count pattern
+          (format out "Found ~D system~:P matching '~A'~@[ (showing the first ~D)~]:~%~%~{  ~A~%~}" count pattern
                   (and (> count limit) limit) (subseq found 0 (min limit count)))
           (format out "No systems found matching '~A'" pattern)))))

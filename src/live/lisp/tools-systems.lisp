@@ -1,6 +1,6 @@
 ;;;; The ASDF tools: load-system, describe-system, system-dependencies, list-local-systems and find-system-file. Only
-;;;; load-system loads and compiles; the others read system definitions, which is itself code (an .asd file is loaded
-;;;; to be known). What comes from Quicklisp is in tools-quicklisp.lisp.
+;;;; load-system loads and compiles systems; the others read system definitions, which also runs code (.asd files are
+;;;; Lisp).
 
 (in-package "CATENARY-GUEST")
 
@@ -12,7 +12,7 @@
       (refuse "Error: System ~A not found" name)))
 
 (deftool "load-system" (system-name system)
-  (let ((name (or system-name system (refuse "Name the system to load in system-name"))))
+  (let ((name (or system-name system (refuse "Give the name of the system in `system-name`"))))
     (loading (failure warnings output) (asdf:load-system (system-title name))
       (when failure (refuse-load (format nil "Error loading system ~A" name) failure warnings output))
       (note-system (system-title name))
@@ -21,7 +21,7 @@
         (write-load-report out warnings output)))))
 
 (defun dependency-name (dependency)
-  "The name in a dependency, also one with a version or for a feature; nil where it does not apply here."
+  "The name in a dependency, which may have a version or a feature; nil if it does not apply here."
   (cond ((atom dependency) (string-downcase dependency))
         ((eq (first dependency) :feature)
          (and (uiop:featurep (second dependency)) (dependency-name (third dependency))))
@@ -31,7 +31,7 @@
   (remove nil (mapcar #'dependency-name (asdf:system-depends-on system))))
 
 (defun all-dependencies (system)
-  "The names of all that SYSTEM needs, also by way of others, each once and in the order of the alphabet."
+  "The names of all direct and indirect dependencies of SYSTEM, sorted."
   (let ((found '()))
     (labels ((visit (name)
                (unless (member name found :test #'string=)
@@ -41,8 +41,8 @@
       (mapc #'visit (dependencies-of system)))
     (sort found #'string<)))
 
-(defun people-and-terms (system)
-  "Lines for who made it, who keeps it, and on which terms."
+(defun author-lines (system)
+  "Lines for author, maintainer, license and homepage."
   (loop for (label reader) in '(("Author" asdf:system-author) ("Maintainer" asdf:system-maintainer)
                                 ("License" asdf:system-license) ("Homepage" asdf:system-homepage))
         for value = (funcall reader system)
@@ -55,7 +55,7 @@
     (text (out)
       (format out "System: ~A~@[ (~A)~]~%" (asdf:component-name found) (asdf:component-version found))
       (when (asdf:system-description found) (format out "~%~A~%" (one-line (asdf:system-description found))))
-      (format out "~@[~%~{~A~%~}~]" (people-and-terms found))
+      (format out "~@[~%~{~A~%~}~]" (author-lines found))
       (format out "~%Source: ~:[(none)~;~:*~A~]~%" (and file (native-path file)))
       (if needs
           (format out "~%Dependencies (~D): ~{~A~^, ~}~%" (length needs) needs)
@@ -80,7 +80,7 @@
 ;;; Where systems are
 
 (defun systems-on-disk ()
-  "The .asd files that ASDF would find, by the name of the system: its configured trees and its old-style list."
+  "The .asd files that ASDF would find, by system name: in its source registry and its central registry."
   (asdf:ensure-source-registry)
   (append
    (let ((registry (symbol-value (find-symbol "*SOURCE-REGISTRY*" "ASDF/SOURCE-REGISTRY"))))

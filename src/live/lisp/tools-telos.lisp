@@ -1,13 +1,13 @@
-;;;; The seven telos tools: what a program is for, where the library telos is loaded and its features are declared. The
-;;;; functions of telos are looked up by name when a tool is called. Four outcomes are kept apart, so that a failed
-;;;; question is never taken for an empty answer: telos is absent or failed, no such name, several such names, found.
+;;;; The seven telos tools: the intent of a program, if the library telos is loaded and features are declared. The
+;;;; functions of telos are looked up by name when a tool is called. Four outcomes are distinguished: telos is missing
+;;;; or failed, no such name, several such names, found.
 
 (in-package "CATENARY-GUEST")
 
-(defparameter *near-names* 5)
+(defparameter *max-similar-names* 5)
 
 (defun telos (name &rest arguments)
-  "Call a function of telos. Its failure is told as its own, not as an empty answer."
+  "Call a function of telos. Its error is reported, never taken for an empty result."
   (let ((symbol (find-symbol name "TELOS")))
     (unless (and symbol (fboundp symbol))
       (refuse "Telos failed while answering: it provides no ~(~A~). It is too old, or only partly loaded." name))
@@ -23,13 +23,13 @@
 
 ;;; Names
 
-(defun near (name candidates)
-  "A few of CANDIDATES that look like NAME."
+(defun similar-names (name candidates)
+  "Some of CANDIDATES that are similar to NAME."
   (let ((needle (string-trim ":" (subseq name (1+ (or (position #\: name :from-end t) -1))))))
     (and (> (length needle) 1)
          (loop with found = 0
                for symbol in candidates
-               when (and (< found *near-names*)
+               when (and (< found *max-similar-names*)
                          (or (search needle (symbol-name symbol) :test #'char-equal)
                              (search (symbol-name symbol) needle :test #'char-equal)))
                  collect (full-name symbol) and do (incf found)))))
@@ -37,9 +37,9 @@
 (defun refuse-unknown (what name candidates count)
   (refuse "No ~A named ~A.~%Telos is loaded and ~D feature~:P ~:*~[are~;is~:;are~] registered.~@[~%Closest matches: ~
            ~{~A~^, ~}~]~%Use telos-list-features to see what is registered."
-          what name count (near name candidates)))
+          what name count (similar-names name candidates)))
 
-(defun the-one (what name found)
+(defun only-match (what name found)
   (if (rest found)
       (refuse "The name ~A is ambiguous: ~D ~As share it.~%~{  ~A~%~}Qualify it with a package, such as \"~A\"."
               name (length found) what (mapcar #'full-name found) (full-name (first found)))
@@ -53,11 +53,11 @@
                                          (or (null prefix) (string= prefix "KEYWORD")
                                              (eq (find-package (string-upcase prefix)) (symbol-package symbol)))))
                                   features)))
-        (or (the-one "feature" name found)
+        (or (only-match "feature" name found)
             (refuse-unknown "feature" name features (length features)))))))
 
 (defun intended-symbol (name package-name)
-  "The symbol NAME that has an intent: in its package first, else wherever there is just one."
+  "The symbol NAME that has an intent: in its package first, else in any package if only one has it."
   (multiple-value-bind (prefix bare) (name-parts name)
     (let* ((package (and (or prefix package-name) (package-named (or prefix package-name))))
            (near (multiple-value-list (find-named bare (package-name (or package *package*)))))
@@ -67,16 +67,16 @@
               (package (let ((features (telos "LIST-FEATURES")))
                          (refuse-unknown "symbol with an intent" name (remove-if-not #'intended all)
                                          (length features))))
-              (t (or (the-one "symbol" name (remove-if-not #'intended all))
+              (t (or (only-match "symbol" name (remove-if-not #'intended all))
                      (let ((features (telos "LIST-FEATURES")))
                        (refuse-unknown "symbol with an intent" name features (length features))))))))))
 
-;;; What is told
+;;; Output
 
 (defun part (intent name) (telos (concatenate 'string "INTENT-" name) intent))
 
 (defun shown (value)
-  "A string as it is, and a name as the reader would take it here."
+  "A string as it is, any other value printed readably."
   (if (stringp value) value (brief value)))
 
 (defun write-points (out label points)

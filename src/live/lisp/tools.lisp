@@ -1,27 +1,27 @@
-;;;; What the tools share: how names, packages and code are resolved without leaving a trace in the image, and how
-;;;; values are shown. A tool never interns a name that it only looks up, and what reading had to intern is taken out
-;;;; again unless something came of it. The tools themselves stand in the other tools-*.lisp files, a subject each.
+;;;; Shared by the tools: resolving names, packages and code without changing the image, and printing values. A tool
+;;;; never interns a name that it only looks up, and symbols interned by reading are uninterned unless they are used.
+;;;; Each tools-*.lisp file has the tools of one subject.
 
 (in-package "CATENARY-GUEST")
 
-(defvar *refuse* nil "What a refusal throws to.")
+(defvar *refuse* nil "The catch tag of a tool error.")
 
 (defun refuse (control &rest arguments)
-  "Upstream the tool: it could not do what was asked, for the reason given."
+  "End the tool with an error message."
   (throw *refuse* (values (apply #'format nil control arguments) :error t)))
 
 (defmacro deftool (name parameters &body body)
-  "A tool of keyword PARAMETERS whose BODY returns the text of the answer, or refuses."
+  "Define a tool with keyword PARAMETERS whose BODY returns the text of the result, or refuses."
   `(define-tool ,name (&key ,@parameters)
      (let ((*refuse* (list nil))) (catch *refuse* (values (progn ,@body))))))
 
 (defparameter *brief-length* 20)
 (defparameter *brief-level* 3)
 (defparameter *brief-chars* 2000)
-(defparameter *list-limit* 200 "Items of one list; a model that wants more can ask for less.")
+(defparameter *list-limit* 200 "Items of one list.")
 
 (defmacro text ((stream) &body body)
-  "The text that BODY writes to STREAM, without the newlines at its end."
+  "The text that BODY writes to STREAM, without trailing newlines."
   `(string-right-trim '(#\Newline)
                       (with-output-to-string (,stream)
                         (with-standard-shape ,@body))))
@@ -32,7 +32,7 @@
      ,@body))
 
 (defun brief (value &key (length *brief-length*) (level *brief-level*))
-  "VALUE as it prints, short; a print method that fails is said and not passed on."
+  "VALUE printed briefly. An error in a print method becomes part of the text."
   (let ((*print-length* length) (*print-level* level) (*print-circle* t))
     (handler-case
         (multiple-value-bind (text cut) (print-bounded *brief-chars* (lambda (stream) (prin1 value stream)))
@@ -42,7 +42,7 @@
 (defun message-of (condition) (string-trim '(#\Newline #\Space) (condition-text condition)))
 
 (defun one-line (string)
-  "STRING with every run of white space as one space."
+  "STRING on one line, with single spaces."
   (let ((words (split-words string)))
     (format nil "~{~A~^ ~}" words)))
 
@@ -60,9 +60,9 @@
         while end do (setf start (1+ end))))
 
 (defun limited (list)
-  "The first of LIST, as many as are shown; and a note that these are not all, or nothing."
+  "The items of LIST that are shown, and a note if these are not all."
   (if (nthcdr *list-limit* list)
-      (values (subseq list 0 *list-limit*) (format nil " (the first ~D are shown)" *list-limit*))
+      (values (subseq list 0 *list-limit*) (format nil " (showing the first ~D)" *list-limit*))
       (values list "")))
 
 (defun native-path (path)
@@ -74,18 +74,18 @@
 ;;; Names
 
 (defun package-named (name)
-  "The package NAME; without a name the one the session is in."
+  "The package NAME; without a name, that of the session."
   (or (named-package (and name (string-left-trim ":" name))) (refuse "~A" (no-package name))))
 
 (defun name-parts (name)
-  "The package and the symbol name in pkg::name, pkg:name, :name or name; the package is nil where none is named."
+  "The package and the symbol name in pkg::name, pkg:name, :name or name; the package is nil if none is given."
   (let ((colon (and (not (find #\| name)) (position #\: name))))
     (cond ((null colon) (values nil (string-trim "|" name)))
           ((zerop colon) (values "KEYWORD" (string-left-trim ":" name)))
           (t (values (subseq name 0 colon) (string-left-trim ":" (subseq name colon)))))))
 
 (defun find-named (name &optional package-name)
-  "The symbol NAME and its status; in upper case first, as the reader has it. Third, the package it was looked for in."
+  "The symbol NAME, its status, and the package that was searched. Upper case is tried first, as the reader does."
   (multiple-value-bind (prefix bare) (name-parts (string-trim " '" name))
     (let ((package (package-named (or prefix package-name))))
       (multiple-value-bind (symbol status) (find-symbol (string-upcase bare) package)
@@ -97,26 +97,26 @@
     (if status symbol (refuse "Symbol ~A not found in package ~A" name (package-name package)))))
 
 (defun full-name (thing)
-  "A symbol with its package, always by two colons; any other name as it prints, fully qualified."
+  "A symbol with its package and two colons; any other name as it prints, fully qualified."
   (cond ((and (symbolp thing) (symbol-package thing))
          (format nil "~A::~A" (package-name (symbol-package thing)) (symbol-name thing)))
         ((symbolp thing) (format nil "#:~A" (symbol-name thing)))
         (t (let ((*package* (find-package "COMMON-LISP"))) (brief thing :length nil :level nil)))))
 
 (defun call-in (package name &rest arguments)
-  "Call the function NAME of a PACKAGE that may not be there when this file is compiled."
+  "Call the function NAME of a PACKAGE that may not exist when this file is compiled."
   (let ((symbol (and (find-package package) (find-symbol name package))))
     (if (and symbol (fboundp symbol))
         (apply symbol arguments)
-        (refuse "Error: ~A is not there in package ~A" name package))))
+        (refuse "Error: there is no function ~A in package ~A" name package))))
 
 ;;; Reading
 
 (defun open-packages ()
-  "The packages into which reading can intern: all that are not locked."
+  "The packages into which reading can intern: all unlocked ones."
   (remove-if #'sb-ext:package-locked-p (remove (find-package "KEYWORD") (list-all-packages))))
 
-(defun nothing-came-of (symbol)
+(defun unused-symbol-p (symbol)
   (flet ((nothing (kind) (member kind '(nil :unknown))))
     (and (not (boundp symbol)) (not (fboundp symbol)) (not (symbol-plist symbol)) (not (find-class symbol nil))
          (nothing (sb-int:info :variable :kind symbol)) (nothing (sb-int:info :type :kind symbol)))))
@@ -125,7 +125,7 @@
   `(call-leaving-no-symbols (lambda () ,@body)))
 
 (defun call-leaving-no-symbols (function)
-  "Call FUNCTION, then take out again what it interned and did nothing with."
+  "Call FUNCTION, then unintern the new symbols that it does not use."
   (let ((before (make-hash-table :test 'eq)) (packages (open-packages)))
     (dolist (package packages)
       (do-symbols (symbol package)
@@ -136,12 +136,12 @@
           (when (package-name package)
             (do-symbols (symbol package)
               (when (and (eq (symbol-package symbol) package) (not (gethash symbol before))
-                         (nothing-came-of symbol))
+                         (unused-symbol-p symbol))
                 (push symbol new))))
           (dolist (symbol new) (unintern symbol package)))))))
 
 (defun forms-in (code)
-  "All forms in CODE, read in the current package; nothing is evaluated by reading."
+  "All forms in CODE, read in the current package without evaluating anything."
   (let ((*read-eval* nil))
     (with-input-from-string (stream code)
       (loop for form = (read stream nil stream) until (eq form stream) collect form))))
@@ -153,11 +153,11 @@
 ;;; Loading
 
 (defmacro loading ((failure warnings output) form &body body)
-  "FORM, with its failure or nil, its warnings, and what it printed; none of that is the tool's own answer."
+  "Run FORM, then BODY with its failure or nil, its warnings and its output."
   `(multiple-value-bind (,failure ,warnings ,output) (call-loading (lambda () ,form)) ,@body))
 
 (defun call-loading (function)
-  ;; The warnings are not muffled: ASDF and compile-file count them to know a failure. What they print is left out.
+  ;; Warnings are not muffled, because ASDF and compile-file count them. What they print is left out.
   (let ((warnings '()) (*compile-verbose* nil) (*compile-print* nil) (*load-verbose* nil) (*load-print* nil))
     (flet ((note (warning)
              (unless (typep warning 'style-warning)
@@ -169,12 +169,12 @@
           (values failure (nreverse warnings) output))))))
 
 (defun loaded-form (noise)
-  "Where in a source file the form begins that failed, from what LOAD has printed; nil where it has not."
+  "The position of the failed form in a source file, from the output of LOAD, or nil."
   (let* ((words "While evaluating the form starting at ") (at (search words noise)))
     (and at (subseq noise (+ at (length words)) (position #\Newline noise :start at)))))
 
 (defun without-loader (failure noise)
-  "FAILURE with the frames above the first that is of LOAD: those below it are the tool's. NOISE was printed meanwhile."
+  "FAILURE without the frames from LOAD down, which belong to the tool. NOISE is the output of LOAD."
   (let ((copy (copy-failure failure)))
     (flet ((load-p (frame)
              (some (lambda (name) (search name frame :end2 (min 60 (length frame)))) '("(LOAD " "TOP-LEVEL-FORM"))))
@@ -187,13 +187,13 @@
   (when warnings (format out "~%Warnings (~D):~%~{  ~A~%~}" (length warnings) warnings))
   (when (split-words output) (format out "~%Output:~%~A~%" (string-trim '(#\Newline) output))))
 
-(defun why (failure)
-  "The message of FAILURE, and its frames where the user's code has some."
+(defun failure-summary (failure)
+  "The message of FAILURE, and its frames, if any."
   (format nil "~A~@[~%~%[Backtrace]~{~%~A~}~]" (string-trim '(#\Newline #\Space) (failure-message failure))
           (loop for frame in (failure-frames failure) for number from 0 collect (format nil "~D: ~A" number frame))))
 
 (defun refuse-load (what failure warnings output)
-  "WHAT could not be loaded. The warnings are often the reason, so they are told too."
+  "Refuse because WHAT could not be loaded. The warnings are included, since they are often the reason."
   (refuse "~A" (text (out)
-                 (format out "~A: ~A~%" what (why failure))
+                 (format out "~A: ~A~%" what (failure-summary failure))
                  (write-load-report out warnings output))))

@@ -1,21 +1,20 @@
-// The tools of a Lisp session that look at code and at the image: what each is called, what it takes, and what the
-// model is told of it. The names and arguments are those of CL-MCP-Server, so that what was written for it works here.
-// The work is done in the image, by the tools-*.lisp files; those that load, time or profile are in run-tools.ts.
+// The tools of a Lisp session: their names, arguments and descriptions for the model. The names and arguments are those of
+// CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement them in the image.
 
-import type { Argument, GuestTool } from "../tool.ts";
+import type { ArgumentSpec, GuestTool } from "../tool.ts";
 
-export const PACKAGE: Argument = {
+const PACKAGE: ArgumentSpec = {
   type: "string",
-  description: "Package in which names are looked up and code is read. Default: the package the session is in.",
+  description: "Package for reading code and looking up names. Default: the current package of the session.",
 };
 
-const NAME: Argument = {
+const NAME: ArgumentSpec = {
   type: "string",
   required: true,
   description: 'Name of the symbol, in any case; may be qualified, such as "cl:mapcar".',
 };
 
-const CLASS: Argument = {
+const CLASS: ArgumentSpec = {
   type: "string",
   required: true,
   description: "Name of the class, structure or condition.",
@@ -25,10 +24,10 @@ export const EVALUATE: GuestTool = {
   name: "evaluate-lisp",
   title: "Evaluate Common Lisp",
   description:
-    "Evaluate Common Lisp code in a session that stays: definitions, variables and the current package are there for " +
-    "the next call. All forms are read and evaluated in order; the values of the last one come back as `=> value` " +
-    "lines, after what was printed, [stderr] and [Warning] lines. An error comes back as [ERROR] with its type, " +
-    "message and [Backtrace], and the session lives on.",
+    "Evaluate Common Lisp code in a persistent session: definitions, variables and the current package are kept for " +
+    "later calls. The forms are read and evaluated in order; the values of the last one come back as `=> value` lines, " +
+    "after the output and the [stderr] and [Warning] lines. An error comes back as [ERROR] with its type, message and " +
+    "[Backtrace], and the session continues.",
   arguments: {
     code: {
       type: "string",
@@ -38,7 +37,7 @@ export const EVALUATE: GuestTool = {
     package: {
       type: "string",
       description:
-        "Package to evaluate in. Default: the one the session is in; in-package changes that for later calls.",
+        "Package to evaluate in. Default: the current package of the session; in-package changes it for later calls.",
     },
     "capture-time": {
       type: "boolean",
@@ -49,13 +48,13 @@ export const EVALUATE: GuestTool = {
   runsCode: true,
 };
 
-const ABOUT_NAMES: readonly GuestTool[] = [
+const NAME_TOOLS: readonly GuestTool[] = [
   {
     name: "describe-symbol",
     title: "Describe a symbol",
     description:
-      "Tell what a symbol names: its kind (function, macro, variable, class), argument list, value, documentation " +
-      "and where it is defined. Call it before using a function that you are not sure of.",
+      "Describe what a symbol names: its kind (function, macro, variable, class), argument list, value, documentation " +
+      "and where it is defined. Call it before you use a function that you are not sure of.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
@@ -63,11 +62,11 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     name: "apropos-search",
     title: "Search for symbols",
     description:
-      "Find symbols whose name contains a text. Without a package: what any package exports, and all that the " +
-      "session's own package defines. At most 200 are listed, with the count of all.",
+      "Find symbols whose name contains a string. Without a package: exported symbols of all packages, and all symbols " +
+      "of the session's current package. At most 200 are listed, with the total count.",
     arguments: {
       pattern: { type: "string", required: true, description: "Part of a name, in any case." },
-      package: { type: "string", description: "Search only what is accessible in this package." },
+      package: { type: "string", description: "Search only the symbols accessible in this package." },
       type: {
         type: "string",
         choices: ["function", "macro", "variable", "class", "generic-function"],
@@ -80,15 +79,15 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     name: "who-calls",
     title: "Find callers",
     description:
-      "Find what calls a function or uses a macro, as the compiler recorded it, with the file or `defined in this " +
-      "session`. Call it before you change a function's arguments.",
+      "Find the callers of a function or the uses of a macro, as recorded by the compiler, each with its file or " +
+      "`defined in this session`. Call it before you change a function's arguments.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
   {
     name: "who-references",
     title: "Find references",
-    description: "Find the code that reads, sets or binds a global variable, as the compiler recorded it.",
+    description: "Find the code that reads, sets or binds a global variable, as recorded by the compiler.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
@@ -96,8 +95,8 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     name: "class-info",
     title: "Describe a class",
     description:
-      "Tell about a class: superclasses, subclasses, slots with types, initargs, initforms (as written; nothing is " +
-      "called), readers and writers, inherited slots, default initargs.",
+      "Describe a class: superclasses, subclasses, slots with types, initargs, initforms (as written, not evaluated), " +
+      "readers and writers, inherited slots, default initargs.",
     arguments: { class: CLASS, package: PACKAGE },
     readOnly: true,
   },
@@ -111,7 +110,7 @@ const ABOUT_NAMES: readonly GuestTool[] = [
       "include-inherited": {
         type: "boolean",
         default: false,
-        description: "Also those specialized on its superclasses, except the standard ones.",
+        description: "Also list methods specialized on its superclasses, except the standard ones.",
       },
     },
     readOnly: true,
@@ -121,8 +120,8 @@ const ABOUT_NAMES: readonly GuestTool[] = [
     title: "List definitions",
     description:
       "List what evaluations and load-file have defined in this session, by kind: functions and macros with their " +
-      "argument lists, variables with their values, classes, structures, methods, conditions, types; and the names " +
-      "of the systems that load-system and quickload have loaded. What (load ...) defined is not listed.",
+      "argument lists, variables with their values, classes, structures, methods, conditions, types; and the systems " +
+      "that load-system and quickload have loaded. Definitions made by (load ...) are not listed.",
     arguments: {
       type: {
         type: "string",
@@ -137,13 +136,13 @@ const ABOUT_NAMES: readonly GuestTool[] = [
   },
 ];
 
-const ABOUT_CODE: readonly GuestTool[] = [
+const CODE_TOOLS: readonly GuestTool[] = [
   {
     name: "validate-syntax",
     title: "Check syntax",
     description:
-      "Check that code can be read, without evaluating it: unclosed or extra parentheses with their place, " +
-      "unfinished strings and comments, bad tokens. Call it before you write a Lisp file.",
+      "Check that code can be read, without evaluating it: unclosed or extra parentheses with their position, " +
+      "unterminated strings and comments, bad tokens. Call it before you write a Lisp file.",
     arguments: { code: { type: "string", required: true, description: "The code to check." } },
     readOnly: true,
   },
@@ -151,8 +150,8 @@ const ABOUT_CODE: readonly GuestTool[] = [
     name: "match-paren",
     title: "Match a parenthesis",
     description:
-      "Find the other parenthesis of the one at a place in code. Strings, comments and characters such as #\\( are " +
-      "skipped.",
+      "Find the parenthesis that matches the one at a position. Parentheses in strings, comments and characters such " +
+      "as #\\( are skipped.",
     arguments: {
       code: { type: "string", required: true, description: "The code." },
       line: { type: "integer", required: true, description: "Line of the parenthesis, from 1." },
@@ -163,10 +162,10 @@ const ABOUT_CODE: readonly GuestTool[] = [
   {
     name: "macroexpand-form",
     title: "Expand a macro",
-    description: "Expand a macro form, once or until it is no macro form any more. Subforms are not expanded.",
+    description: "Expand a macro form, once or until it is no longer a macro form. Subforms are not expanded.",
     arguments: {
       form: { type: "string", required: true, description: "The form, such as `(when x y)`." },
-      full: { type: "boolean", default: false, description: "Expand until the form is no macro call." },
+      full: { type: "boolean", default: false, description: "Expand until the form is not a macro form." },
       package: PACKAGE,
     },
     readOnly: true,
@@ -176,57 +175,53 @@ const ABOUT_CODE: readonly GuestTool[] = [
     name: "compile-form",
     title: "Compile without running",
     description:
-      "Compile code and report errors, warnings (type conflicts, undefined names) and compiler notes. The code is " +
-      "not run and nothing is defined; only macros that it uses are expanded.",
+      "Compile code and report errors, warnings (type conflicts, undefined names) and compiler notes. The code does " +
+      "not run and nothing is defined; only its macros are expanded.",
     arguments: { code: { type: "string", required: true, description: "One or more forms." }, package: PACKAGE },
     readOnly: true,
     runsCode: true,
   },
 ];
 
-const ABOUT_ERRORS: readonly GuestTool[] = [
+const ERROR_TOOLS: readonly GuestTool[] = [
   {
     name: "describe-last-error",
     title: "Describe the last error",
     description:
-      "Tell about the last error of this session: type, message, the restarts it offered, and the backtrace.",
+      "Describe the last error of this session: type, message, the restarts that were offered, and the backtrace.",
     arguments: {},
     readOnly: true,
   },
   {
     name: "get-backtrace",
     title: "Backtrace of the last error",
-    description:
-      "The frames of the last error, the innermost first; only your own code, none of the session's machinery.",
-    arguments: { "max-frames": { type: "integer", default: 20, description: "At most so many frames; 20 are kept." } },
+    description: "Show the frames of the last error, innermost first: only those of your own code, not of the session.",
+    arguments: {
+      "max-frames": { type: "integer", default: 20, description: "The maximum number of frames; 20 are kept." },
+    },
     readOnly: true,
   },
 ];
 
-export const LOOKING_TOOLS: readonly GuestTool[] = [...ABOUT_NAMES, ...ABOUT_CODE, ...ABOUT_ERRORS];
+const SYSTEM: ArgumentSpec = { type: "string", required: true, description: "Name of the ASDF system." };
+const CODE: ArgumentSpec = { type: "string", required: true, description: "One or more forms to run." };
 
-// The tools of a Lisp session that load systems and files, and those that time and profile code: what each is called,
-// what it takes, and what the model is told of it. They run the user's code, so they have a deadline, and may be tasks.
-
-const SYSTEM: Argument = { type: "string", required: true, description: "Name of the ASDF system." };
-const CODE: Argument = { type: "string", required: true, description: "One or more forms to run." };
-
-const LOADING: readonly GuestTool[] = [
+const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "load-system",
     title: "Load a system",
     description:
-      "Load an ASDF system that is on this machine, compiling what needs it. For those on the network see quickload.",
+      "Load an ASDF system from this machine, compiling it if needed. For systems on the network see quickload.",
     arguments: {
       "system-name": { type: "string", description: "Name of the system. Required, unless `system` is given." },
-      system: { type: "string", description: "The same, under its other name." },
+      system: { type: "string", description: "Another name for `system-name`." },
     },
     runsCode: true,
   },
   {
     name: "describe-system",
     title: "Describe a system",
-    description: "Tell about an ASDF system: its description, author, license, file, dependencies and components.",
+    description: "Describe an ASDF system: its description, author, license, file, dependencies and components.",
     arguments: { system: SYSTEM },
     readOnly: true,
     runsCode: true,
@@ -234,10 +229,10 @@ const LOADING: readonly GuestTool[] = [
   {
     name: "system-dependencies",
     title: "Dependencies of a system",
-    description: "List what an ASDF system depends on, directly or in all.",
+    description: "List what an ASDF system depends on, directly or transitively.",
     arguments: {
       system: SYSTEM,
-      transitive: { type: "boolean", default: false, description: "Also the dependencies of its dependencies." },
+      transitive: { type: "boolean", default: false, description: "Also list the dependencies of its dependencies." },
     },
     readOnly: true,
     runsCode: true,
@@ -253,7 +248,7 @@ const LOADING: readonly GuestTool[] = [
   {
     name: "find-system-file",
     title: "Find a system's file",
-    description: "Tell in which .asd file a system is defined.",
+    description: "Find the .asd file that defines a system.",
     arguments: { system: SYSTEM },
     readOnly: true,
     runsCode: true,
@@ -261,21 +256,20 @@ const LOADING: readonly GuestTool[] = [
   {
     name: "quickload",
     title: "Load with Quicklisp",
-    description:
-      "Load a system with Quicklisp, fetching it where needed. Only where Quicklisp is loaded in the session.",
+    description: "Load a system with Quicklisp, downloading it if needed. Quicklisp must be loaded in the session.",
     arguments: {
       system: SYSTEM,
-      verbose: { type: "boolean", default: false, description: "Also return what loading printed." },
+      verbose: { type: "boolean", default: false, description: "Also return the output of loading." },
     },
     runsCode: true,
   },
   {
     name: "quicklisp-search",
     title: "Search Quicklisp",
-    description: "Find Quicklisp systems whose name contains a text. Only where Quicklisp is loaded in the session.",
+    description: "Find Quicklisp systems whose name contains a string. Quicklisp must be loaded in the session.",
     arguments: {
       pattern: { type: "string", required: true, description: "Part of a name, in any case." },
-      limit: { type: "integer", default: 30, description: "At most so many names." },
+      limit: { type: "integer", default: 30, description: "The maximum number of names." },
     },
     readOnly: true,
     runsCode: true,
@@ -284,8 +278,8 @@ const LOADING: readonly GuestTool[] = [
     name: "load-file",
     title: "Load a file",
     description:
-      "Load a Lisp file into the session, as source or compiled first (nothing is left beside it). Warnings and what " +
-      "it printed come back.",
+      "Load a Lisp file into the session, as source or compiled first (the compiled file is deleted afterwards). " +
+      "Returns warnings and output.",
     arguments: {
       path: { type: "string", required: true, description: "Path of the file; ~/ is your home folder." },
       compile: { type: "boolean", default: false, description: "Compile it first." },
@@ -295,11 +289,12 @@ const LOADING: readonly GuestTool[] = [
   },
 ];
 
-const MEASURING: readonly GuestTool[] = [
+const PROFILING_TOOLS: readonly GuestTool[] = [
   {
     name: "time-execution",
     title: "Time code",
-    description: "Run code once and tell real time, run time, GC time and bytes allocated, with its values and output.",
+    description:
+      "Run code once and report real time, run time, GC time and bytes allocated, with its values and output.",
     arguments: { code: CODE, package: PACKAGE },
     runsCode: true,
   },
@@ -307,23 +302,23 @@ const MEASURING: readonly GuestTool[] = [
     name: "profile-code",
     title: "Profile code",
     description:
-      "Run code under the statistical profiler and report in which functions the time went (or the allocation). The " +
-      "code should run for at least half a second, or there are too few samples.",
+      "Run code under the statistical profiler and report the functions in which time was spent or memory allocated. " +
+      "The code should run for at least half a second, or there are too few samples.",
     arguments: {
       code: CODE,
       mode: {
         type: "string",
         choices: ["cpu", "time", "alloc"],
         default: "cpu",
-        description: "What is sampled: processor time, wall-clock time, or allocation.",
+        description: "What to sample: processor time, wall-clock time, or allocation.",
       },
-      "max-samples": { type: "integer", default: 1000, description: "At most so many samples." },
+      "max-samples": { type: "integer", default: 1000, description: "The maximum number of samples." },
       "sample-interval": { type: "number", default: 0.01, description: "Seconds between two samples." },
       "report-type": {
         type: "string",
         choices: ["flat", "graph"],
         default: "flat",
-        description: "A table of functions, or the call graph too.",
+        description: "A table of functions, or also the call graph.",
       },
       package: PACKAGE,
     },
@@ -333,8 +328,8 @@ const MEASURING: readonly GuestTool[] = [
     name: "profile-functions",
     title: "Profile functions",
     description:
-      "Count calls and time of named functions, exactly: `start` with functions, run code with evaluate-lisp, then " +
-      "`report`; `reset` sets the counts to zero, `status` says what is profiled, `stop` ends it.",
+      "Count the calls and time of named functions exactly: `start` with functions, run code with evaluate-lisp, then " +
+      "`report`. `reset` sets the counts to zero, `status` lists the profiled functions, `stop` ends the profiling.",
     arguments: {
       action: {
         type: "string",
@@ -349,15 +344,15 @@ const MEASURING: readonly GuestTool[] = [
   {
     name: "memory-report",
     title: "Report memory",
-    description: "Tell how much memory the image uses, by kind of object, and what the garbage collector did.",
+    description: "Report how much memory the image uses, by kind of object, and the work of the garbage collector.",
     arguments: {
       verbosity: {
         type: "string",
         choices: ["default", "detailed", "minimal"],
         default: "default",
-        description: "How much is told.",
+        description: "How much to report.",
       },
-      "gc-first": { type: "boolean", default: false, description: "Collect all garbage before." },
+      "gc-first": { type: "boolean", default: false, description: "Run a full garbage collection first." },
     },
     readOnly: true,
     runsCode: true,
@@ -368,54 +363,51 @@ const MEASURING: readonly GuestTool[] = [
     description: "Run code and report which functions allocated memory, and how many bytes in all.",
     arguments: {
       code: CODE,
-      "max-samples": { type: "integer", default: 1000, description: "At most so many samples." },
+      "max-samples": { type: "integer", default: 1000, description: "The maximum number of samples." },
       package: PACKAGE,
     },
     runsCode: true,
   },
 ];
 
-export const RUNNING_TOOLS: readonly GuestTool[] = [...LOADING, ...MEASURING];
+// The telos tools work only if the library telos is loaded in the session.
 
-// The seven tools that ask the library telos what a program is for: what each is called, what it takes, and what the
-// model is told of it. They stand apart because they answer only where telos is loaded in the session.
-
-const FEATURE: Argument = {
+const FEATURE: ArgumentSpec = {
   type: "string",
   required: true,
-  description: 'Name of the feature, in any case; "package::name" where several share it.',
+  description: 'Name of the feature, in any case; "package::name" if several share it.',
 };
 
-const INTENT_NAME: Argument = {
+const INTENT_NAME: ArgumentSpec = {
   type: "string",
   required: true,
-  description: 'Name of a function or class; "package::name" where several share it.',
+  description: 'Name of a function or class; "package::name" if several share it.',
 };
 
-const INTENT_PACKAGE: Argument = {
+const INTENT_PACKAGE: ArgumentSpec = {
   type: "string",
-  description: "Package of the name. Default: the one the session is in, then any where there is just one.",
+  description: "Package of the name. Default: the current package of the session, then any package if only one has it.",
 };
 
-export const TELOS_TOOLS: readonly GuestTool[] = [
+const TELOS_TOOLS: readonly GuestTool[] = [
   {
     name: "telos-list-features",
     title: "Telos: list features",
     description: "List the features that telos knows, each with its purpose and its parent.",
-    arguments: { filter: { type: "string", description: "Only those whose name or purpose contains this text." } },
+    arguments: { filter: { type: "string", description: "Only those whose name or purpose contains this string." } },
     readOnly: true,
   },
   {
     name: "telos-feature-intent",
     title: "Telos: intent of a feature",
-    description: "Tell why a feature exists: purpose, goals, constraints, assumptions and failure modes.",
+    description: "Explain why a feature exists: purpose, goals, constraints, assumptions and failure modes.",
     arguments: { feature: FEATURE },
     readOnly: true,
   },
   {
     name: "telos-get-intent",
     title: "Telos: intent of a function or class",
-    description: "Tell why a function or class exists: its role, purpose, feature and failure modes.",
+    description: "Explain why a function or class exists: its role, purpose, feature and failure modes.",
     arguments: { name: INTENT_NAME, package: INTENT_PACKAGE },
     readOnly: true,
   },
@@ -447,4 +439,13 @@ export const TELOS_TOOLS: readonly GuestTool[] = [
     arguments: {},
     readOnly: true,
   },
+];
+
+export const TOOLS: readonly GuestTool[] = [
+  ...NAME_TOOLS,
+  ...CODE_TOOLS,
+  ...ERROR_TOOLS,
+  ...LOADING_TOOLS,
+  ...PROFILING_TOOLS,
+  ...TELOS_TOOLS,
 ];

@@ -1,5 +1,5 @@
-// Content: the blocks that tool results, prompts and sampling messages are made of, and what may be said
-// about them. Types only, and open ones: a block may carry fields that we do not know, and keeps them.
+// Content blocks of tool results, prompts and sampling messages, and tool definitions, which sampling uses too. Types
+// only, and open: unknown fields survive.
 
 import type { Meta } from "../../core/handler.ts";
 
@@ -7,7 +7,7 @@ export type Role = "user" | "assistant";
 
 export interface Annotations {
   readonly audience?: readonly Role[];
-  /** From 0 (may be left out) to 1 (is needed). */
+  /** From 0 (optional) to 1 (required). */
   readonly priority?: number;
   /** ISO 8601. */
   readonly lastModified?: string;
@@ -70,7 +70,7 @@ export interface EmbeddedResource {
   readonly _meta?: Meta;
 }
 
-/** A resource that can be read, named by its address; it need not be in any list. */
+/** A resource that can be read; it need not be in any list. */
 export interface ResourceLink {
   readonly type: "resource_link";
   readonly uri: string;
@@ -86,3 +86,25 @@ export interface ResourceLink {
 }
 
 export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
+
+export type JsonSchema = { readonly [key: string]: unknown };
+
+/** Hints, not guarantees: a server may claim anything about its tools. */
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly icons?: readonly Icon[];
+  readonly inputSchema: JsonSchema & { readonly type: "object" };
+  readonly outputSchema?: JsonSchema;
+  readonly annotations?: ToolAnnotations;
+  readonly _meta?: Meta;
+}

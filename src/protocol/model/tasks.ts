@@ -1,53 +1,53 @@
-// Tasks: calls that go on after their callers have been given a handle. An extension of the newest revision; the
-// one before it had tasks of another form, which dialogue/tasks speaks. Types only.
+// Tasks: calls that continue after the client got a handle. An extension of the newest revision; the tasks of the
+// previous revision differ and are handled in dialogue/session. Types only.
 
 import type { Meta } from "../../core/handler.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import type { CompleteResultBase, RequestParams } from "./results.ts";
-import type { InputRequests, InputResponses } from "./rounds.ts";
+import type { CompleteResultBase, RequestParams } from "./base.ts";
+import type { InputRequests, InputResponses } from "./client-requests.ts";
 
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
 export interface Task {
   readonly taskId: string;
   readonly status: TaskStatus;
-  /** For people and models: what it is doing, or how it ended. */
+  /** For people and models: the current step, or the outcome. */
   readonly statusMessage?: string;
   /** Both in ISO 8601. */
   readonly createdAt: string;
   readonly lastUpdatedAt: string;
-  /** For how long after its creation it can be asked about; null: for ever. */
+  /** How long after its creation it can be queried; null: without limit. */
   readonly ttlMs: number | null;
-  /** How long to wait before asking again. */
+  /** How long to wait between two queries. */
   readonly pollIntervalMs?: number;
 }
 
-interface Pending {
+interface WithoutDetails {
   readonly status: "working" | "cancelled";
 }
 
-interface Asking {
+interface InputRequired {
   readonly status: "input_required";
-  /** Everything that is asked right now. A key names one question for as long as the task lives. */
+  /** All open requests. A key is never used for another request of the same task. */
   readonly inputRequests: InputRequests;
 }
 
 interface Completed {
   readonly status: "completed";
-  /** What the call would have been answered with. */
+  /** The result of the call. */
   readonly result: { readonly [key: string]: unknown };
 }
 
 interface Failed {
   readonly status: "failed";
-  /** The error that the call would have been answered with. */
+  /** The error of the call. */
   readonly error: ErrorBody;
 }
 
-/** A task with what belongs to its status. */
-export type DetailedTask = Task & (Pending | Asking | Completed | Failed);
+/** A task with the fields of its status. */
+export type DetailedTask = Task & (WithoutDetails | InputRequired | Completed | Failed);
 
-/** Instead of the result of a `tools/call`, for a caller that has declared the extension. */
+/** Replaces the result of a `tools/call` for a client that has declared the extension. */
 export interface CreateTaskResult extends Task {
   readonly resultType: "task";
   readonly _meta?: Meta;
@@ -61,7 +61,7 @@ export interface TaskParams extends RequestParams {
 }
 
 export interface UpdateTaskParams extends TaskParams {
-  /** Some or all of what is asked, by the keys of the questions. */
+  /** Responses to some or all of the open requests, by their keys. */
   readonly inputResponses: InputResponses;
 }
 

@@ -1,7 +1,6 @@
-// The first revision: no audio, no annotations of tools, no words with progress, and completion without a
-// capability that announces it. Audio becomes an embedded resource where one may stand; in sampling only
-// text and images may, so there it is refused. What can be completed is found out by asking, so to newer callers
-// the capability is there wherever prompts or resources are.
+// The first revision: no audio, no tool annotations, no progress messages, and no capability for completion. Audio
+// becomes an embedded resource; in sampling, which has only text and images, it is refused. Since completion is not
+// declared, newer clients see the capability wherever there are prompts or resources.
 
 import type { Delta } from "../revision.ts";
 import {
@@ -12,27 +11,30 @@ import {
   sampledContent,
   samplingContent,
   toolContent,
-} from "./content.ts";
-import { at, drop, items, object } from "./edit.ts";
-import type { Edit } from "./edit.ts";
+  at,
+  drop,
+  items,
+  object,
+  type Edit,
+} from "./edits.ts";
 
-/** A blob needs an address; this one says that there is nothing behind it. */
-const NO_ADDRESS = "urn:catenary:audio";
+/** A blob needs a URI; nothing can be read at this one. */
+const AUDIO_URI = "urn:catenary:audio";
 
 const audioToResource: Edit = block(
   "audio",
   object(({ data, mimeType, ...rest }) => ({
     ...rest,
     type: "resource",
-    resource: { uri: NO_ADDRESS, mimeType, blob: data },
+    resource: { uri: AUDIO_URI, mimeType, blob: data },
   })),
 );
 
-const refuseAskedAudio: Edit = block("audio", () => {
+const refuseAudioRequest: Edit = block("audio", () => {
   throw cannotAsk("audio in sampling", { sampling: {} });
 });
 
-const refuseAnsweredAudio: Edit = block("audio", () => {
+const refuseAudioResult: Edit = block("audio", () => {
   throw cannotAnswer("audio in sampling");
 });
 
@@ -48,12 +50,12 @@ export const delta: Delta = {
     ),
   },
   down: {
-    request: { "sampling/createMessage": samplingContent(refuseAskedAudio) },
+    request: { "sampling/createMessage": samplingContent(refuseAudioRequest) },
     result: {
       "tools/list": at("tools", items(drop("annotations"))),
       "tools/call": toolContent(audioToResource),
       "prompts/get": promptContent(audioToResource),
-      "sampling/createMessage": sampledContent(refuseAnsweredAudio),
+      "sampling/createMessage": sampledContent(refuseAudioResult),
     },
     notification: { "notifications/progress": drop("message") },
     serverCapabilities: drop("completions"),

@@ -1,11 +1,23 @@
-// Batches, and nothing yet of titles, structured content, links to resources and elicitation: the delta to
-// the successor that brought those and took batches away. A link becomes text with its address.
+// Has batches, but no titles, structured content, resource links and elicitation; its successor is the other way round.
+// A resource link becomes text with its URI.
 
 import type { Delta } from "../revision.ts";
-import { block, dropStructured, promptContent, sampledContent, samplingContent, toolContent } from "./content.ts";
+import {
+  block,
+  dropStructured,
+  promptContent,
+  sampledContent,
+  samplingContent,
+  toolContent,
+  all,
+  at,
+  drop,
+  dropAt,
+  items,
+  object,
+  type Edit,
+} from "./edits.ts";
 import { isObject } from "../../core/objects.ts";
-import { all, at, drop, dropAt, items, object } from "./edit.ts";
-import type { Edit } from "./edit.ts";
 
 const dropTitle: Edit = drop("title");
 const dropModified: Edit = dropAt("annotations", "lastModified");
@@ -22,7 +34,7 @@ const linkToText: Edit = block(
 
 const contentDown: Edit = all(linkToText, dropModified);
 
-/** A tool's title had its only place among the annotations. */
+/** A tool's title was only in its annotations. */
 const titleToAnnotations: Edit = object((tool) => {
   if (!Object.hasOwn(tool, "title")) return tool;
   const { title, ...rest } = tool;
@@ -36,7 +48,7 @@ export const delta: Delta = {
   name: "2025-03-26",
   style: "session",
   batches: true,
-  lacks: { asks: ["elicitation/create"] },
+  lacks: { clientRequests: ["elicitation/create"] },
   up: {},
   down: {
     request: {

@@ -1,14 +1,25 @@
-// Forms, structured content and links to resources, but no icons, no addresses to visit, no tools in
-// sampling, no tasks: the delta to the successor that brought those. What a form or a sampling message
-// cannot say here is refused by name, never bent into something that means another thing.
+// Has forms, structured content and resource links, but no icons, URL elicitation, tools in sampling and tasks. A form or
+// a sampling message that cannot be expressed here is refused, never changed into something with another meaning.
 
 import type { McpError } from "../errors.ts";
 import type { Delta } from "../revision.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { block, cannotAnswer, cannotAsk, promptContent, toolContent } from "./content.ts";
+import {
+  block,
+  cannotAnswer,
+  cannotAsk,
+  promptContent,
+  toolContent,
+  all,
+  at,
+  drop,
+  items,
+  object,
+  set,
+  values,
+  type Edit,
+} from "./edits.ts";
 import { isObject } from "../../core/objects.ts";
-import { all, at, drop, items, object, set, values } from "./edit.ts";
-import type { Edit } from "./edit.ts";
 
 const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];
 const TOOLS = { sampling: { tools: {} } };
@@ -16,7 +27,7 @@ const TOOLS = { sampling: { tools: {} } };
 const dropIcons: Edit = drop("icons");
 const linkDown: Edit = block("resource_link", dropIcons);
 
-/** One field of a form. Only a yes or no could be given a default. */
+/** One field of a form. Only booleans could have a default. */
 const fieldDown: Edit = object((field) => {
   if (field.type === "array") throw cannotAsk("a choice of several values", { elicitation: { form: {} } });
   if (field.type === "boolean") return field;
@@ -37,7 +48,7 @@ const formDown: Edit = object((params) => {
   )(params);
 });
 
-/** One block, of a kind that could be said here; `refuse` makes the error. */
+/** One block of a type that exists here; `refuse` creates the error. */
 function plainContent(refuse: (what: string) => McpError): Edit {
   return <T>(content: T): T => {
     if (Array.isArray(content) && content.length !== 1) throw refuse("a message of several content blocks");
@@ -55,7 +66,7 @@ const samplingDown: Edit = object((params) => {
   return all(drop("tools", "toolChoice", "task"), at("messages", items(at("content", plain))))(params);
 });
 
-const formAnswerDown: Edit = at(
+const formResultDown: Edit = at(
   "content",
   values(<T>(value: T): T => {
     if (Array.isArray(value)) throw cannotAnswer("an answer of several values");
@@ -66,15 +77,15 @@ const formAnswerDown: Edit = at(
 const clientDown: Edit = all(
   drop("tasks"),
   at("sampling", drop("tools", "context")),
-  // Without a word of its own, elicitation means forms here; a caller that offers only addresses offers nothing.
+  // Elicitation means forms here; a client that supports only URLs supports nothing.
   object((capabilities) => {
-    const offered = capabilities.elicitation;
-    const onlyUrl = isObject(offered) && offered.url !== undefined && offered.form === undefined;
+    const declared = capabilities.elicitation;
+    const onlyUrl = isObject(declared) && declared.url !== undefined && declared.form === undefined;
     return onlyUrl ? drop("elicitation")(capabilities) : at("elicitation", drop("form", "url"))(capabilities);
   }),
 );
 
-/** Elsewhere than with addresses to visit, the code is any end's own here. */
+/** Without `elicitations`, the code is the server's own. */
 function errorDown(error: ErrorBody): ErrorBody {
   const isUrl = error.code === -32042 && isObject(error.data) && Array.isArray(error.data.elicitations);
   return isUrl ? { ...error, code: -32603 } : error;
@@ -85,17 +96,17 @@ export const delta: Delta = {
   style: "session",
   batches: false,
   argumentErrors: true,
-  unprimed: true,
+  unprimedStreams: true,
   lacks: {
     requests: TASKS,
-    asks: TASKS,
-    callerNotifications: ["notifications/tasks/status"],
-    endNotifications: ["notifications/tasks/status", "notifications/elicitation/complete"],
+    clientRequests: TASKS,
+    clientNotifications: ["notifications/tasks/status"],
+    serverNotifications: ["notifications/tasks/status", "notifications/elicitation/complete"],
   },
   codes: { url_elicitation_required: -32603 },
   up: {
     request: { "elicitation/create": set({ mode: "form" }) },
-    // Not defined here: whoever names them says nothing.
+    // Not defined here, so it means nothing.
     serverCapabilities: drop("tasks"),
   },
   down: {
@@ -112,10 +123,10 @@ export const delta: Delta = {
       "resources/list": at("resources", items(dropIcons)),
       "resources/templates/list": at("resourceTemplates", items(dropIcons)),
       "sampling/createMessage": at("content", plainContent(cannotAnswer)),
-      "elicitation/create": formAnswerDown,
+      "elicitation/create": formResultDown,
     },
     notification: {
-      // Its id could be left out for tasks only.
+      // Only a task could be cancelled without an id.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     clientCapabilities: clientDown,

@@ -1,29 +1,42 @@
-// The newest session-style revision, as a delta to its successor, which gave up the handshake and the session, and
-// made tasks an extension of another form. Fields that the successor has no name for (`execution`, `task`) go up as
-// the unknown fields that they are there and so come back, and `elicitationId`, which it took away, under a symbol;
-// capabilities do not, because declaring one is a promise, but for what the extension says of tasks. What they are here is more than shapes can
-// say: dialogue/tasks and dialogue/session-task-back know.
+// The newest session-style revision. Its successor dropped the handshake and the session and made tasks an extension.
+// Fields that the successor lacks (`execution`, `task`) pass as unknown fields, and `elicitationId` under a symbol, so
+// that they survive a round trip. Capabilities do not pass, since declaring one is a promise, except for tasks. The
+// behaviour of tasks is in dialogue/session.
 
 import { newest } from "./2026-07-28.ts";
-import { CACHEABLE } from "../cacheable.ts";
-import { META } from "../model/meta.ts";
+import { CACHEABLE } from "../lists.ts";
+import { META } from "../model/base.ts";
 import type { Delta } from "../revision.ts";
-import { cannotAnswer, dropStructured, samplingContent, sampledContent, block } from "./content.ts";
+import {
+  cannotAnswer,
+  dropStructured,
+  samplingContent,
+  sampledContent,
+  block,
+  all,
+  at,
+  drop,
+  dropAt,
+  items,
+  object,
+  rename,
+  set,
+  dropBoth,
+  values,
+  type Edit,
+} from "./edits.ts";
 import { isObject } from "../../core/objects.ts";
-import { TELLS_ROOTS } from "../roots.ts";
-import { hasTasks, TASKS } from "../tasks.ts";
-import { ELICITATION_ID, type Named } from "../visits.ts";
-import { all, at, drop, dropAt, items, object, rename, set, sift, values } from "./edit.ts";
-import type { Edit } from "./edit.ts";
+import { NOTIFIES_ROOTS, ELICITATION_ID, type WithElicitationId } from "../session-features.ts";
+import { hasTasks, TASKS_EXTENSION } from "../tasks.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
-/** Requests on tasks that only this revision has. An end could make them too, of its caller. */
+/** Task requests that only this revision has, in both directions. */
 const OWN_TASKS = ["tasks/result", "tasks/list"];
-const MOST_COMPLETIONS = 100;
+const MAX_COMPLETIONS = 100;
 
-const ASKS = new Set(newest.vocabulary.asks);
+const CLIENT_REQUESTS = new Set(newest.vocabulary.clientRequests);
 
-/** `true` and `false` are schemas too, but a property's schema had to be an object. */
+/** A property's schema had to be an object, not `true` or `false`. */
 const spellOutBooleans: Edit = at(
   "properties",
   values(<T>(schema: T): T => (schema === true ? {} : schema === false ? { not: {} } : schema) as T),
@@ -37,33 +50,33 @@ const toolDown: Edit = all(dropOpenOutput, at("inputSchema", spellOutBooleans), 
 const structuredDown: Edit = dropStructured((structured) => !isObject(structured));
 const sampledDown: Edit = block("tool_result", structuredDown);
 
-/** The successor knows no such name; whoever comes from here finds it again. */
-const hideName: Edit = object((params) => {
+/** Hides the id under a symbol, since the successor has no field for it. */
+const hideElicitationId: Edit = object((params) => {
   if (params.mode !== "url" || params.elicitationId === undefined) return params;
   const { elicitationId, ...rest } = params;
   return { ...rest, [ELICITATION_ID]: elicitationId };
 });
 
-const nameElicitation: Edit = object((params: { readonly [key: string]: unknown } & Named) => {
+const addElicitationId: Edit = object((params: { readonly [key: string]: unknown } & WithElicitationId) => {
   if (params.mode !== "url" || params.elicitationId !== undefined) return params;
   const { [ELICITATION_ID]: id = crypto.randomUUID(), ...rest } = params;
   return { ...rest, elicitationId: id };
 });
 
-const dropAnswers: Edit = drop("inputResponses", "requestState");
+const dropInputResponses: Edit = drop("inputResponses", "requestState");
 
 const capCompletions: Edit = at(
   "completion",
   object((completion) =>
-    Array.isArray(completion.values) && completion.values.length > MOST_COMPLETIONS
-      ? { ...completion, values: completion.values.slice(0, MOST_COMPLETIONS), hasMore: true }
+    Array.isArray(completion.values) && completion.values.length > MAX_COMPLETIONS
+      ? { ...completion, values: completion.values.slice(0, MAX_COMPLETIONS), hasMore: true }
       : completion,
   ),
 );
 
 const taskUp: Edit = all(rename("ttl", "ttlMs"), rename("pollInterval", "pollIntervalMs"));
 
-/** A tool that failed was a task that failed; what came of it was asked for by another request. */
+/** A tool error made the task fail here; its result was fetched by another request. */
 const failedDown: Edit = object((task) => {
   const { status, statusMessage, result, error } = task;
   const message = status === "failed" && isObject(error) ? error.message : undefined;
@@ -72,7 +85,7 @@ const failedDown: Edit = object((task) => {
   return { ...task, status: "failed", statusMessage: statusMessage ?? failure };
 });
 
-/** What a tool's result says went wrong; undefined: nothing. */
+/** The text of a tool's error; undefined if there is none. */
 function errorText(result: unknown): string | undefined {
   if (!isObject(result) || result.isError !== true) return undefined;
   const blocks: readonly unknown[] = Array.isArray(result.content) ? result.content : [];
@@ -87,38 +100,38 @@ const taskDown: Edit = all(
   rename("pollIntervalMs", "pollInterval"),
 );
 
-/** That calls of tools can be tasks is what the extension says, and all that it says. */
-const offeredUp: Edit = object((capabilities) => {
-  const rest = all(drop("tasks"), dropAt("extensions", TASKS))(capabilities);
+/** The extension means that tool calls can be tasks, and nothing else. */
+const serverCapabilitiesUp: Edit = object((capabilities) => {
+  const rest = all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION))(capabilities);
   const { tasks } = capabilities;
   const requests = isObject(tasks) ? tasks.requests : undefined;
   const tools = isObject(requests) ? requests.tools : undefined;
   if (!isObject(tools) || !isObject(tools.call)) return rest;
   const { extensions } = rest;
-  return { ...rest, extensions: { ...(isObject(extensions) ? extensions : undefined), [TASKS]: {} } };
+  return { ...rest, extensions: { ...(isObject(extensions) ? extensions : undefined), [TASKS_EXTENSION]: {} } };
 });
 
-const offeredDown: Edit = object((capabilities) => {
+const serverCapabilitiesDown: Edit = object((capabilities) => {
   const rest = drop("extensions")(capabilities);
   return hasTasks(capabilities)
     ? { ...rest, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
     : rest;
 });
 
-/** The successor has no such notification; a session behind it finds the promise again. */
-const hideTelling: Edit = object((roots) => {
+/** Hides `listChanged` under a symbol, since the successor has no such notification. */
+const hideListChanged: Edit = object((roots) => {
   if (!Object.hasOwn(roots, "listChanged")) return roots;
   const { listChanged, ...rest } = roots;
-  return listChanged === true ? { ...rest, [TELLS_ROOTS]: true } : rest;
+  return listChanged === true ? { ...rest, [NOTIFIES_ROOTS]: true } : rest;
 });
 
-const showTelling: Edit = object((roots: { readonly [TELLS_ROOTS]?: unknown }) => {
-  const { [TELLS_ROOTS]: tells, ...rest } = roots;
-  return tells === true ? { ...rest, listChanged: true } : roots;
+const showListChanged: Edit = object((roots: { readonly [NOTIFIES_ROOTS]?: unknown }) => {
+  const { [NOTIFIES_ROOTS]: notifies, ...rest } = roots;
+  return notifies === true ? { ...rest, listChanged: true } : roots;
 });
 
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
-const dropResultKind: Edit = sift(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
+const dropResultFields: Edit = dropBoth(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
 const completeUncached: Edit = set({ resultType: "complete", ttlMs: 0, cacheScope: "private" });
 
@@ -128,42 +141,42 @@ export const delta: Delta = {
   batches: false,
   adds: {
     requests: ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", ...OWN_TASKS],
-    asks: ["ping", "tasks/get", "tasks/cancel", ...OWN_TASKS],
-    callerNotifications: [
+    clientRequests: ["ping", "tasks/get", "tasks/cancel", ...OWN_TASKS],
+    clientNotifications: [
       "notifications/initialized",
       "notifications/progress",
       "notifications/roots/list_changed",
       "notifications/tasks/status",
     ],
-    endNotifications: ["notifications/elicitation/complete", "notifications/tasks/status"],
+    serverNotifications: ["notifications/elicitation/complete", "notifications/tasks/status"],
   },
   lacks: {
     requests: ["server/discover", "subscriptions/listen", "tasks/update"],
-    endNotifications: ["notifications/subscriptions/acknowledged", "notifications/tasks"],
+    serverNotifications: ["notifications/subscriptions/acknowledged", "notifications/tasks"],
   },
   codes: SESSION_CODES,
   up: {
-    request: { "elicitation/create": hideName },
+    request: { "elicitation/create": hideElicitationId },
     result: { "completion/complete": capCompletions, "tasks/get": taskUp },
     everyResult: (result, method) => {
-      if (ASKS.has(method)) return result;
+      if (CLIENT_REQUESTS.has(method)) return result;
       return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
     },
     notification: {
-      // Its id could be left out for tasks, which the successor does not have.
+      // Only a task of this revision could be cancelled without an id.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
-    // The extension is not defined here: whoever names it says nothing.
-    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS), at("roots", hideTelling)),
-    serverCapabilities: offeredUp,
+    // The extension is not defined here, so it means nothing.
+    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION), at("roots", hideListChanged)),
+    serverCapabilities: serverCapabilitiesUp,
     error: errorUp,
   },
   down: {
     request: {
-      "tools/call": dropAnswers,
-      "prompts/get": dropAnswers,
-      "resources/read": dropAnswers,
-      "elicitation/create": nameElicitation,
+      "tools/call": dropInputResponses,
+      "prompts/get": dropInputResponses,
+      "resources/read": dropInputResponses,
+      "elicitation/create": addElicitationId,
       "sampling/createMessage": all(at("tools", items(toolDown)), samplingContent(sampledDown)),
     },
     everyRequest: dropEnvelope,
@@ -174,14 +187,14 @@ export const delta: Delta = {
       "tasks/get": taskDown,
     },
     everyResult: (result, method) => {
-      if (ASKS.has(method)) return result;
+      if (CLIENT_REQUESTS.has(method)) return result;
       const kind = result.resultType ?? "complete";
       if (kind !== "complete") throw cannotAnswer(`a result of type ${JSON.stringify(kind)}`);
-      return dropResultKind(result);
+      return dropResultFields(result);
     },
     everyNotification: dropAt("_meta", META.subscriptionId),
-    clientCapabilities: all(drop("extensions"), at("roots", showTelling)),
-    serverCapabilities: offeredDown,
+    clientCapabilities: all(drop("extensions"), at("roots", showListChanged)),
+    serverCapabilities: serverCapabilitiesDown,
     error: errorDown,
   },
 };

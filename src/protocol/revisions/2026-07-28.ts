@@ -1,7 +1,6 @@
-// The newest revision, written out: the names that exist in it, by who sends them. Its messages are the
-// model itself, so there is nothing to change. Requests stand alone (no handshake, no session); what an end
-// asks of its caller travels inside an `input_required` result. Tasks are an official extension of it, and stand
-// here with the rest, because all that is inside speaks of them.
+// The newest revision: its methods, by sender. Its messages are the model itself. Requests are self-contained (no
+// handshake, no session), and requests to the client are inside an `input_required` result. Tasks are an official
+// extension; their methods are listed here too, since the model has them.
 
 import type { Newest } from "../revision.ts";
 
@@ -25,9 +24,9 @@ export const newest: Newest = {
       "tasks/update",
       "tasks/cancel",
     ],
-    asks: ["sampling/createMessage", "elicitation/create", "roots/list"],
-    callerNotifications: ["notifications/cancelled"],
-    endNotifications: [
+    clientRequests: ["sampling/createMessage", "elicitation/create", "roots/list"],
+    clientNotifications: ["notifications/cancelled"],
+    serverNotifications: [
       "notifications/cancelled",
       "notifications/progress",
       "notifications/message",

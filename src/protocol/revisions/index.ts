@@ -1,7 +1,7 @@
-// All revisions, oldest first. A new one costs its file and a line here; what was the newest becomes a delta
-// to it. Who needs a revision by its date asks here and nowhere else.
+// All revisions, oldest first. A new one needs its file and a line here; the previous newest becomes a delta to it. No
+// other file names a revision by its date.
 
-import { fold } from "../revision.ts";
+import { buildRevisions } from "../revision.ts";
 import type { Delta, Revision } from "../revision.ts";
 import { delta as r20241105 } from "./2024-11-05.ts";
 import { delta as r20250326 } from "./2025-03-26.ts";
@@ -9,28 +9,28 @@ import { delta as r20250618 } from "./2025-06-18.ts";
 import { delta as r20251125 } from "./2025-11-25.ts";
 import { newest } from "./2026-07-28.ts";
 
-/** Each older revision as the step to its successor, oldest first. */
+/** Each older revision as a delta to its successor, oldest first. */
 export const DELTAS: readonly Delta[] = [r20241105, r20250326, r20250618, r20251125];
 
 /** Oldest to newest. */
-export const REVISIONS: readonly Revision[] = fold(newest, DELTAS);
+export const REVISIONS: readonly Revision[] = buildRevisions(newest, DELTAS);
 
 const byName: ReadonlyMap<string, Revision> = new Map(REVISIONS.map((revision) => [revision.name, revision]));
 
-function last(fits: (revision: Revision) => boolean): Revision {
+function findLast(fits: (revision: Revision) => boolean): Revision {
   const found = REVISIONS.findLast(fits);
   if (!found) throw new Error("No such revision");
   return found;
 }
 
-export const NEWEST: Revision = last(() => true);
-export const NEWEST_SESSION: Revision = last((revision) => revision.style === "session");
+export const NEWEST: Revision = findLast(() => true);
+export const NEWEST_SESSION: Revision = findLast((revision) => revision.style === "session");
 
 export function revisionNamed(name: string): Revision | undefined {
   return byName.get(name);
 }
 
-/** For names that a person wrote: one that nobody knows is an error that lists those that are known. */
+/** Throws a TypeError with the known revisions if there is no such revision. */
 export function knownRevision(name: string): Revision {
   const found = byName.get(name);
   if (found !== undefined) return found;

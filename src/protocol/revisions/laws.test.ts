@@ -1,7 +1,7 @@
-// The laws of the deltas, over messages made from the official schema of each revision: what goes up and comes
-// down again is what it was; what uses only the words of the older revision comes back up as it was. Each is held
-// on the single step and, the first, on the whole way to the newest. Error codes changed their meaning on the way,
-// so for errors each exception to the second law is written out here, not taken from what the code does.
+// Two properties of the deltas, tested with messages generated from the official schemas: a message that is lifted and
+// lowered is unchanged, and a message that only uses features of the older revision is unchanged after being lowered and
+// lifted. Both are tested for each step, the first also for the whole way to the newest. Error codes changed their
+// meaning, so each exception for errors is written out here.
 
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
@@ -12,14 +12,15 @@ import { itWithSpec } from "../../../test/support/schema.ts";
 import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/support/walk.ts";
 import { isObject } from "../../core/objects.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
-import { ELICITATION_ID } from "../visits.ts";
+import { ELICITATION_ID } from "../session-features.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
+import { runs } from "../../../test/support/depth.ts";
 
-const RUNS = 20_000;
+const RUNS = runs(20_000);
 const MINUTE = 60_000;
 const OLDER = REVISIONS.slice(0, -1);
 
-/** Going up, an error gains its kind and nothing else of it is lost. */
+/** A lifted error gains its kind and loses nothing. */
 function sameError(actual: Json, expected: Json): void {
   same({ code: actual.code, message: actual.message }, { code: expected.code, message: expected.message });
   const { data } = expected;
@@ -29,7 +30,7 @@ function sameError(actual: Json, expected: Json): void {
   for (const [key, value] of Object.entries(data as Json)) same(found[key], value);
 }
 
-/** A cancellation of nothing, which one revision allows and no other can say. */
+/** A cancellation without an id, which only one revision allows. */
 function isNameless({ kind, method }: Case, body: Json | undefined): boolean {
   return kind === "notification" && method === "notifications/cancelled" && body?.requestId === undefined;
 }
@@ -37,7 +38,7 @@ function isNameless({ kind, method }: Case, body: Json | undefined): boolean {
 function upAndDown(revision: Revision, one: Case): void {
   const body = bodyOf(one);
   const up = walk(revision.lift, one, body);
-  if (up === GONE) return expect(isNameless(one, body) || !NEWEST.endNotifications.has(one.method)).toBe(true);
+  if (up === GONE) return expect(isNameless(one, body) || !NEWEST.serverNotifications.has(one.method)).toBe(true);
   const down = walk(revision.lower, one, up);
   if (one.kind === "error") return sameError(down as Json, body as Json);
   same(down, body);
@@ -45,15 +46,15 @@ function upAndDown(revision: Revision, one: Case): void {
 
 const CACHEABLE = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/** What the successor demands of a message that otherwise uses only what the older revision has. */
+/** Fields that the successor requires in addition. */
 function demanded(delta: Delta, one: Case): Json {
   if (delta.name === "2025-06-18" && one.kind === "request" && one.method === "elicitation/create")
     return { mode: "form" };
-  if (delta.name !== "2025-11-25" || one.kind !== "result" || NEWEST.asks.has(one.method)) return {};
+  if (delta.name !== "2025-11-25" || one.kind !== "result" || NEWEST.clientRequests.has(one.method)) return {};
   return { resultType: "complete", ...(CACHEABLE.includes(one.method) && { ttlMs: 0, cacheScope: "private" }) };
 }
 
-/** The message in the words of the successor, where it gave a field another name. */
+/** The message with fields renamed as in the successor. */
 function inNewWords(delta: Delta, { kind, method }: Case, body: Json | undefined): Json | undefined {
   if (delta.name !== "2025-11-25" || body === undefined) return body;
   if (kind === "request" && method === "elicitation/create" && body.mode === "url") {
@@ -65,14 +66,14 @@ function inNewWords(delta: Delta, { kind, method }: Case, body: Json | undefined
   return { ...rest, ttlMs: ttl, ...(pollInterval !== undefined && { pollIntervalMs: pollInterval }) };
 }
 
-/** Codes that only the newest has, what each says, and the code that says it in a session. */
+/** Codes that only the newest has, with their kinds and their codes in a session. */
 const NEWEST_CODES: ReadonlyMap<unknown, { readonly kind: string; readonly code: number }> = new Map([
   [-32020, { kind: "header_mismatch", code: -32600 }],
   [-32021, { kind: "missing_capability", code: -32603 }],
   [-32022, { kind: "unsupported_revision", code: -32602 }],
 ]);
 
-/** Errors that mean something to one side of a step, which plain chance would hardly make; all about a resource. */
+/** Errors with a special meaning on one side, which random generation would hardly produce; all about a resource. */
 const tellingErrors: fc.Arbitrary<Case> = fc
   .tuple(
     fc.constantFrom<Json>(
@@ -100,18 +101,18 @@ const tellingErrors: fc.Arbitrary<Case> = fc
     return { kind: "error", method: "resources/read", message };
   });
 
-/** What comes back of the successor's error: the same, but for what one of the two revisions says otherwise. */
+/** The successor's error after being lowered and lifted: the same, except where the revisions differ. */
 function errorBack(delta: Delta, { method }: Case, x: Json): Json {
   const { code, data } = x;
   const fields = isObject(data) ? data : data === undefined ? {} : { details: data };
   const hasAddresses = code === -32042 && Array.isArray(fields.elicitations);
-  // The first that had addresses to visit gave them a code, which means nothing to the one before.
+  // The code for required URL elicitations means nothing to earlier revisions.
   if (delta.name === "2025-06-18") return hasAddresses ? { ...x, code: -32603 } : x;
   if (delta.name !== "2025-11-25") return x;
-  // No session has the code; the kind in the data goes on saying what happened.
+  // No session has the code; the kind in the data remains.
   const newer = NEWEST_CODES.get(code);
   if (newer) return { ...x, code: newer.code, data: { kind: newer.kind, ...fields } };
-  // An error of the session that the newest says with another code: it is read as what it means there.
+  // A session error with another code in the newest.
   if (hasAddresses) return { ...x, code: -32603, data: { kind: "url_elicitation_required", ...fields } };
   if (code === -32601 && method === "tools/call") {
     return { code: -32602, message: x.message, data: { kind: "tool_not_found", upstream: x } };
@@ -119,18 +120,18 @@ function errorBack(delta: Delta, { method }: Case, x: Json): Json {
   if (code === -32002 && method === "resources/read") {
     return { ...x, code: -32602, data: { kind: "resource_not_found", uri: URI, ...fields } };
   }
-  // Codes that are any end's own in a session, and the newest's own in the newest, must not be taken for the latter.
+  // Codes that a server may use freely in a session, but that are reserved in the newest.
   if (code === -32002 || (Number(code) <= -32023 && Number(code) >= -32099)) {
     return { code: -32603, message: x.message, data: { kind: "internal_error", upstream: x } };
   }
-  // Known by its address alone, a missing resource gains the word for it.
+  // A missing resource that is known by its URI alone gains its kind.
   if (code === -32602 && method === "resources/read" && fields.uri === URI) {
     return { ...x, data: { kind: "resource_not_found", ...fields } };
   }
   return x;
 }
 
-describe("the laws of the deltas", () => {
+describe("properties of the deltas", () => {
   for (const [index, delta] of DELTAS.entries()) {
     const revision = REVISIONS[index] as Revision;
     const step = stepOf(index);
@@ -178,7 +179,7 @@ describe("the laws of the deltas", () => {
   }
 });
 
-/** An end of ours that can make calls into tasks can list and cancel them too, whoever stands behind it. */
+/** A server of ours that supports tasks can always list and cancel them. */
 const ALL_TASKS: Json = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 describe("capabilities and names", () => {
@@ -204,7 +205,7 @@ describe("capabilities and names", () => {
           same(lower.serverCapabilities(lift.serverCapabilities(server)), back);
           expect(lower.implementation(lift.implementation(freeze(implementation)))).toBe(implementation);
         }),
-        { numRuns: 1000 },
+        { numRuns: runs(1000) },
       );
     });
   }

@@ -1,5 +1,5 @@
-// What is lowered is valid in the older revision and carries no field that is unknown there, or it is refused by
-// name; what is lifted is valid in the newest. Messages are made from the official schemas and checked by them.
+// A lowered message is valid in the older revision and has no field that is unknown there, or it is refused; a lifted
+// message is valid in the newest. Messages are generated from the official schemas and checked by them.
 
 import fc from "fast-check";
 import { describe, expect } from "vitest";
@@ -9,12 +9,13 @@ import { itWithSpec, specOf, validateMessage, validateParams, validateResult } f
 import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/walk.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";
-import { META } from "../model/meta.ts";
+import { META } from "../model/base.ts";
 import type { Json, Revision } from "../revision.ts";
 import { NEWEST, REVISIONS } from "./index.ts";
+import { runs } from "../../../test/support/depth.ts";
 
-// Checking by schema is the dear part; the laws, which need none, run over more.
-const RUNS = 8_000;
+// Checking by schema is slow, so there are fewer runs than in laws.test.ts.
+const RUNS = runs(8_000);
 const MINUTE = 60_000;
 const OLDER = REVISIONS.slice(0, -1);
 
@@ -37,7 +38,7 @@ describe("capabilities and names", () => {
           check("ServerCapabilities", lower.serverCapabilities(freeze(server)));
           check("Implementation", lower.implementation(freeze(implementation)));
         }),
-        { numRuns: 1000 },
+        { numRuns: runs(1000) },
       );
     });
   }
@@ -52,7 +53,7 @@ describe("messages", () => {
     );
 
     const successor = REVISIONS[index + 1] as Revision;
-    // What a revision alone has never comes from the newest, so the step is held too.
+    // Messages that only one revision has never come from the newest, so the single step is tested too.
     itWithSpec(
       `of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`,
       () => holdsBelow(stepOf(index), successor, RUNS / 2),
@@ -71,29 +72,29 @@ describe("messages", () => {
     );
   }
 
-  function holdsBelow(revision: Revision, from: Revision, runs: number): void {
+  function holdsBelow(revision: Revision, from: Revision, count: number): void {
     let said = 0;
     fc.assert(
       fc.property(messagesOf(from.name), (one) => {
-        // Made of capabilities and names, which are lowered each by itself.
+        // Made of capabilities and implementations, which are lowered separately.
         if (one.method === "initialize" && one.kind !== "error") return;
         const outcome = lowered(revision, one);
         if (outcome === undefined) return;
         said++;
         same(problemsBelow(revision, one, outcome), []);
       }),
-      { numRuns: runs },
+      { numRuns: count },
     );
-    expect(said).toBeGreaterThan(runs / 2);
+    expect(said).toBeGreaterThan(count / 2);
   }
 
-  /** Undefined where the revision has no word for it, which must be said by an error where somebody waits. */
+  /** Undefined if the revision cannot express it; a request or result must then be refused with an error. */
   function lowered(revision: Revision, one: Case): Json | undefined {
     try {
       const after = walk(revision.lower, one, bodyOf(one));
       if (after === GONE) {
         const isNameless = one.method === "notifications/cancelled" && bodyOf(one)?.requestId === undefined;
-        expect(isNameless || !revision.endNotifications.has(one.method)).toBe(true);
+        expect(isNameless || !revision.serverNotifications.has(one.method)).toBe(true);
         return undefined;
       }
       return after ?? {};
@@ -101,14 +102,14 @@ describe("messages", () => {
       if (!(error instanceof McpError)) throw error;
       const kinds = ["missing_capability", "internal_error", "method_not_found"];
       expect(kinds).toContain(error.kind);
-      expect(NEWEST.asks.has(one.method) || !revision.requests.has(one.method)).toBe(true);
+      expect(NEWEST.clientRequests.has(one.method) || !revision.requests.has(one.method)).toBe(true);
       return undefined;
     }
   }
 
   function problemsBelow(revision: Revision, one: Case, body: Json): string[] {
     const { kind, method } = one;
-    const known = revision.requests.has(method) || revision.asks.has(method);
+    const known = revision.requests.has(method) || revision.clientRequests.has(method);
     if ((kind === "result" || kind === "request") && !known) return [];
     const base = { jsonrpc: "2.0", id: 1 } as const;
     const check = (message: Parameters<typeof validateMessage>[3]): string[] =>
@@ -129,7 +130,7 @@ describe("messages", () => {
       return validateMessage(NEWEST.name, kind, method, { jsonrpc: "2.0", method, ...(body && { params: body }) });
     }
     if (kind === "result") return validateResult(NEWEST.name, method, body);
-    // A session says once what every request of an exchange carries; dialogue/ adds it.
+    // A session states once what every stateless request carries; dialogue/ adds it.
     const { progressToken: _, ...meta } = (body?._meta ?? {}) as Json;
     const _meta = { ...meta, [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
     return validateParams(NEWEST.name, method, spec.asks.has(method) ? body : { ...body, _meta });

@@ -1,10 +1,10 @@
-// The revisions by example: the words of each, and every change on the way down and up, one plain case each.
-// The laws that hold for all messages are in laws.test.ts; these cases need no schema and say what is meant.
+// The revisions by example: their methods, and every change when messages are lowered and lifted. The properties that hold
+// for all messages are in laws.test.ts.
 
 import { describe, expect, it } from "vitest";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { codeOf, McpError } from "../errors.ts";
-import { META } from "../model/meta.ts";
+import { META } from "../model/base.ts";
 import type { Json, Revision } from "../revision.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS, revisionNamed } from "./index.ts";
 
@@ -22,7 +22,7 @@ function thrown(action: () => unknown): McpError {
 }
 
 describe("the revisions", () => {
-  it("are five, oldest first, and found by name", () => {
+  it("are five, oldest first, and can be looked up by name", () => {
     expect(REVISIONS.map((revision) => revision.name)).toEqual([
       "2024-11-05",
       "2025-03-26",
@@ -37,29 +37,33 @@ describe("the revisions", () => {
     expect(REVISIONS.filter((revision) => revision.batches)).toEqual([R2]);
   });
 
-  it("name what exists, by who sends it", () => {
-    for (const { requests, asks, callerNotifications } of SESSIONS) {
+  it("list their methods by sender", () => {
+    for (const { requests, clientRequests, clientNotifications } of SESSIONS) {
       for (const method of ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]) {
         expect(requests).toContain(method);
       }
       expect(requests).not.toContain("server/discover");
       expect(requests).not.toContain("subscriptions/listen");
-      expect(asks).toContain("ping");
-      expect(callerNotifications).toContain("notifications/roots/list_changed");
+      expect(clientRequests).toContain("ping");
+      expect(clientNotifications).toContain("notifications/roots/list_changed");
     }
     expect(NEWEST.requests).not.toContain("initialize");
-    expect(NEWEST.asks).toEqual(new Set(["sampling/createMessage", "elicitation/create", "roots/list"]));
-    expect(NEWEST.callerNotifications).toEqual(new Set(["notifications/cancelled"]));
-    expect(REVISIONS.filter(({ asks }) => asks.has("elicitation/create"))).toEqual([R3, R4, NEWEST]);
+    expect(NEWEST.clientRequests).toEqual(new Set(["sampling/createMessage", "elicitation/create", "roots/list"]));
+    expect(NEWEST.clientNotifications).toEqual(new Set(["notifications/cancelled"]));
+    expect(REVISIONS.filter(({ clientRequests }) => clientRequests.has("elicitation/create"))).toEqual([
+      R3,
+      R4,
+      NEWEST,
+    ]);
     expect(REVISIONS.filter(({ requests }) => requests.has("tasks/get"))).toEqual([R4, NEWEST]);
     expect(REVISIONS.filter(({ requests }) => requests.has("tasks/result"))).toEqual([R4]);
     expect(REVISIONS.filter(({ requests }) => requests.has("tasks/update"))).toEqual([NEWEST]);
     expect(
-      REVISIONS.filter(({ endNotifications }) => endNotifications.has("notifications/elicitation/complete")),
+      REVISIONS.filter(({ serverNotifications }) => serverNotifications.has("notifications/elicitation/complete")),
     ).toEqual([R4]);
   });
 
-  it("never copy what they do not change", () => {
+  it("never copy a message that does not change", () => {
     const params = Object.freeze({ name: "echo", arguments: { text: "hi" }, _meta: { progressToken: 1 }, extra: 1 });
     const result = Object.freeze({ content: [{ type: "text", text: "hi" }], isError: false });
     for (const { lift, lower } of REVISIONS) {
@@ -76,7 +80,7 @@ describe("the revisions", () => {
     expect(NEWEST.lift.result("tools/call", result)).toBe(result);
   });
 
-  it("treat the names of an object's own machinery as plain methods", () => {
+  it("treat names such as constructor as plain methods", () => {
     for (const { lift, lower } of REVISIONS) {
       for (const method of ["__proto__", "constructor", "toString"]) {
         expect(lift.request(method, { a: 1 })).toEqual({ a: 1 });
@@ -86,7 +90,7 @@ describe("the revisions", () => {
     }
   });
 
-  it("leave alone what has not the shape that they expect", () => {
+  it("ignore values of an unexpected type", () => {
     for (const { lower } of REVISIONS) {
       expect(lower.result("tools/list", { tools: "none" })).toEqual({ tools: "none" });
       expect(lower.result("tools/list", { tools: [1, null] })).toEqual({ tools: [1, null] });
@@ -95,8 +99,8 @@ describe("the revisions", () => {
   });
 });
 
-describe("from an exchange to a session", () => {
-  it("a result loses its type, its caching hints and the end's name", () => {
+describe("from stateless to session", () => {
+  it("a result loses its type, its caching hints and the server info", () => {
     const result = {
       resultType: "complete",
       tools: [],
@@ -115,7 +119,7 @@ describe("from an exchange to a session", () => {
     expect(thrown(() => R4.lower.result("tools/call", asks)).kind).toBe("internal_error");
   });
 
-  it("a request loses its envelope and the answers of its rounds, and keeps the rest of its _meta", () => {
+  it("a request loses its envelope and its input responses, and keeps the rest of its _meta", () => {
     const _meta = {
       [META.revision]: "x",
       [META.clientCapabilities]: {},
@@ -127,7 +131,7 @@ describe("from an exchange to a session", () => {
     expect(R4.lower.request("tools/list", { _meta })).toEqual({});
   });
 
-  it("a notification loses the mark of its subscription, and one without a form is gone", () => {
+  it("a notification loses its subscription id, and one that does not exist is dropped", () => {
     const method = "notifications/resources/updated";
     const marked = { method, params: { uri: "a:b", _meta: { [META.subscriptionId]: 1 } } };
     expect(R4.lower.notification(marked)).toEqual({ method, params: { uri: "a:b" } });
@@ -137,12 +141,12 @@ describe("from an exchange to a session", () => {
     expect(R4.lift.notification({ method: "notifications/cancelled", params: { reason: "a task" } })).toBeUndefined();
   });
 
-  it("requests that a session has no word for are refused", () => {
+  it("requests that a session does not have are refused", () => {
     expect(thrown(() => R4.lower.request("server/discover", {})).kind).toBe("method_not_found");
     expect(thrown(() => R2.lower.request("elicitation/create", {})).kind).toBe("method_not_found");
   });
 
-  it("structured content must be an object; alone, it stays as text", () => {
+  it("structured content must be an object; otherwise it becomes text", () => {
     const lower = (result: Json): Json => R4.lower.result("tools/call", result);
     const block = { type: "text", text: "[1]" };
     expect(lower({ content: [block], structuredContent: [1] })).toEqual({ content: [block] });
@@ -150,7 +154,7 @@ describe("from an exchange to a session", () => {
     expect(lower({ content: [], structuredContent: { a: 1 } })).toEqual({ content: [], structuredContent: { a: 1 } });
   });
 
-  it("tools keep schemas that could be said", () => {
+  it("tools keep schemas that are supported", () => {
     const input = { type: "object", properties: { a: true, b: false, c: { type: "string" } } };
     const lowered = R4.lower.result("tools/list", {
       tools: [{ name: "a", inputSchema: input, outputSchema: { type: "array" } }],
@@ -159,7 +163,7 @@ describe("from an exchange to a session", () => {
     expect(lowered).toEqual({ tools: [{ name: "a", inputSchema: { type: "object", properties } }] });
   });
 
-  it("an address to visit gets the id that it needs there, and keeps one that it has", () => {
+  it("a URL elicitation gets an id, or keeps the one it has", () => {
     const params = { mode: "url", message: "m", url: "https://a.example/" };
     const [one, two] = [1, 2].map(() => R4.lower.request("elicitation/create", params)["elicitationId"]);
     expect([typeof one, one === two]).toEqual(["string", false]);
@@ -168,14 +172,14 @@ describe("from an exchange to a session", () => {
   });
 });
 
-it("data of an error is data, whatever its fields are called", () => {
+it("the data of an error may have any field names", () => {
   const error = { code: -32020, message: "", data: { constructor: false } };
   const lowered = R4.lower.error(error, { method: "initialize", params: {} });
   expect(lowered).toEqual({ code: -32600, message: "", data: { kind: "header_mismatch", constructor: false } });
 });
 
-describe("from a session to an exchange", () => {
-  it("results get their type, and lists the hint to keep nothing", () => {
+describe("from session to stateless", () => {
+  it("results get their type, and lists a hint not to be cached", () => {
     for (const { lift } of SESSIONS) {
       expect(lift.result("tools/call", { content: [] })).toEqual({ content: [], resultType: "complete" });
       const hints = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
@@ -183,7 +187,7 @@ describe("from a session to an exchange", () => {
     }
   });
 
-  it("answers to asks are no results of that kind", () => {
+  it("results of the client get no type", () => {
     const answers: Record<string, Json> = {
       "elicitation/create": { action: "decline" },
       "roots/list": { roots: [] },
@@ -200,11 +204,11 @@ describe("from a session to an exchange", () => {
     expect(lifted).toEqual({ completion: { values: values.slice(0, 100), hasMore: true }, resultType: "complete" });
   });
 
-  it("capabilities promise only what the other side can ask for", () => {
+  it("capabilities declare only what the other side can use", () => {
     const caller = { roots: { listChanged: true }, tasks: {}, elicitation: {}, sampling: {} };
     const lifted = R4.lift.clientCapabilities(caller);
     expect(JSON.parse(JSON.stringify(lifted))).toEqual({ roots: {}, elicitation: {}, sampling: {} });
-    // Another session behind it is promised the same.
+    // Another session behind it sees the same.
     expect(R4.lower.clientCapabilities(lifted)["roots"]).toEqual({ listChanged: true });
     expect(R4.lift.serverCapabilities({ tasks: {}, tools: {} })).toEqual({ tools: {} });
     expect(R4.lower.serverCapabilities({ extensions: { a: {} }, tools: {} })).toEqual({ tools: {} });
@@ -212,7 +216,7 @@ describe("from a session to an exchange", () => {
     expect(R1.lift.serverCapabilities({ tools: {} })).toEqual({ tools: {} });
   });
 
-  it("tasks are an extension in the newest and a capability in the one before, and unknown to all others", () => {
+  it("tasks are an extension in the newest, a capability in the previous one, and unknown to all others", () => {
     const extensions = { "io.modelcontextprotocol/tasks": {} };
     const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
     expect(R4.lower.serverCapabilities({ extensions, tools: {} })).toEqual({ tools: {}, tasks });
@@ -224,7 +228,7 @@ describe("from a session to an exchange", () => {
     });
   });
 
-  it("a task loses what another request was for, and says of a failed tool that the task has failed", () => {
+  it("a task loses its result, and has failed if its tool has", () => {
     const task = { taskId: "1", createdAt: "a", lastUpdatedAt: "b" };
     const times = { ttlMs: 5, pollIntervalMs: 6 };
     const lowered = { ...task, ttl: 5, pollInterval: 6 };
@@ -252,7 +256,7 @@ describe("from a session to an exchange", () => {
     expect(() => R4.lower.result("tools/call", { resultType: "task", ...task })).toThrow("task");
   });
 
-  it("fields that only the older revision names survive the way there and back", () => {
+  it("fields that only the older revision has survive a round trip", () => {
     const result = { tools: [{ name: "a", inputSchema: { type: "object" }, execution: { taskSupport: "optional" } }] };
     expect(R4.lower.result("tools/list", R4.lift.result("tools/list", result))).toEqual(result);
   });
@@ -271,7 +275,7 @@ describe("errors", () => {
     expect(codeOf("missing_capability", R1)).toBe(-32603);
   });
 
-  it("say by address or by kind that a resource is missing", () => {
+  it("identify a missing resource by URI or kind", () => {
     for (const { lift, lower } of SESSIONS) {
       const up = lift.error({ code: -32002, message: "m" }, read);
       expect(up).toEqual({ code: -32602, message: "m", data: { kind: "resource_not_found", uri: "a:b" } });
@@ -284,12 +288,12 @@ describe("errors", () => {
     }
   });
 
-  it("keep data that is no object beside their kind", () => {
+  it("keep data that is not an object in details", () => {
     const up = R4.lift.error({ code: -32002, message: "m", data: "a:b" }, read);
     expect(up.data).toEqual({ kind: "resource_not_found", uri: "a:b", details: "a:b" });
   });
 
-  it("with a code that the newest has taken are wrapped going up and unwrapped coming down", () => {
+  it("with a code that the newest reserves are wrapped when lifted and unwrapped when lowered", () => {
     for (const { lift, lower } of SESSIONS) {
       for (const code of [-32020, -32021, -32050, -32099]) {
         const error = { code, message: "m", data: [1] };
@@ -302,7 +306,7 @@ describe("errors", () => {
     }
   });
 
-  it("of their own that show what was behind them are not mistaken for such wrappings", () => {
+  it("with a field upstream of their own are not unwrapped", () => {
     const upstream = { code: -32050, message: "m" };
     const own: readonly ErrorBody[] = [
       { code: -32603, message: "m", data: { kind: "timeout", upstream } },
@@ -313,14 +317,14 @@ describe("errors", () => {
     for (const { lower } of SESSIONS) for (const error of own) expect(lower.error(error, call)).toBe(error);
   });
 
-  it("that only the newest has get an older code and say their kind", () => {
+  it("that only the newest has get an older code and their kind", () => {
     const data = { requiredCapabilities: { sampling: {} } };
     const lowered = R3.lower.error({ code: -32021, message: "m", data }, call);
     expect(lowered).toEqual({ code: -32603, message: "m", data: { kind: "missing_capability", ...data } });
     expect(R3.lower.error({ code: -32022, message: "m" }, call).code).toBe(-32602);
   });
 
-  it("that say of a tool that there is no such method say so of the tool, and come back as they were", () => {
+  it("for an unknown tool with the code of an unknown method are converted, and restored", () => {
     const error = { code: -32601, message: "Unknown tool: x", data: { any: 1 } };
     const asked = { method: "tools/call", params: { name: "x" } };
     const up = { code: -32602, message: "Unknown tool: x", data: { kind: "tool_not_found", upstream: error } };
@@ -332,7 +336,7 @@ describe("errors", () => {
     }
   });
 
-  it("about addresses to visit go by their kind", () => {
+  it("for required URL elicitations follow their kind", () => {
     const data = { elicitations: [{ mode: "url", message: "m", url: "https://a.example/", elicitationId: "1" }] };
     const up = R4.lift.error({ code: -32042, message: "m", data }, call);
     expect(up).toEqual({ code: -32603, message: "m", data: { kind: "url_elicitation_required", ...data } });

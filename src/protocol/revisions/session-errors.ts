@@ -1,13 +1,12 @@
-// Error codes between the session-style revisions and the successor that gave some codes a new meaning:
-// a missing resource became a case of invalid params, and -32020 to -32099 became the specification's own.
-// `data.kind` says what happened on either side; the code of a kind is in the table of errors.ts.
+// Converts error codes between the session-style revisions and their successor, which made a missing resource a case of
+// invalid params and reserved -32020 to -32099. `data.kind` names the failure on both sides.
 
 import { McpError } from "../errors.ts";
 import type { ErrorKind } from "../errors.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/objects.ts";
 
-type Asked = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
+type FailedRequest = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
 
 const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
@@ -36,33 +35,33 @@ const SUCCESSOR_CODES: ReadonlyMap<number, SessionKind> = new Map([
   [-32022, "unsupported_revision"],
 ] as const);
 
-/** Codes to which the successor gives a meaning of its own, whatever an older end meant by them. */
-const isTaken = (code: number): boolean =>
+/** Whether the successor gives the code its own meaning. */
+const isReserved = (code: number): boolean =>
   (code <= -32020 && code >= -32099) || code === SESSION_CODES.resource_not_found;
 
-/** The data of an error with its kind in it; data that is no object is kept beside the kind. */
+/** Adds the kind to an error's data; data that is not an object moves to `details`. */
 function withKind(kind: ErrorKind, data: unknown, more?: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (isObject(data)) return { kind, ...more, ...data };
   return data === undefined ? { kind, ...more } : { kind, ...more, details: data };
 }
 
-export function errorUp(error: ErrorBody, { method, params }: Asked): ErrorBody {
+export function errorUp(error: ErrorBody, { method, params }: FailedRequest): ErrorBody {
   const { code, message, data } = error;
   if (code === SESSION_CODES.resource_not_found && method === "resources/read") {
     return { code: INVALID_PARAMS, message, data: withKind("resource_not_found", data, { uri: params.uri }) };
   }
-  // Some older ends say of a tool what was meant to be said of a method.
+  // Some older servers use this code for an unknown tool.
   if (code === METHOD_NOT_FOUND && method === "tools/call") {
     return { code: INVALID_PARAMS, message, data: { kind: "tool_not_found", upstream: error } };
   }
   if (code === SESSION_CODES.url_elicitation_required && isObject(data) && Array.isArray(data.elicitations)) {
     return { code: INTERNAL_ERROR, message, data: withKind("url_elicitation_required", data) };
   }
-  // Left as it is, the caller would read it as the specification's own code.
-  return isTaken(code) ? McpError.of("internal_error", message, { upstream: error }).toBody() : error;
+  // The caller would otherwise read it as the specification's own code.
+  return isReserved(code) ? McpError.of("internal_error", message, { upstream: error }).toBody() : error;
 }
 
-export function errorDown(error: ErrorBody, { method, params }: Asked): ErrorBody {
+export function errorDown(error: ErrorBody, { method, params }: FailedRequest): ErrorBody {
   const { code, message, data } = error;
   const kind = SUCCESSOR_CODES.get(code);
   if (kind) return { code: SESSION_CODES[kind], message, data: withKind(kind, data) };
@@ -84,18 +83,22 @@ function isMissingMethod(upstream: unknown, message: string): upstream is ErrorB
   return isObject(upstream) && upstream.code === METHOD_NOT_FOUND && upstream.message === message;
 }
 
-/** Only what went up as one of our wrappings: an error of its own that shows what was behind it stays what it is. */
+/** Whether `errorUp` wrapped the error. A server's own error with a field `upstream` stays as it is. */
 function isWrapped(
   data: Readonly<Record<string, unknown>>,
   message: string,
 ): data is { readonly kind: string; readonly upstream: ErrorBody } {
   const { kind, upstream, ...rest } = data;
   if (kind !== "internal_error" || !isObject(upstream) || Object.keys(rest).length > 0) return false;
-  return upstream.message === message && typeof upstream.code === "number" && isTaken(upstream.code);
+  return upstream.message === message && typeof upstream.code === "number" && isReserved(upstream.code);
 }
 
-/** An end that names no kind is understood by the address in its data. */
-function isMissingResource(data: Readonly<Record<string, unknown>>, method: string, params: Asked["params"]): boolean {
+/** Without a kind, the URI in the data decides. */
+function isMissingResource(
+  data: Readonly<Record<string, unknown>>,
+  method: string,
+  params: FailedRequest["params"],
+): boolean {
   if (data.kind !== undefined) return data.kind === "resource_not_found";
   return method === "resources/read" && data.uri !== undefined && data.uri === params.uri;
 }

@@ -13,7 +13,7 @@ import { installedSuite } from "../install.ts";
 import { heldAt, isTold, judge, NEWEST, runHeld, tellOf, WITH_SET } from "../server-scenarios.ts";
 import { Suite, type Outcome, type Results } from "../suite.ts";
 import { met } from "../verdict.ts";
-import { EVERYTHING } from "./everything-program.ts";
+import { EVERYTHING_SERVER } from "../everything-programs.ts";
 import { lossesOf, type Behind, type Loss } from "./losses.ts";
 
 const RUN_MS = 320_000;
@@ -39,7 +39,7 @@ class Chained {
     if (wire === "http") this.#server = await startEverything(...spoken);
     const end =
       this.#server === undefined
-        ? { command: process.execPath, args: [EVERYTHING, "--stdio", ...spoken] }
+        ? { command: process.execPath, args: [EVERYTHING_SERVER, "--stdio", ...spoken] }
         : { url: this.#server.url };
     const folder = mkdtempSync(join(tmpdir(), "catenary-conformance-"));
     this.#folder = folder;

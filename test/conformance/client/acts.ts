@@ -65,7 +65,7 @@ function playing(use: (client: Client, stage: Stage) => Promise<unknown>, option
       : undefined;
     const client = await connect(stage.url, {
       ...ASKED,
-      startTimeout: START_MS,
+      startTimeoutMs: START_MS,
       ...(auth === undefined ? undefined : { auth }),
       ...(FOUND.includes(stage.revision) ? undefined : { revision: stage.revision }),
       ...options,

@@ -9,7 +9,7 @@ import {
   type Authorizer,
   type OAuthOptions,
   type Redirect,
-} from "catenary/client";
+} from "catenary/oauth";
 import type { Stage } from "./acts.ts";
 
 /** The suite takes it as it is and never reads what stands there. */

@@ -113,7 +113,7 @@ describe.each([
   ])("with %s is no HTTP, and that is said", async (_form, form) => {
     const { end, client } = await met(options);
     end.lay("tools/call", form);
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 5_000 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");

@@ -153,9 +153,9 @@ describe("an end that is met for the first time", () => {
   it("that never answers is given up after the time to start", async () => {
     const end = await opened();
     end.lay("*", silence, 50);
-    const { error } = await outcome(joined(end, { startTimeout: 200 }));
+    const { error } = await outcome(joined(end, { startTimeoutMs: 200 }));
     expectHelpful(error);
-    expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("startTimeout") });
+    expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("startTimeoutMs") });
   });
 
   it("that never answers can be left at once", async () => {

@@ -32,7 +32,7 @@ describe("events", () => {
       const { end, client } = await met({ style: "session", session: { mark, retryMs: 10 } });
       end.lay("tools/call", breaksAfter(1));
       const { value, error } = await outcome(
-        client.callTool("run", { key: "a", steps: 3 }, { onProgress: () => undefined, timeout: 3_000 }),
+        client.callTool("run", { key: "a", steps: 3 }, { onProgress: () => undefined, timeoutMs: 3_000 }),
       );
       // A control character cannot stand in a header in any way: that call fails, and says that it may have run.
       if (error === undefined) expect(textOf(value ?? {}), mark).toBe("ran a");
@@ -124,7 +124,7 @@ describe("an end that comes back in another style", () => {
   ] as const)("after %s as %s fails the calls of who knew it, and says so; who asks anew finds it", async (was, is) => {
     const { end, client } = await met(STYLES[was]);
     await end.restart(is);
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 5_000 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(end.desk.runsOf("a")).toBe(0);
@@ -135,7 +135,7 @@ describe("an end that comes back in another style", () => {
   it("after the old pair of addresses too", async () => {
     const { end, client } = await met(OLD);
     await end.restart("stateless");
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 5_000 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(end.desk.runsOf("a")).toBe(0);

@@ -41,7 +41,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
   it("is given up where the end stays silent, and the connection is let go of", async () => {
     const { end, client } = await met(options);
     end.lay("tools/call", silence);
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 100 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
     expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("100 ms") });
     const [silent] = end.visits.filter(({ what }) => what === "tools/call");
     await end.until(() => silent?.gone.aborted === true);
@@ -59,7 +59,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
       };
       return serve();
     });
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 100 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
     expect(error).toMatchObject({ kind: "timeout" });
     expect(end.desk.runsOf("a")).toBe(1);
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");

@@ -25,7 +25,7 @@ const WORKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
     await client.close();
   },
   refused: async (url) => {
-    await connect(url, { startTimeout: 200 }).then(
+    await connect(url, { startTimeoutMs: 200 }).then(
       () => Promise.reject(new Error("It should have been refused")),
       () => undefined,
     );

@@ -22,7 +22,7 @@ describe("an answer that is too long", () => {
 
   it("on the old stream fails what was under way, and another stream is opened", async () => {
     const { end, client } = await met(OLD, { limits: { messageBytes: 100_000 } });
-    const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }, { timeout: 3_000 }));
+    const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }, { timeoutMs: 3_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(end.desk.runsOf("a")).toBe(1);

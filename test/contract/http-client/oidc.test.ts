@@ -48,7 +48,7 @@ const text = ({ content }: { content?: unknown }): unknown => (content as { text
 
 /** How often the authorization server was asked at each of its places. */
 const counted = (): Record<string, number> => {
-  const count = (what: string): number => provider.asked.filter((asked) => asked === what).length;
+  const count = (what: string): number => provider.requests.filter((request) => request === what).length;
   return { registrations: count("POST /reg"), consents: count("GET /auth"), tokens: count("POST /token") };
 };
 
@@ -128,7 +128,7 @@ describe("with node-oidc-provider", () => {
     expect(text(await client.callTool("erase"))).toBe("erased");
     await client.close();
     expect(asked()).toEqual([null, null]);
-    expect(provider.asked.filter((one) => one === "POST /request")).toHaveLength(2);
+    expect(provider.requests.filter((one) => one === "POST /request")).toHaveLength(2);
   });
 
   it("tells a refusal of the person in the server's words", async () => {

@@ -84,7 +84,7 @@ describe("a message to the other address", () => {
   it("that nobody answers is given up", async () => {
     const { end, client } = await met(OLD);
     end.lay("tools/call", silence);
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeout: 100 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
     expect(error).toMatchObject({ kind: "timeout" });
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
@@ -166,7 +166,7 @@ describe("the one stream", () => {
   it("that names no address is given up after the time to start", async () => {
     const end = await opened(OLD);
     end.lay("GET", (visit) => visit.begin(200, { "content-type": "text/event-stream" }), 10);
-    const { error } = await outcome(joined(end, { startTimeout: 200 }));
+    const { error } = await outcome(joined(end, { startTimeoutMs: 200 }));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "timeout" });
   });

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openTarget } from "../../../src/client/connect.ts";
 import type { Context } from "../../../src/core/handler.ts";
-import type { Opened, OpenOptions } from "../../../src/dialogue/connect.ts";
+import type { ServerConnection, ServerConnectionOptions } from "../../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { status } from "../../support/faults.ts";
 import type { FaultyServer } from "../../support/faulty-end.ts";
@@ -18,13 +18,13 @@ const home: Context = {
   ask: () => Promise.reject(new Error("Nobody is asked")),
 };
 
-const ends: Opened[] = [];
+const ends: ServerConnection[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0)) await end.close();
 });
 
-async function found(end: FaultyServer, style?: OpenOptions["style"]): Promise<Opened> {
-  const how: OpenOptions = { info: { name: "us", version: "1" }, capabilities: {}, home };
+async function found(end: FaultyServer, style?: ServerConnectionOptions["style"]): Promise<ServerConnection> {
+  const how: ServerConnectionOptions = { info: { name: "us", version: "1" }, capabilities: {}, defaultContext: home };
   const { opened: one } = await openTarget(end.url, {}, style === undefined ? how : { ...how, style });
   ends.push(one);
   return one;
@@ -33,10 +33,10 @@ async function found(end: FaultyServer, style?: OpenOptions["style"]): Promise<O
 describe("an end over HTTP of which a session is preferred", () => {
   it("and that speaks both is shaken hands with, and only then", async () => {
     const end = await opened({ style: "both" });
-    expect(await found(end, "session")).toMatchObject({ revision: NEWEST_SESSION, saysWhose: true });
+    expect(await found(end, "session")).toMatchObject({ revision: NEWEST_SESSION, attributesRequests: true });
     expect(end.asked[0]).toBe("initialize");
     expect(end.asked).not.toContain("server/discover");
-    expect(await found(end)).toMatchObject({ revision: NEWEST, saysWhose: true });
+    expect(await found(end)).toMatchObject({ revision: NEWEST, attributesRequests: true });
     expect(await found(end, "session")).toMatchObject({ revision: NEWEST_SESSION });
     expect(end.count("server/discover")).toBe(1);
   });
@@ -51,7 +51,7 @@ describe("an end over HTTP of which a session is preferred", () => {
 
   it("and that has the old pair of addresses is found there, and does not tell whose its questions are", async () => {
     const end = await opened(OLD);
-    expect(await found(end, "session")).toMatchObject({ saysWhose: false });
+    expect(await found(end, "session")).toMatchObject({ attributesRequests: false });
     expect(end.asked.slice(0, 3)).toEqual(["initialize", "server/discover", "GET"]);
   });
 

@@ -53,7 +53,7 @@ describe.each(WAYS)("a question in %s", (_, options) => {
     const who = person();
     const { end, client } = await met(options, who);
     end.lay("response", status(500), 10);
-    const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeout: 500 }));
+    const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeoutMs: 500 }));
     expectHelpful(error);
     expect(who.asked).toBe(1);
     // Whatever is said again is the same: an answer is not followed by another one.
@@ -113,7 +113,7 @@ describe("a question on a stream that breaks", () => {
       visit.hangUp();
       await end.restart();
     });
-    const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeout: 5_000 }));
+    const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeoutMs: 5_000 }));
     expectHelpful(error);
     expect(error).toMatchObject({ mayHaveRun: true });
     expect(textOf(await client.callTool("ask", { key: "b" }))).toBe(ANSWER);

@@ -99,7 +99,7 @@ describe("many calls at once", () => {
     async (_, options) => {
       const { end, client } = await met(options);
       const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
-      const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeout: 5_000 })));
+      const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeoutMs: 5_000 })));
       await end.until(() => keys.every((key) => end.desk.isHolding(key)));
       await end.server.hangUp();
       for (const key of keys) end.desk.release(key);

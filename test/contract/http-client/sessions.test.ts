@@ -86,7 +86,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
 
   it("in mid-call: what was executed is not executed again", async () => {
     const { end, client } = await met(options);
-    const call = outcome(client.callTool("hold", { key: "a" }, { timeout: 5_000 }));
+    const call = outcome(client.callTool("hold", { key: "a" }, { timeoutMs: 5_000 }));
     await end.until(() => end.desk.isHolding("a"));
     await end.restart();
     end.desk.release("a");

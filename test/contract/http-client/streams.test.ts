@@ -132,7 +132,7 @@ describe("the stream of a call", () => {
     await end.untilHeard();
     end.lay("tools/call", breaksAfter(1));
     end.lay("GET", status(503), 50);
-    const options = { timeout: 300, onProgress: (): void => undefined };
+    const options = { timeoutMs: 300, onProgress: (): void => undefined };
     const { error } = await outcome(client.callTool("hold", { key: "a", steps: 2 }, options));
     expect(error).toMatchObject({ kind: "timeout" });
     end.desk.release("a");

@@ -204,9 +204,9 @@ describe("a listen", () => {
     expect(stream.isStream).toBe(true);
     await stream.until(({ message }) => message !== undefined);
     stage.server.prompt("unasked", {}, () => "p");
-    stage.server.updated("note://other");
+    stage.server.resourceUpdated("note://other");
     stage.server.tool("later", {}, () => "late");
-    stage.server.updated("note://one");
+    stage.server.resourceUpdated("note://one");
     await stream.untilMessage(({ method }) => method === "notifications/resources/updated");
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     const [first, ...rest] = stream.messages.map(({ method }) => method as string);

@@ -161,7 +161,7 @@ describe("fetchHandler alone", () => {
     const made = caller.made(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
     const { signal } = await stage.listening(0);
-    for (let n = 0; n < 200 && !signal.aborted; n += 1) stage.server.updated(uri);
+    for (let n = 0; n < 200 && !signal.aborted; n += 1) stage.server.resourceUpdated(uri);
     expect(signal.aborted).toBe(true);
     await expect(response.text()).rejects.toThrow();
   });

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { TASKS } from "../../../src/protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
 import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http-callers.ts";
 import type { Json, Reply, SentHeaders } from "../../support/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
@@ -19,7 +19,7 @@ const auth: Authenticator = {
     if (principal === undefined) throw new AuthError(401, "Say who you are", 'Bearer realm="test"');
     return { principal, ...(scopes !== undefined && { scopes: scopes.split(",") }) };
   },
-  lacking: (scopes) =>
+  insufficientScope: (scopes) =>
     new AuthError(403, "Not enough", `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`),
   document: (path) => (path === "/.well-known/test" ? { hello: "you" } : undefined),
 };
@@ -141,7 +141,7 @@ describe("callers who proved who they are", () => {
     expect(met(await later.post(subscribe))).toEqual(denied);
     expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
 
-    const capabilities = { extensions: { [TASKS]: {} } };
+    const capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
     const wide = new StatelessCaller(peer, { capabilities, headers: as("ada:write") });
     const narrow = new StatelessCaller(peer, { capabilities, headers: as("ada:read") });
     const { result } = await wide.request(1, "tools/call", { name: "job" });

@@ -101,7 +101,7 @@ describe("the old HTTP+SSE", () => {
     await stage.listening(0);
     await caller.request("resources/subscribe", { uri: "note://one" });
     stage.server.tool("later", {}, () => "late");
-    stage.server.updated("note://one");
+    stage.server.resourceUpdated("note://one");
     await caller.stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     const { params } = await caller.stream.untilMessage(({ method }) => method === "notifications/resources/updated");
     expect(params).toEqual({ uri: "note://one" });
@@ -165,7 +165,7 @@ describe("the old HTTP+SSE", () => {
   });
 
   it("is not there where it is not wanted", async () => {
-    const { peer } = await staged({ http: { oldSse: false } });
+    const { peer } = await staged({ http: { legacySse: false } });
     expect((await peer.get({}, "/sse")).status).toBe(404);
     expect((await peer.get({}, "/mcp/sse")).status).toBe(404);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, {}, "/messages")).status).toBe(404);

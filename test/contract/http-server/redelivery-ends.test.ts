@@ -86,13 +86,13 @@ describe("a broken stream", () => {
     let stream = await caller.listen();
     const seen: Json[] = [];
     for (let n = 0; n < 6; n += 1) {
-      house.stage.server.updated("note://one");
+      house.stage.server.resourceUpdated("note://one");
       await stream.until(({ message }) => message !== undefined);
       const { lastEventId } = stream;
       stream.hangUp();
       await stream.ended;
       seen.push(...stream.messages);
-      house.stage.server.updated("note://one");
+      house.stage.server.resourceUpdated("note://one");
       stream = await caller.resume(lastEventId);
       await stream.until(({ message }) => message !== undefined);
       const next = stream.lastEventId;

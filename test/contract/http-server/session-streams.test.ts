@@ -211,7 +211,7 @@ describe("the stream that GET opens", () => {
     const streams = [await caller.listen(), await caller.listen()];
     await stage.listening(0);
     await caller.request("resources/subscribe", { uri: "note://one" });
-    for (let n = 0; n < 5; n += 1) stage.server.updated("note://one");
+    for (let n = 0; n < 5; n += 1) stage.server.resourceUpdated("note://one");
     const all = (): Json[] => streams.filter(({ status }) => status === 200).flatMap(({ messages }) => messages);
     await expect.poll(() => all().length, { timeout: 10_000 }).toBe(5);
     await caller.request("ping");

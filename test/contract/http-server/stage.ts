@@ -107,7 +107,7 @@ export class Stage {
         return "grown";
       })
       .tool("touch", { input: z.object({ uri: z.string() }) }, ({ uri }) => {
-        server.updated(uri);
+        server.resourceUpdated(uri);
         return "touched";
       })
       .resource("note://one", { name: "one", mimeType: "text/plain" }, () => "The first note")

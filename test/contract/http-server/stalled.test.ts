@@ -55,7 +55,7 @@ describe("a caller who does not read", () => {
     const heard = (sent: number): Promise<unknown> => good.until(() => good.messages.length === sent + 1);
     const sent = await flood(
       house,
-      () => house.stage.server.updated(HEAVY),
+      () => house.stage.server.resourceUpdated(HEAVY),
       () => signal.aborted,
       heard,
     );
@@ -75,7 +75,7 @@ describe("a caller who does not read", () => {
     stalled.pause();
     const sent = await flood(
       house,
-      () => house.stage.server.updated(HEAVY),
+      () => house.stage.server.resourceUpdated(HEAVY),
       () => false,
     );
     expect(sent).toBe(MOST);
@@ -141,7 +141,7 @@ describe("a caller who does not read", () => {
     caller.stream.pause();
     const sent = await flood(
       house,
-      () => house.stage.server.updated(HEAVY),
+      () => house.stage.server.resourceUpdated(HEAVY),
       () => signal.aborted,
     );
     expect(sent).toBeLessThan(MOST);
@@ -163,8 +163,8 @@ describe("a caller who does not read", () => {
     await good.until(({ message }) => message !== undefined);
     const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     for (let n = 0; n < MOST; n += 1) {
-      house.stage.server.updated(HEAVY);
-      house.stage.server.updated("note://one");
+      house.stage.server.resourceUpdated(HEAVY);
+      house.stage.server.resourceUpdated("note://one");
     }
     await over;
     await good.until(() => good.messages.length === MOST + 1);

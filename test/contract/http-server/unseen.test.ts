@@ -60,7 +60,7 @@ describe("what comes unasked", () => {
 describe("options", () => {
   const server = createServer({ name: "s", version: "1" });
   it.each([
-    [{ limits: { request: 1 } }, /no limit `request`/],
+    [{ limits: { request: 1 } }, /no option `limits\.request`; did you mean `requests`/],
     [{ limits: { requests: -1 } }, /limits.requests must be a number above 0/],
     [{ limits: { requests: "10" } }, /limits.requests must be/],
     [{ limits: { messageBytes: Number.NaN } }, /limits.messageBytes must be/],
@@ -68,7 +68,7 @@ describe("options", () => {
     [{ auth: true }, /auth must be/],
     [{ auth: () => true }, /auth must be/],
     [{ auth: null }, /auth must be/],
-    [{ path: "mcp" }, /begins with a slash/],
+    [{ path: "mcp" }, /must begin with a slash/],
   ])("%j are refused", (options, message) => {
     expect(() => fetchHandler(server, options as object)).toThrow(message);
   });
@@ -94,7 +94,7 @@ describe("an authenticator", () => {
     const fails = (): never => {
       throw new Error("out of order");
     };
-    const auth: Authenticator = { authenticate: async () => identity, lacking: fails, document: fails };
+    const auth: Authenticator = { authenticate: async () => identity, insufficientScope: fails, document: fails };
     const { peer } = await staged({ http: { auth } }, scoped);
     const caller = await SessionCaller.open(peer, LATEST);
     expect((await caller.call(1, "t")).status).toBe(403);

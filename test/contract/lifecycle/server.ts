@@ -22,7 +22,7 @@ const server = createServer({ name: "stubborn", version: "1" })
 if (process.argv.includes("child")) {
   // Ignores the end of its input and SIGTERM, as bad servers do.
   const script = 'process.on("SIGTERM", () => 0); setInterval(() => 0, 1000); process.stdin.resume();';
-  const stubborn = connect({ command: process.execPath, args: ["-e", script] }, { timeout: 60_000 });
+  const stubborn = connect({ command: process.execPath, args: ["-e", script] }, { timeoutMs: 60_000 });
   stubborn.catch(() => undefined);
   const close = async (budgetMs?: number): Promise<void> => {
     const soon = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 100));

@@ -155,7 +155,7 @@ export const IN_SESSION: readonly Row[] = [
   row(
     "I-14 a method and a result",
     '{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}',
-    invalid("1", "Invalid field: result cannot stand beside method"),
+    invalid("1", "Invalid field: result is not allowed with method"),
   ),
 
   ...["[]", '"x"', "null", "1"].map((params) =>

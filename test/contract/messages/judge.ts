@@ -15,14 +15,14 @@ export class Judge {
 
   /** What the caller wrote, whatever it was. */
   sent(text: string): void {
-    for (const message of messagesOf(text)) this.#judge.hear("caller", message);
+    for (const message of messagesOf(text)) this.#judge.hear("client", message);
   }
 
   /** Everything that is wrong with a line of the server. */
   received(text: string): string[] {
     const decoded = decode(text);
     if (decoded.kind === "fault") return [`Not a message: ${JSON.stringify(decoded.fault.error)}`];
-    return messagesOf(text).flatMap((message) => this.#judge.judge("end", message));
+    return messagesOf(text).flatMap((message) => this.#judge.judge("server", message));
   }
 }
 

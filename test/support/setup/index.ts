@@ -1,12 +1,14 @@
-// Before all tests and after them: what they need is installed where that may be done, and the folder that stands for
-// the user's cache is taken away.
+// Runs before and after all tests: installs what they need where that is allowed, and removes the cache folder.
 
 import { rmSync } from "node:fs";
+import { compileEverything } from "../../conformance/everything-programs.ts";
 import { installSbcl } from "./sbcl.ts";
 
-export function setup(): void {
-  if (!installSbcl())
-    console.error("SBCL is not here and could not be installed (apt-get install sbcl): its tests are left out.");
+export async function setup(): Promise<void> {
+  if (!installSbcl()) {
+    console.error("Left out: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
+  }
+  await compileEverything();
 }
 
 export function teardown(): void {

@@ -1,5 +1,5 @@
-// SBCL for the tests: installed from Debian's packages where this may be done (as root, with apt-get), because a live
-// session is tested with the real thing or not at all. Where it cannot be had, what needs it is left out by name.
+// Installs SBCL from Debian's packages where that is allowed (as root, with apt-get). Live sessions are tested with
+// the real SBCL; where it cannot be installed, the tests that need it are left out and named.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,7 +10,7 @@ export function hasSbcl(): boolean {
   return spawnSync("sbcl", ["--version"], { stdio: "ignore" }).status === 0;
 }
 
-/** Whether it is there afterwards. */
+/** Returns whether SBCL is installed afterwards. */
 export function installSbcl(): boolean {
   if (hasSbcl()) return true;
   if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) return false;

@@ -37,7 +37,7 @@ export const server = createServer({ name: "edge", version: "1.0.0" })
     return "done";
   })
   .tool("touch", { description: "Change the resource" }, () => {
-    server.updated("edge://thing");
+    server.resourceUpdated("edge://thing");
     return "touched";
   })
   .resource("edge://thing", { name: "Thing" }, () => "thing")

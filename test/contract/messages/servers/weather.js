@@ -10,6 +10,6 @@ weather.resource(DATA, { name: "Data" }, () => "{}");
 
 /** A server is a handler, so whoever wants more wraps it. */
 export const server = async (request, context) => {
-  if (request.method === "tools/call") weather.updated(DATA);
+  if (request.method === "tools/call") weather.resourceUpdated(DATA);
   return weather(request, context);
 };

@@ -1,0 +1,231 @@
+// Verifies tokens that are JWTs (RFC 9068, RFC 8725), and finds the keys of their issuers. A problem of the token is
+// returned as one sentence. Other failures, such as keys that cannot be fetched, are thrown, since they say nothing
+// about the token. Separate because it loads jose.
+
+import * as jose from "jose";
+import type { Identity } from "../../core/authentication.ts";
+import { isObject } from "../../core/objects.ts";
+import { isLoopback } from "../../http/server/guard.ts";
+import type { JwtRules } from "./options.ts";
+
+/** Why a token is refused. */
+export interface InvalidToken {
+  readonly fault: string;
+}
+
+/** An issuer also signs other tokens, such as logout tokens, which must not be accepted. */
+const ACCEPTED_TYPES: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "application/at+jwt"]);
+
+/** By the codes of jose's errors. Other codes say nothing about the token. */
+const FAULTS: ReadonlyMap<unknown, string> = new Map([
+  ["ERR_JOSE_ALG_NOT_ALLOWED", "The token is signed with an algorithm that is not accepted"],
+  ["ERR_JOSE_NOT_SUPPORTED", "The token needs a feature that is not supported"],
+  ["ERR_JWKS_NO_MATCHING_KEY", "The token is signed with a key that its issuer does not have"],
+  ["ERR_JWS_INVALID", "The token is malformed"],
+  ["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "The signature of the token is not valid"],
+  ["ERR_JWT_CLAIM_VALIDATION_FAILED", "The token has a claim that is not valid"],
+  ["ERR_JWT_EXPIRED", "The token has expired"],
+  ["ERR_JWT_INVALID", "The token is malformed"],
+]);
+
+/** By the claim that the error names. */
+const CLAIM_FAULTS: ReadonlyMap<unknown, string> = new Map([
+  ["aud", "The token was not issued for this server"],
+  ["exp", "The token does not say when it expires"],
+  ["nbf", "The token is not valid yet"],
+]);
+
+export class JwtVerifier {
+  readonly #rules: JwtRules;
+  readonly #keys: ReadonlyMap<string, jose.JWTVerifyGetKey>;
+
+  constructor(rules: JwtRules) {
+    this.#rules = rules;
+    this.#keys = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
+  }
+
+  /** Rejects if the token cannot be verified for another reason than the token itself. */
+  async verify(token: string, audience: readonly string[]): Promise<Identity | InvalidToken> {
+    let issuer: string;
+    let payload: jose.JWTPayload;
+    try {
+      const { typ } = jose.decodeProtectedHeader(token);
+      if (!ACCEPTED_TYPES.has(typ?.toLowerCase())) return { fault: "The token is of a type that is not accepted" };
+      // Not verified yet: it only chooses the keys that must verify the whole token.
+      ({ iss: issuer = "" } = jose.decodeJwt(token));
+    } catch {
+      return { fault: "The token is not a JWT" };
+    }
+    const keys = this.#keys.get(issuer);
+    if (keys === undefined) return { fault: "The issuer of the token is not accepted" };
+    try {
+      payload = await this.#verifyWith(keys, token, issuer, audience);
+    } catch (error) {
+      return { fault: faultOf(error) };
+    }
+    return identityOf(issuer, payload);
+  }
+
+  async #verifyWith(
+    keys: jose.JWTVerifyGetKey,
+    token: string,
+    issuer: string,
+    audience: readonly string[],
+  ): Promise<jose.JWTPayload> {
+    const { algorithms, clockToleranceMs } = this.#rules;
+    const options: jose.JWTVerifyOptions = {
+      issuer,
+      audience: [...audience],
+      algorithms: [...algorithms],
+      clockTolerance: clockToleranceMs / 1000,
+      requiredClaims: ["exp"],
+    };
+    try {
+      return (await jose.jwtVerify(token, keys, options)).payload;
+    } catch (error) {
+      // A token need not name its key, and an issuer that rotates keys has two of a kind for a while.
+      if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
+      return verifyWithAny(error, (key) => jose.jwtVerify(token, key, options));
+    }
+  }
+}
+
+async function verifyWithAny(
+  keys: AsyncIterable<jose.CryptoKey>,
+  verify: (key: jose.CryptoKey) => Promise<jose.JWTVerifyResult>,
+): Promise<jose.JWTPayload> {
+  for await (const key of keys) {
+    try {
+      return (await verify(key)).payload;
+    } catch (error) {
+      if (!(error instanceof jose.errors.JWSSignatureVerificationFailed)) throw error;
+    }
+  }
+  throw new jose.errors.JWSSignatureVerificationFailed();
+}
+
+/** Rethrows an error that says nothing about the token. */
+function faultOf(error: unknown): string {
+  const { code, claim } = Object(error) as { code?: unknown; claim?: unknown };
+  const claimFault = code === "ERR_JWT_CLAIM_VALIDATION_FAILED" ? CLAIM_FAULTS.get(claim) : undefined;
+  const fault = claimFault ?? FAULTS.get(code);
+  if (fault === undefined) throw error;
+  return fault;
+}
+
+function identityOf(issuer: string, claims: jose.JWTPayload): Identity | InvalidToken {
+  const { sub, client_id: client } = claims;
+  // A subject is unique only with its issuer, which contains no space. The prefix keeps a client that acts for itself
+  // apart from a user of the same name.
+  if (isNonEmptyString(sub)) return { principal: `${issuer} ${sub}`, scopes: scopesOf(claims), claims };
+  if (sub === undefined && isNonEmptyString(client)) {
+    return { principal: `client ${issuer} ${client}`, scopes: scopesOf(claims), claims };
+  }
+  return { fault: "The token names no subject and no client" };
+}
+
+function isNonEmptyString(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+function scopesOf({ scope, scp }: jose.JWTPayload): readonly string[] {
+  const given = scope ?? scp;
+  const list: readonly unknown[] = typeof given === "string" ? given.split(" ") : Array.isArray(given) ? given : [];
+  return list.filter(isNonEmptyString);
+}
+
+const FETCH_TIMEOUT_MS = 5_000;
+/** How long a failure is repeated without a new request: anyone can send a token, and each would cause one. */
+const FAILURE_CACHE_MS = 5_000;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+
+/**
+ * The keys of an issuer: given, at a URL, or at the URL that the issuer's metadata names (RFC 8414, OpenID Connect
+ * Discovery). Rejects with an error of jose if the token names no key of the issuer, with another one if the keys
+ * cannot be fetched.
+ */
+function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
+  if (typeof jwks === "function") return jwks;
+  if (jwks instanceof URL) return remoteKeys(jwks);
+  if (jwks !== undefined) return jose.createLocalJWKSet(jwks);
+  const find = cachingFailures(() => discoverKeysUrl(issuer));
+  let found: Promise<jose.JWTVerifyGetKey> | undefined;
+  return async (header, token) => {
+    found ??= find().then(remoteKeys, (error: unknown) => {
+      found = undefined;
+      throw error;
+    });
+    return (await found)(header, token);
+  };
+}
+
+/** jose caches the keys, and makes one request for all tokens that wait for it. */
+function remoteKeys(url: URL): jose.JWTVerifyGetKey {
+  const fetchKeys = cachingFailures(
+    async (address: string, init: RequestInit) => new Response(await fetchText(address, init)),
+  );
+  return jose.createRemoteJWKSet(url, { timeoutDuration: FETCH_TIMEOUT_MS, [jose.customFetch]: fetchKeys });
+}
+
+/** Wraps a function so that a failure is repeated for a while without a new call. */
+function cachingFailures<Args extends unknown[], Value>(get: (...args: Args) => Promise<Value>): typeof get {
+  let failed: { readonly at: number; readonly error: unknown } | undefined;
+  return async (...args) => {
+    if (failed !== undefined && performance.now() - failed.at < FAILURE_CACHE_MS) throw failed.error;
+    try {
+      return await get(...args);
+    } catch (error) {
+      failed = { at: performance.now(), error };
+      throw error;
+    }
+  };
+}
+
+async function discoverKeysUrl(issuer: string): Promise<URL> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  const urls = new Set([
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ]);
+  const signal = AbortSignal.timeout(FETCH_TIMEOUT_MS);
+  let cause: unknown;
+  for (const url of urls) {
+    try {
+      return readKeysUrl(JSON.parse(await fetchText(url, { signal })), issuer);
+    } catch (error) {
+      cause = error;
+    }
+  }
+  throw new Error(`The metadata of ${issuer} does not say where its keys are`, { cause });
+}
+
+function readKeysUrl(metadata: unknown, issuer: string): URL {
+  // Metadata that names another issuer could make us trust the wrong keys.
+  if (!isObject(metadata) || metadata["issuer"] !== issuer) throw new Error(`This is not the metadata of ${issuer}`);
+  const url = new URL(String(metadata["jwks_uri"]));
+  if (url.protocol === "https:") return url;
+  // A remote issuer must not make us send requests to this machine.
+  const isLocal = isLoopback(url.hostname) && isLoopback(new URL(issuer).hostname);
+  if (url.protocol === "http:" && isLocal) return url;
+  throw new Error(`The keys of ${issuer} are at ${url.href}, which is not an https URL`);
+}
+
+/** Follows no redirect, and limits the size. */
+async function fetchText(url: string, init: RequestInit): Promise<string> {
+  const response = await fetch(url, { ...init, redirect: "manual" });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`${url} answered ${response.status}`);
+  }
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`${url} sends more than ${MAX_RESPONSE_BYTES} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text;
+}

@@ -1,0 +1,133 @@
+// The two authorizers of `catenary/oauth`: `bearerToken` sends a token that the program has, `oauth` obtains tokens by
+// OAuth 2.1. The OAuth flow, and oauth4webapi with it, is loaded with the first request.
+
+import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
+import { checkOptions } from "../../core/options.ts";
+import { redact, unauthorized } from "./errors.ts";
+import { CLIENT_OPTIONS } from "./grants.ts";
+import type { OAuthOptions } from "./types.ts";
+import { type ChallengeParams, parseChallenge } from "./www-authenticate.ts";
+
+// Typed against the options, so that a new option must be added here too.
+const OPTIONS = {
+  store: true,
+  redirect: true,
+  client: true,
+  metadataUrl: true,
+  clientName: true,
+  scopes: true,
+  grant: true,
+  dpop: true,
+  maxStepUps: true,
+  allowPrivateNetwork: true,
+  fetch: true,
+  onNotice: true,
+} as const satisfies Record<keyof OAuthOptions, true>;
+
+/**
+ * Obtains, refreshes and upgrades tokens for one MCP server: the first that it is used with.
+ *
+ * @example
+ * await connect("https://notes.example.com/mcp", { auth: oauth({ redirect: loopbackRedirect(), store: fileTokens() }) });
+ */
+export function oauth(options: OAuthOptions = {}): Authorizer {
+  check(options);
+  let loading: Promise<Authorizer> | undefined;
+  let loaded: Authorizer | undefined;
+  const load = async (): Promise<Authorizer> => {
+    loading ??= import("./oauth-authorizer.ts").then(({ OAuthAuthorizer }) => (loaded = new OAuthAuthorizer(options)));
+    return loading;
+  };
+  const { extension } = options.grant ?? {};
+  return {
+    ...(extension === undefined ? undefined : { extensions: [extension] }),
+    authorize: async (request) => (await load()).authorize(request),
+    refused: async (challenge) => (await load()).refused(challenge),
+    answered: (request, headers) => loaded?.answered?.(request, headers),
+  };
+}
+
+function check(options: OAuthOptions): void {
+  checkOptions("oauth()", options, OPTIONS);
+  const { client, metadataUrl, maxStepUps, redirect } = options;
+  if (client !== undefined) {
+    checkOptions("`client` of oauth()", client, CLIENT_OPTIONS);
+    if (typeof client.id !== "string" || client.id === "") {
+      throw new TypeError("oauth(): `client.id` must be the ID that the authorization server gave to the client");
+    }
+  }
+  if (client?.issuer !== undefined && !URL.canParse(client.issuer)) {
+    throw new TypeError("oauth(): `client.issuer` is not a valid URL");
+  }
+  if (metadataUrl !== undefined && !isClientMetadataUrl(metadataUrl)) {
+    throw new TypeError(
+      "oauth(): `metadataUrl` must be an https URL with a path, such as https://example.com/client.json",
+    );
+  }
+  if (maxStepUps !== undefined && !(Number.isInteger(maxStepUps) && maxStepUps > 0)) {
+    throw new TypeError("oauth(): `maxStepUps` must be a whole number above 0");
+  }
+  if (redirect !== undefined && typeof redirect.visit !== "function") {
+    throw new TypeError("oauth(): `redirect` must have a function `visit`; loopbackRedirect() makes one");
+  }
+}
+
+/** The rules for a client ID that is a URL (draft-ietf-oauth-client-id-metadata-document, 3). */
+function isClientMetadataUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname, hash, username, password } = new URL(text);
+  return protocol === "https:" && pathname !== "/" && `${hash}${username}${password}` === "";
+}
+
+/** RFC 6750, 2.1, but anything that a header can carry. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+/** Sends this token to one MCP server: the first that it is used with. A function is called before each request. */
+export function bearerToken(token: string | (() => string | Promise<string>)): Authorizer {
+  if (typeof token !== "function" && !isToken(token)) {
+    throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");
+  }
+  const source =
+    typeof token === "function" ? "that the function given to bearerToken returned" : "given to bearerToken";
+  const currentHeader = async (): Promise<string> => {
+    const value = typeof token === "function" ? await token() : token;
+    if (!isToken(value)) throw unauthorized("The function given to bearerToken did not return a valid token");
+    return `Bearer ${value}`;
+  };
+  let origin: string | undefined;
+  const checkOrigin = ({ url }: OutgoingRequest): void => {
+    origin ??= url.origin;
+    if (url.origin === origin) return;
+    const advice = "use one bearerToken() for each server";
+    throw unauthorized(`The token given to bearerToken is for ${origin}, not for ${url.origin}: ${advice}`);
+  };
+  return {
+    authorize: async (request) => {
+      checkOrigin(request);
+      return { authorization: await currentHeader() };
+    },
+    refused: async (challenge) => {
+      checkOrigin(challenge);
+      const params = parseChallenge(challenge.headers["www-authenticate"]);
+      if (challenge.status === 403 && params.error !== "insufficient_scope") return false;
+      // The function may return a newer token by now.
+      const isNewer = typeof token === "function" && (await currentHeader()) !== challenge.sent["authorization"];
+      if (isNewer && challenge.attempt === 1) return true;
+      throw tokenRefused(challenge, params, source);
+    },
+  };
+}
+
+function isToken(value: unknown): boolean {
+  return typeof value === "string" && TOKEN.test(value);
+}
+
+function tokenRefused({ url, status, sent }: Challenge, params: ChallengeParams, source: string): Error {
+  const { error, description, scopes } = params;
+  // The server may repeat the token in its description.
+  const secrets = sent["authorization"]?.split(" ").slice(1);
+  const words = [error, description].filter((word) => word !== undefined).map((word) => redact(word, secrets));
+  const why = words.length === 0 ? `HTTP ${status}` : words.join(", ");
+  const missing = scopes === undefined ? "" : `; it wants the scope "${redact(scopes.join(" "))}"`;
+  return unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing}`);
+}

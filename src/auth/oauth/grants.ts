@@ -1,0 +1,303 @@
+// The grants in which no user takes part: a client's own credentials, a workload's JWT, and the identity token of a
+// user whose organization manages access. Each keeps its credentials to one issuer. The token request, and
+// oauth4webapi with it, is loaded when a token is first needed.
+
+import type { AuthorizationServer } from "oauth4webapi";
+import { checkOptions } from "../../core/options.ts";
+import { redact, unauthorized } from "./errors.ts";
+import type {
+  Assertion,
+  AssertionRequest,
+  Grant,
+  IdentityProvider,
+  PreRegisteredClient,
+  PrivateKeySource,
+} from "./types.ts";
+
+/** Credentials with a secret. */
+export interface SecretCredentials {
+  readonly id: string;
+  readonly secret: string;
+  /** Default: chosen from those that the server lists. */
+  readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt";
+  /** The only server that may see them. Default: the first that issues a token. */
+  readonly issuer?: string;
+}
+
+/** Credentials with a private key. */
+export interface KeyCredentials {
+  readonly id: string;
+  readonly privateKey: PrivateKeySource;
+  /** The signing algorithm. Default: the one that the key is made for. */
+  readonly alg?: string;
+  /** The only server that may see the signed assertions. Default: the first that issues a token. */
+  readonly issuer?: string;
+}
+
+// Typed against the options, so that a new option must be added here too.
+export const CLIENT_OPTIONS: Readonly<Record<keyof PreRegisteredClient, true>> = {
+  id: true,
+  secret: true,
+  privateKey: true,
+  alg: true,
+  authMethod: true,
+  issuer: true,
+};
+
+const CLIENT_CREDENTIALS = "client_credentials";
+
+/**
+ * The client credentials grant (extension oauth-client-credentials): the program acts for itself. The client must have
+ * been registered beforehand.
+ *
+ * @param credentials Default: the client that `oauth()` was given.
+ */
+export function clientCredentials(credentials?: SecretCredentials | KeyCredentials): Grant {
+  if (credentials !== undefined) checkOptions("clientCredentials()", credentials, CLIENT_OPTIONS);
+  const pin = new IssuerPin(credentials?.issuer);
+  return {
+    grantType: CLIENT_CREDENTIALS,
+    extension: "io.modelcontextprotocol/oauth-client-credentials",
+    ...(credentials === undefined ? {} : { identity: credentials.id }),
+    interactive: false,
+    rejectServer: (server) => pin.rejectServer(server, CLIENT_CREDENTIALS),
+    async obtain(context) {
+      pin.check(context.server, CLIENT_CREDENTIALS);
+      const { oauthClient, requestTokens } = await import("./token-request.ts");
+      const client =
+        credentials === undefined ? await context.client() : await oauthClient(credentials, context.server);
+      const tokens = await requestTokens(context, client, {
+        grantType: CLIENT_CREDENTIALS,
+        parameters: {},
+        secrets: [client.secret],
+        advice: "check the client's id and its secret or key, and whether it may use this grant",
+      });
+      if (credentials !== undefined) pin.set(context.server);
+      return tokens;
+    },
+  };
+}
+
+export interface WorkloadIdentityOptions {
+  /** The JWT, or a function that returns a fresh one, for example from the file that the platform renews. */
+  readonly assertion: Assertion;
+  /** The client ID, if the server requires one beside the workload. */
+  readonly clientId?: string;
+  /**
+   * Whose tokens they are, so that a store keeps those of several workloads apart. Default: the subject of the JWT. If
+   * neither is known, tokens are kept in memory only.
+   */
+  readonly subject?: string;
+  /** The only server that may see the JWT. Default: an audience of the JWT, and the first that issues a token. */
+  readonly issuer?: string;
+}
+
+const WORKLOAD_OPTIONS = {
+  assertion: true,
+  clientId: true,
+  subject: true,
+  issuer: true,
+} as const satisfies Record<keyof WorkloadIdentityOptions, true>;
+
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+/**
+ * Exchanges a JWT that the platform made for this workload, such as a service account token, for an access token (RFC
+ * 7523, 2.1). The JWT must name the authorization server as its audience.
+ */
+export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
+  checkOptions("workloadIdentity()", options, WORKLOAD_OPTIONS);
+  const { assertion, clientId } = options;
+  const known = options.subject ?? subjectOf(assertion);
+  const subject = known ?? "workload";
+  const pin = new IssuerPin(options.issuer);
+  return {
+    grantType: JWT_BEARER,
+    memoryOnly: known === undefined,
+    identity: clientId === undefined ? subject : `${clientId} ${subject}`,
+    interactive: false,
+    rejectServer: (server) => pin.rejectServer(server, JWT_BEARER),
+    async obtain(context) {
+      pin.check(context.server, JWT_BEARER);
+      const { server, resource, signal } = context;
+      const jwt = await readAssertion(assertion, { audience: server.issuer, resource, signal }, "workload assertion");
+      if (options.issuer === undefined) checkAudience(jwt, server);
+      const { ANONYMOUS_CLIENT, oauthClient, requestTokens } = await import("./token-request.ts");
+      const client =
+        clientId === undefined ? ANONYMOUS_CLIENT : await oauthClient({ id: clientId, authMethod: "none" }, server);
+      const tokens = await requestTokens(context, client, {
+        grantType: JWT_BEARER,
+        parameters: { assertion: jwt },
+        secrets: [jwt],
+        advice: `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`,
+      });
+      pin.set(server);
+      return tokens;
+    },
+  };
+}
+
+export interface EnterpriseManagedOptions {
+  /** The organization's identity provider. */
+  readonly idp: IdentityProvider;
+  /** The token that the user got by signing in there, or a function that returns a fresh one. */
+  readonly idToken: Assertion;
+  /** "saml2" for a SAML assertion. Default: "id_token", an OpenID Connect identity token. */
+  readonly idTokenType?: "id_token" | "saml2";
+  /** The client at the authorization server of the MCP server. Default: the one that `oauth()` was given. */
+  readonly client?: PreRegisteredClient;
+  /**
+   * Whose tokens they are, so that a store keeps those of several users apart. Default: the subject of the identity
+   * token. If neither is known, tokens are kept in memory only.
+   */
+  readonly subject?: string;
+}
+
+const ENTERPRISE_OPTIONS = {
+  idp: true,
+  idToken: true,
+  idTokenType: true,
+  client: true,
+  subject: true,
+} as const satisfies Record<keyof EnterpriseManagedOptions, true>;
+
+const IDP_OPTIONS = {
+  issuer: true,
+  tokenEndpoint: true,
+  client: true,
+} as const satisfies Record<keyof IdentityProvider, true>;
+
+const { issuer: _, ...IDP_CLIENT_OPTIONS } = CLIENT_OPTIONS;
+
+/**
+ * For users whose organization decides what they may use (extension enterprise-managed-authorization). The identity
+ * provider exchanges the user's identity token for an assertion (RFC 8693, an ID-JAG), and the authorization server
+ * exchanges that for an access token (RFC 7523). Only the identity provider sees the identity token.
+ */
+export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
+  checkEnterpriseOptions(options);
+  const { idp, idToken, client } = options;
+  const pin = new IssuerPin(client?.issuer);
+  const subject = options.subject ?? subjectOf(idToken);
+  return {
+    grantType: JWT_BEARER,
+    extension: "io.modelcontextprotocol/enterprise-managed-authorization",
+    memoryOnly: subject === undefined,
+    identity: [client?.id, idp.client.id, subject ?? "person"].filter((part) => part !== undefined).join(" "),
+    interactive: false,
+    rejectServer: (server) => pin.rejectServer(server, JWT_BEARER),
+    async obtain(context) {
+      pin.check(context.server, JWT_BEARER);
+      const { server, resource, signal } = context;
+      const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
+      // Before the user's token is sent anywhere: without a client no access token can be issued.
+      const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
+      const provider = await findIdentityProvider(idp, context);
+      const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
+      const exchange = { idp, provider, idToken: token, type: options.idTokenType };
+      const { assertion, scope } = await exchangeIdToken(context, exchange);
+      const tokens = await requestTokens({ ...context, ...(scope === undefined ? {} : { scope }) }, ownClient, {
+        grantType: JWT_BEARER,
+        parameters: { assertion },
+        secrets: [assertion, client?.secret],
+        advice: `check that ${server.issuer} trusts ${provider.issuer}, and knows this client`,
+      });
+      pin.set(server);
+      return tokens;
+    },
+  };
+}
+
+function checkEnterpriseOptions(options: EnterpriseManagedOptions): void {
+  checkOptions("enterpriseManaged()", options, ENTERPRISE_OPTIONS);
+  checkOptions("`idp` of enterpriseManaged()", options.idp, IDP_OPTIONS);
+  checkOptions("`idp.client` of enterpriseManaged()", options.idp.client, IDP_CLIENT_OPTIONS);
+  if (options.client !== undefined) checkOptions("`client` of enterpriseManaged()", options.client, CLIENT_OPTIONS);
+}
+
+/**
+ * Keeps credentials to one authorization server: the one that the program named, or else the first that issued a token.
+ * The MCP server chooses the authorization server, and it may be hostile.
+ */
+class IssuerPin {
+  #issuer: string | undefined;
+
+  constructor(issuer?: string) {
+    this.#issuer = issuer;
+  }
+
+  /** Returns why this server cannot be used, as the end of a sentence. */
+  rejectServer({ issuer, grant_types_supported: grants }: AuthorizationServer, grant: string): string | undefined {
+    if (this.#issuer !== undefined && !isSameIssuer(issuer, this.#issuer)) {
+      return `the credentials are for ${this.#issuer}, and are sent to no other server`;
+    }
+    if (grants !== undefined && !grants.includes(grant)) return `it does not list ${grant} among its grants`;
+    return undefined;
+  }
+
+  /** Throws if this server cannot be used. */
+  check(server: AuthorizationServer, grant: string): void {
+    const reason = this.rejectServer(server, grant);
+    if (reason !== undefined) throw unauthorized(`${server.issuer} cannot be asked for a token: ${reason}`);
+  }
+
+  /** Called when a server has issued a token. */
+  set({ issuer }: AuthorizationServer): void {
+    this.#issuer ??= issuer;
+  }
+}
+
+/** Compares issuers as URLs: an origin with and without a slash is the same one. */
+export function isSameIssuer(one: string, other: string): boolean {
+  return one === other || (URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href);
+}
+
+/** @param what The name of the assertion in error messages. */
+async function readAssertion(assertion: Assertion, request: AssertionRequest, what: string): Promise<string> {
+  let text: unknown = assertion;
+  if (typeof assertion === "function") {
+    try {
+      text = await assertion(request);
+    } catch (error) {
+      request.signal.throwIfAborted();
+      const failure = unauthorized(`The function for the ${what} failed`);
+      failure.cause = error;
+      throw failure;
+    }
+  }
+  // A file often ends with a newline.
+  const trimmed = typeof text === "string" ? text.trim() : "";
+  if (trimmed === "") throw unauthorized(`The ${what} is empty`);
+  return trimmed;
+}
+
+/** The subject of a JWT, without verifying it. Undefined if there is none, or if a function returns the JWT. */
+function subjectOf(assertion: Assertion): string | undefined {
+  if (typeof assertion === "function") return undefined;
+  const { iss, sub } = readClaims(assertion);
+  return typeof sub === "string" ? `${sub} of ${String(iss)}` : undefined;
+}
+
+/**
+ * Throws if the JWT names only other audiences. The MCP server names the authorization server, so a hostile one could
+ * collect the JWT and use it with its real audience. A JWT without an audience may go to any server.
+ */
+function checkAudience(jwt: string, { issuer, token_endpoint: endpoint }: AuthorizationServer): void {
+  const { aud } = readClaims(jwt);
+  const audiences = (Array.isArray(aud) ? aud : [aud]).filter((one) => typeof one === "string");
+  const isForServer = (one: string): boolean => one === endpoint || isSameIssuer(one, issuer);
+  if (audiences.length === 0 || audiences.some(isForServer)) return;
+  const advice = "set `issuer` if this server may have it";
+  throw unauthorized(`The JWT is for ${redact(audiences.join(", "))} and is not sent to ${issuer}: ${advice}`);
+}
+
+/** The claims of a JWT, without verifying it. */
+function readClaims(jwt: string): Readonly<Record<string, unknown>> {
+  try {
+    const [, payload = ""] = jwt.split(".");
+    const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
+    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,71 @@
+// URLs that are never requested: with plain http, in private networks, or on this machine for a remote MCP server.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  type AuthorizationServer,
+  consentingUser,
+  openAuthorizationServer,
+} from "../../../test/support/authorization-server.ts";
+import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/protected-server.ts";
+import { oauth } from "./authorizers.ts";
+
+let server: AuthorizationServer;
+let mcpServer: ProtectedServer;
+
+beforeEach(async () => {
+  server = await openAuthorizationServer();
+  mcpServer = await openProtectedServer(server);
+});
+
+afterEach(async () => {
+  await Promise.all([server.close(), mcpServer.close()]);
+});
+
+const connect = (): Promise<number> => send(oauth({ redirect: consentingUser() }), mcpServer.url);
+
+describe("URLs without https", () => {
+  it("are not requested for a remote MCP server", async () => {
+    const requested: string[] = [];
+    const fetch = (url: string): Promise<Response> => {
+      requested.push(url);
+      return Promise.reject(new Error("must not be requested"));
+    };
+    const url = new URL("http://mcp.example/mcp");
+    const request = { method: "POST", url, signal: new AbortController().signal };
+    const auth = oauth({ redirect: consentingUser(), fetch });
+    const refused = auth.refused({ ...request, status: 401, headers: {}, sent: {}, attempt: 1 });
+    await expect(refused).rejects.toThrow("connect by https");
+    expect(requested).toEqual([]);
+  });
+
+  it("are not requested on a remote server, for an MCP server on this machine", async () => {
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: ["http://public.example"] };
+    await expect(connect()).rejects.toThrow("https is needed");
+  });
+});
+
+describe("URLs in private networks", () => {
+  const elsewhere = { method: "POST", url: new URL("https://mcp.example/mcp"), signal: new AbortController().signal };
+  const refused = (place: string): Promise<boolean> => {
+    const headers = { "www-authenticate": `Bearer resource_metadata="${place}"` };
+    const auth = oauth({ redirect: consentingUser() });
+    return auth.refused({ ...elsewhere, status: 401, headers, sent: {}, attempt: 1 });
+  };
+
+  it.each([
+    ["https://169.254.169.254/latest/meta-data", "link-local"],
+    ["https://10.0.0.1/metadata", "private address"],
+    ["https://localhost/metadata", "loopback address"],
+    ["https://[::ffff:127.0.0.1]/metadata", "loopback address"],
+  ])("are not requested for a remote MCP server: %s", async (place, why) => {
+    await expect(refused(place)).rejects.toThrow(why);
+  });
+
+  it("are not requested for an MCP server on this machine either", async () => {
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: ["https://10.0.0.1"] };
+    await expect(connect()).rejects.toThrow("set allowPrivateNetwork to allow it");
+    server.metadata["token_endpoint"] = "https://169.254.169.254/token";
+    mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: [server.url] };
+    await expect(connect()).rejects.toThrow("link-local");
+  });
+});

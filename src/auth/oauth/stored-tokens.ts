@@ -1,0 +1,259 @@
+// The tokens and client registrations of one MCP server in a token store, and the store in memory. A key names the
+// grant and client, the issuer and the resource: what one authorization server issued is never found for another, and
+// two programs with one store share only what both may use. An entry that cannot be parsed counts as missing, since a
+// store may be a file that was edited by hand.
+
+import type * as oauth from "oauth4webapi";
+import type { ConnectionError } from "../../core/errors.ts";
+import { KeyedMutex } from "./concurrency.ts";
+import { reasonOf, unauthorized } from "./errors.ts";
+import type { TokenStore } from "./types.ts";
+
+/** What tokens and registrations are stored under. */
+export interface StorageKey {
+  readonly issuer: string;
+  readonly resource: string;
+}
+
+/** The key and client that an MCP server used last. */
+export interface LastUsed extends StorageKey {
+  readonly client: string;
+}
+
+/** Tokens with everything that they are bound to. */
+export interface Tokens extends LastUsed {
+  readonly access: string;
+  readonly scheme: "Bearer" | "DPoP";
+  readonly refresh?: string;
+  /** The requested scopes. */
+  readonly asked: readonly string[];
+  /** The granted scopes, if the server said so. */
+  readonly granted?: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly expires?: number;
+  /** When to renew them, in milliseconds since the epoch: a little before they expire. */
+  readonly renew?: number;
+  /** The DPoP key that they are bound to. */
+  readonly key?: string;
+  /** The server publishes no metadata, so its endpoints are the default ones. */
+  readonly plain?: boolean;
+}
+
+/** A client that an authorization server registered, with the field names of RFC 7591. */
+export interface RegisteredClient {
+  readonly client_id: string;
+  readonly client_secret?: string;
+  /** Seconds since the epoch; 0 means never. */
+  readonly client_secret_expires_at?: number;
+  readonly token_endpoint_auth_method: string;
+  readonly redirect_uris: readonly string[];
+  /** The client that it replaced, as long as there are tokens that were issued to that one. */
+  readonly before?: RegisteredClient;
+}
+
+/** Keeps tokens in memory: they end with the process, and no other process sees them. */
+export function memoryTokens(): TokenStore {
+  const values = new Map<string, string>();
+  const mutex = new KeyedMutex();
+  return {
+    get: (key) => Promise.resolve(values.get(key)),
+    set: (key, value) => {
+      if (value === undefined) values.delete(key);
+      else values.set(key, value);
+      return Promise.resolve();
+    },
+    exclusively: (key, work, signal) => mutex.run(key, work, signal),
+  };
+}
+
+export interface StoredTokensOptions {
+  readonly store: TokenStore;
+  readonly mcpServer: URL;
+  /** The grant and client that the tokens belong to. */
+  readonly owner: string;
+  /** Called if an entry could not be written. The flow goes on without the store. */
+  readonly onNotice: (text: string) => void;
+}
+
+/** A value that the store did not take, and the value that it has instead. */
+interface Unsaved {
+  readonly text: string | undefined;
+  readonly stored: string | undefined;
+}
+
+export class StoredTokens {
+  readonly #options: StoredTokensOptions;
+  /** Used instead of the stored values: an old refresh token, used twice, would revoke everything. */
+  readonly #unsaved = new Map<string, Unsaved>();
+
+  constructor(options: StoredTokensOptions) {
+    this.#options = options;
+  }
+
+  /** The tokens of the last run, found without a request. */
+  async last(): Promise<Tokens | undefined> {
+    const lastUsed = await this.lastUsed();
+    return lastUsed === undefined ? undefined : this.get(lastUsed);
+  }
+
+  async lastUsed(): Promise<LastUsed | undefined> {
+    return readLastUsed(await this.#read(this.#lastUsedKey()));
+  }
+
+  async get(key: StorageKey): Promise<Tokens | undefined> {
+    const found = readTokens(await this.#read(this.#key("tokens", key)));
+    // A store that mixes up its keys must not make us send a token to the wrong server.
+    return found?.issuer === key.issuer && found.resource === key.resource ? found : undefined;
+  }
+
+  async save(tokens: Tokens): Promise<void> {
+    const { issuer, resource, client } = tokens;
+    await this.#write(this.#key("tokens", tokens), tokens);
+    await this.#write(this.#lastUsedKey(), { issuer, resource, client } satisfies LastUsed);
+  }
+
+  async delete(key: StorageKey): Promise<void> {
+    await this.#write(this.#key("tokens", key), undefined);
+  }
+
+  async client(key: StorageKey): Promise<RegisteredClient | undefined> {
+    return readRegisteredClient(await this.#read(this.#key("client", key)));
+  }
+
+  async saveClient(key: StorageKey, client: RegisteredClient | undefined): Promise<void> {
+    await this.#write(this.#key("client", key), client);
+  }
+
+  /** While `work` runs, no other user of the store obtains or renews the same tokens. */
+  exclusively<T>(key: StorageKey, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#options.store.exclusively(this.#key("tokens", key), work, signal);
+  }
+
+  async #read(key: string): Promise<string | undefined> {
+    let stored: string | undefined;
+    try {
+      stored = await this.#options.store.get(key);
+    } catch (error) {
+      throw unreadable(error);
+    }
+    const unsaved = this.#unsaved.get(key);
+    // If another process has written since, its value counts.
+    return unsaved !== undefined && unsaved.stored === stored ? unsaved.text : stored;
+  }
+
+  async #write(key: string, value: object | undefined): Promise<void> {
+    const { store, mcpServer, onNotice } = this.#options;
+    const text = value === undefined ? undefined : JSON.stringify(value);
+    try {
+      await store.set(key, text);
+      this.#unsaved.delete(key);
+    } catch (error) {
+      const stored = await store.get(key).catch(() => undefined);
+      this.#unsaved.set(key, { text, stored });
+      onNotice(`The token store could not save the tokens for ${mcpServer.origin}: ${reasonOf(error)}`);
+    }
+  }
+
+  #key(kind: "tokens" | "client", { issuer, resource }: StorageKey): string {
+    return `${kind} ${this.#options.owner} ${issuer} ${resource}`;
+  }
+
+  #lastUsedKey(): string {
+    return `server ${this.#options.owner} ${this.#options.mcpServer.href}`;
+  }
+}
+
+function unreadable(error: unknown): ConnectionError {
+  return unauthorized(`The token store cannot be read: ${reasonOf(error)}`);
+}
+
+export function readTokens(text: string | undefined): Tokens | undefined {
+  const value = parseObject(text);
+  const isValid =
+    value !== undefined &&
+    hasStrings(value, "issuer", "resource", "client", "access") &&
+    (value["scheme"] === "Bearer" || value["scheme"] === "DPoP") &&
+    isStringArray(value["asked"]);
+  return isValid ? (value as unknown as Tokens) : undefined;
+}
+
+function readLastUsed(text: string | undefined): LastUsed | undefined {
+  const value = parseObject(text);
+  const isValid = value !== undefined && hasStrings(value, "issuer", "resource", "client");
+  return isValid ? (value as unknown as LastUsed) : undefined;
+}
+
+export function readRegisteredClient(text: string | undefined): RegisteredClient | undefined {
+  const value = parseObject(text);
+  const isValid = isRegisteredClient(value) && (value.before === undefined || isRegisteredClient(value.before));
+  return isValid ? value : undefined;
+}
+
+function isRegisteredClient(value: unknown): value is RegisteredClient {
+  const fields = (value ?? {}) as Record<string, unknown>;
+  return hasStrings(fields, "client_id", "token_endpoint_auth_method") && isStringArray(fields["redirect_uris"]);
+}
+
+function parseObject(text: string | undefined): Record<string, unknown> | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function hasStrings(value: Record<string, unknown>, ...names: readonly string[]): boolean {
+  return names.every((name) => typeof value[name] === "string");
+}
+
+function isStringArray(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}
+
+/** A token is renewed at most this long before it expires. */
+const RENEWAL_MARGIN_MS = 60_000;
+
+export interface TokenBinding extends LastUsed {
+  readonly asked: readonly string[];
+  readonly key?: string | undefined;
+  readonly plain?: boolean | undefined;
+  /** The refresh token that was used. It stays valid if the response has no new one. */
+  readonly refresh?: string | undefined;
+}
+
+export function toTokens(
+  response: oauth.TokenEndpointResponse,
+  binding: TokenBinding,
+  now: number = Date.now(),
+): Tokens {
+  const { issuer, resource, client, asked, key, plain } = binding;
+  const refresh = response.refresh_token ?? binding.refresh;
+  const expiresInMs = (response.expires_in ?? 0) * 1000;
+  // Some servers send 0 if they do not know.
+  const lifetime = expiresInMs > 0 && Number.isFinite(expiresInMs) ? expiresInMs : undefined;
+  return {
+    issuer,
+    resource,
+    client,
+    access: response.access_token,
+    scheme: response.token_type === "dpop" ? "DPoP" : "Bearer",
+    asked,
+    ...(refresh === undefined ? undefined : { refresh }),
+    ...(response.scope === undefined ? undefined : { granted: response.scope.split(/\s+/).filter(Boolean) }),
+    ...(lifetime === undefined
+      ? undefined
+      : { expires: now + lifetime, renew: now + lifetime - Math.min(RENEWAL_MARGIN_MS, lifetime / 10) }),
+    ...(key === undefined ? undefined : { key }),
+    ...(plain === true ? { plain } : undefined),
+  };
+}
+
+export function isDue({ renew = Infinity }: Tokens, now: number = Date.now()): boolean {
+  return now >= renew;
+}
+
+export function isExpired({ expires = Infinity }: Tokens, now: number = Date.now()): boolean {
+  return now >= expires;
+}

@@ -1,0 +1,225 @@
+// Token stores that outlive the process: a file of the user's own, and the system's keychain. Both use a lock that is
+// made of files, so that several processes can share them.
+
+import { createHash, randomBytes } from "node:crypto";
+import { rename } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { ConnectionError } from "../../core/errors.ts";
+import { checkOptions } from "../../core/options.ts";
+import { errorMessage } from "../../core/text.ts";
+import { FileLock } from "./file-lock.ts";
+import { readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
+import type { TokenStore } from "./types.ts";
+
+export interface FileTokensOptions {
+  /** Receives messages for the user, such as that a broken file was moved away. Default: a process warning. */
+  readonly onNotice?: (text: string) => void;
+  /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
+  readonly waitMs?: number;
+}
+
+const FILE_OPTIONS = { onNotice: true, waitMs: true } as const satisfies Record<keyof FileTokensOptions, true>;
+
+/** The name of the lock on the file itself, beside those on keys. */
+const WHOLE_FILE = "the whole file";
+
+/**
+ * Keeps tokens in one file that only its owner can read: a JSON object of strings, replaced as a whole. A file that
+ * cannot be parsed is renamed, never overwritten.
+ *
+ * @param path Default: `tokens.json` in `$XDG_STATE_HOME/catenary` or `~/.local/state/catenary`.
+ */
+export function fileTokens(path?: string, options: FileTokensOptions = {}): TokenStore {
+  checkOptions("fileTokens()", options, FILE_OPTIONS);
+  const file = path === undefined ? join(stateDirectory(), "tokens.json") : resolve(path);
+  const lock = new FileLock(`${file}.locks`, options.waitMs);
+  const notice = options.onNotice ?? ((text: string) => process.emitWarning(text));
+
+  const read = async (): Promise<Map<string, string> | "broken"> => {
+    const text = await readPrivate(file);
+    return text === undefined ? new Map() : (parseEntries(text) ?? "broken");
+  };
+
+  /** Call only with the lock on the file: another process may have renamed it already and started a new one. */
+  const readOrRename = async (): Promise<Map<string, string>> => {
+    const found = await read();
+    if (found !== "broken") return found;
+    const aside = `${file}.broken-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`;
+    await rename(file, aside);
+    notice(`The token file ${file} is not valid JSON; it was renamed to ${aside}, and you may have to sign in again`);
+    return new Map();
+  };
+
+  return {
+    async get(key) {
+      let found = await read();
+      if (found === "broken") found = await lock.exclusively(WHOLE_FILE, readOrRename);
+      return found.get(key);
+    },
+
+    async set(key, value) {
+      await lock.exclusively(WHOLE_FILE, async () => {
+        const entries = await readOrRename();
+        if (value === undefined ? !entries.delete(key) : entries.get(key) === value) return;
+        if (value !== undefined) entries.set(key, value);
+        await writePrivate(file, `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
+      });
+    },
+
+    exclusively: (key, work, signal) => lock.exclusively(`key ${key}`, work, signal),
+  };
+}
+
+/** Returns undefined unless the text is a JSON object of strings. */
+function parseEntries(text: string): Map<string, string> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
+    const entries = Object.entries(parsed as Record<string, unknown>);
+    return entries.every(([, value]) => typeof value === "string") ? new Map(entries as [string, string][]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface KeychainTokensOptions {
+  /** The service name that the keychain shows. Default: "catenary". */
+  readonly service?: string;
+  /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
+  readonly waitMs?: number;
+  /** The maximum length of an entry in characters. Default: what the system's keychain takes. */
+  readonly entryLength?: number;
+}
+
+const KEYCHAIN_OPTIONS = {
+  service: true,
+  waitMs: true,
+  entryLength: true,
+} as const satisfies Record<keyof KeychainTokensOptions, true>;
+
+/** Windows takes 2560 bytes, which are 1280 characters there, including our prefix. */
+const WINDOWS_ENTRY_LENGTH = 1_200;
+/** Entry names are shown to the user. A longer one ends in a digest, since some keychains would refuse it. */
+const MAX_NAME_LENGTH = 200;
+const WHOLE_PREFIX = "=";
+const PIECES_PREFIX = "#";
+/** How often to read again if pieces are missing because another process is writing. */
+const MAX_READS = 5;
+
+type Keyring = typeof import("@napi-rs/keyring");
+
+/**
+ * Keeps tokens in the system's keychain, one entry for each key. Needs the package @napi-rs/keyring, which is loaded
+ * with the first use. There is no fallback to a kernel keyring, which is empty after a reboot. A value that is too long
+ * for the keychain is split into pieces under names of their own, and the entry names the pieces, so that a reader
+ * never sees a mix of old and new ones.
+ */
+export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore {
+  checkOptions("keychainTokens()", options, KEYCHAIN_OPTIONS);
+  const service = options.service ?? "catenary";
+  const defaultLength = process.platform === "win32" ? WINDOWS_ENTRY_LENGTH : Number.POSITIVE_INFINITY;
+  const entryLength = options.entryLength ?? defaultLength;
+  const lock = new FileLock(join(stateDirectory(), "keychain.locks"), options.waitMs);
+
+  const use = async <T>(name: string, work: (entry: InstanceType<Keyring["AsyncEntry"]>) => Promise<T>): Promise<T> => {
+    const { AsyncEntry } = await loadKeyring();
+    try {
+      return await work(new AsyncEntry(service, name, { linux: { store: "secret-service" } }));
+    } catch (error) {
+      throw keychainUnavailable(error);
+    }
+  };
+  const read = (name: string): Promise<string | undefined> =>
+    use(name, async (entry) => (await entry.getPassword()) ?? undefined);
+  const write = (name: string, text: string): Promise<void> => use(name, (entry) => entry.setPassword(text));
+  const remove = (name: string): Promise<boolean> => use(name, (entry) => entry.deletePassword());
+
+  /** Returns undefined if a piece is missing. */
+  const readPieces = async (names: readonly string[]): Promise<string | undefined> => {
+    const pieces = await Promise.all(names.map(read));
+    return pieces.every((piece) => piece !== undefined) ? pieces.join("") : undefined;
+  };
+
+  const get = async (key: string): Promise<string | undefined> => {
+    const name = entryName(key);
+    for (let reads = 0; reads < MAX_READS; reads += 1) {
+      const head = await read(name);
+      if (head === undefined) return undefined;
+      if (head.startsWith(WHOLE_PREFIX)) return head.slice(WHOLE_PREFIX.length);
+      const names = pieceNames(name, head);
+      // Another program wrote this entry.
+      if (names.length === 0) return undefined;
+      const value = await readPieces(names);
+      if (value !== undefined) return value;
+    }
+    return undefined;
+  };
+
+  const set = async (key: string, value: string | undefined): Promise<void> => {
+    const name = entryName(key);
+    const oldNames = pieceNames(name, await read(name));
+    if (value === undefined) await remove(name);
+    else if (value.length < entryLength) await write(name, WHOLE_PREFIX + value);
+    else {
+      const pieces = splitValue(value, entryLength);
+      const head = `${PIECES_PREFIX}${pieces.length}.${randomBytes(6).toString("hex")}`;
+      const names = pieceNames(name, head);
+      for (const [index, piece] of pieces.entries()) await write(names[index] ?? "", piece);
+      await write(name, head);
+    }
+    for (const oldName of oldNames) await remove(oldName);
+  };
+
+  return {
+    get,
+    set: (key, value) => lock.exclusively(`writing ${service} ${key}`, () => set(key, value)),
+    exclusively: (key, work, signal) => lock.exclusively(`key ${service} ${key}`, work, signal),
+  };
+}
+
+function entryName(key: string): string {
+  if (key.length <= MAX_NAME_LENGTH) return key;
+  return `${key.slice(0, MAX_NAME_LENGTH - 45)} ${createHash("sha256").update(key).digest("base64url")}`;
+}
+
+/** The names of the pieces that the head of an entry refers to; none if the value is whole or missing. */
+function pieceNames(name: string, head: string | undefined): string[] {
+  const [, count, mark] = /^#(\d+)\.([0-9a-f]+)$/.exec(head ?? "") ?? [];
+  return Array.from({ length: Number(count ?? 0) }, (_piece, index) => `${name} ${mark} ${index + 1}/${count}`);
+}
+
+/** Never splits a surrogate pair, whose halves cannot be written as UTF-8. */
+function splitValue(value: string, length: number): string[] {
+  const pieces: string[] = [];
+  for (let from = 0; from < value.length;) {
+    const to = from + length;
+    const cutsPair = to < value.length && /[\uD800-\uDBFF]/.test(value.charAt(to - 1));
+    const piece = value.slice(from, cutsPair ? to - 1 : to);
+    pieces.push(piece);
+    from += piece.length;
+  }
+  return pieces;
+}
+
+let keyring: Promise<Keyring> | undefined;
+
+async function loadKeyring(): Promise<Keyring> {
+  keyring ??= import("@napi-rs/keyring");
+  try {
+    return await keyring;
+  } catch (cause) {
+    keyring = undefined;
+    const message =
+      "The keychain needs the package @napi-rs/keyring, which is not installed or does not support this system: run npm install @napi-rs/keyring, or keep tokens in a file with fileTokens()";
+    throw new ConnectionError("refused", message, { cause, mayHaveRun: false });
+  }
+}
+
+function keychainUnavailable(cause: unknown): ConnectionError {
+  const remedy =
+    process.platform === "linux"
+      ? "start a Secret Service (such as gnome-keyring, in a D-Bus session) and unlock it"
+      : "unlock it";
+  const message = `The system's keychain could not be used (${errorMessage(cause)}); ${remedy}, or keep tokens in a file with fileTokens()`;
+  return new ConnectionError("refused", message, { cause, mayHaveRun: false });
+}

@@ -1,0 +1,142 @@
+// The public types of `catenary/oauth`. They are in one file so that the modules that share them do not import each
+// other.
+
+import type { JWK } from "jose";
+import type * as oauth from "oauth4webapi";
+
+export interface OAuthOptions {
+  /** Where tokens are kept. Default: in memory. */
+  readonly store?: TokenStore;
+  /** How the user gets to the authorization server and back. Without it, no flow that needs the user can run. */
+  readonly redirect?: Redirect;
+  /** A client that the authorization server knows already. */
+  readonly client?: PreRegisteredClient;
+  /** The https URL of our client ID metadata document, for servers that read such documents. */
+  readonly metadataUrl?: string;
+  /** The name used in dynamic client registration. Default: "Catenary". */
+  readonly clientName?: string;
+  /** Scopes that are always requested, beside those that the MCP server wants. */
+  readonly scopes?: readonly string[];
+  /** How tokens are obtained. Default: the authorization code flow with the user's consent. */
+  readonly grant?: Grant;
+  /** Whether tokens are bound to a key (DPoP). Default: only if the MCP server requires it. */
+  readonly dpop?: boolean;
+  /** How many times one request may trigger an authorization before it fails. Default: 3. */
+  readonly maxStepUps?: number;
+  /** Whether metadata and endpoints may be at private addresses. Default: false. */
+  readonly allowPrivateNetwork?: boolean;
+  /** Makes the requests instead of the built-in guarded fetch. Private addresses are then not blocked. */
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  /** Receives messages for the user that do not stop the flow. */
+  readonly onNotice?: (text: string) => void;
+}
+
+/** A client ID, and how the client authenticates. */
+export interface ClientIdentity {
+  readonly id: string;
+  readonly secret?: string;
+  /** For `private_key_jwt`. */
+  readonly privateKey?: PrivateKeySource;
+  /** The signing algorithm. Default: the one that the key is made for. */
+  readonly alg?: string;
+  /** A registered method name such as `client_secret_post`. Default: chosen from those that the server lists. */
+  readonly authMethod?: string;
+}
+
+/** A client that an authorization server knows already. */
+export interface PreRegisteredClient extends ClientIdentity {
+  /** The server that knows it. Default: the first one that the MCP server names, and no other after that. */
+  readonly issuer?: string;
+}
+
+/** A CryptoKey, a private JWK or a PEM string; or a key in the form of oauth4webapi. */
+export type PrivateKeySource = oauth.CryptoKey | JWK | string | oauth.PrivateKey;
+
+/** Sends the user to an authorization server and waits for the user to come back. */
+export interface Redirect {
+  /** Where the authorization server sends the user back to. It is registered there, so it must not change. */
+  readonly uri: string | Promise<string>;
+  /**
+   * Sends the user to `url`. Resolves to the unchanged URL at which the user came back, with `code`, `state`, `iss` or
+   * `error` in its query. Rejects if the user does not come back or the signal is aborted.
+   */
+  visit(url: URL, options: { readonly signal: AbortSignal }): Promise<URL>;
+}
+
+/**
+ * Keeps tokens and client registrations as strings by key. A key names an issuer and an MCP server, so an entry of one
+ * is never found under another.
+ */
+export interface TokenStore {
+  get(key: string): Promise<string | undefined>;
+  /** Undefined deletes the entry. */
+  set(key: string, value: string | undefined): Promise<void>;
+  /**
+   * Runs `work` while no other work for the same key runs, in this process or in another one that uses the store. So
+   * one process refreshes a token, and the others wait for it.
+   */
+  exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+}
+
+/**
+ * One way to obtain tokens from an authorization server. Discovery, registration, refresh and step-up are the same for
+ * all grants and happen around it.
+ */
+export interface Grant {
+  /** The MCP extension that this grant implements, if any. A client that uses it declares it. */
+  readonly extension?: string;
+  /** The `grant_type` of the token request. */
+  readonly grantType: string;
+  /** The name of the client or subject, if the grant knows it. Tokens are stored under it, so it must not be secret. */
+  readonly identity?: string;
+  /** Keep tokens in memory only. Set if the subject is unknown, since another subject could find them in a store. */
+  readonly memoryOnly?: boolean;
+  /** Whether the user takes part. An interactive grant is never repeated without a new refusal. */
+  readonly interactive: boolean;
+  /** Returns why this server cannot be used, as the end of a sentence, or undefined. The next server is then tried. */
+  rejectServer?(server: oauth.AuthorizationServer): string | undefined;
+  obtain(context: GrantContext): Promise<oauth.TokenEndpointResponse>;
+}
+
+/** The data for one token request of a grant. */
+export interface GrantContext {
+  readonly server: oauth.AuthorizationServer;
+  /** The resource that the token is for, as its metadata names it (RFC 8707). */
+  readonly resource: string;
+  /** Space-separated; absent to get the scopes that the server gives by default. */
+  readonly scope?: string;
+  /** Pass it to every function of oauth4webapi that makes a request: the guarded fetch, the signal, the DPoP key. */
+  readonly http: oauth.TokenEndpointRequestOptions;
+  readonly signal: AbortSignal;
+  /** Returns the client of `oauth()` for this server, and registers it first if necessary. */
+  client(): Promise<OAuthClient>;
+}
+
+/** A client in the form that oauth4webapi takes. */
+export interface OAuthClient {
+  readonly client: oauth.Client;
+  readonly auth: oauth.ClientAuth;
+  /** Known only so that no error message repeats it. */
+  readonly secret?: string | undefined;
+}
+
+/** What an assertion is needed for. */
+export interface AssertionRequest {
+  /** The issuer of the authorization server or identity provider that will read the assertion. */
+  readonly audience: string;
+  /** The resource that the token will be for. */
+  readonly resource: string;
+  readonly signal: AbortSignal;
+}
+
+/** An assertion that a platform or an identity provider made, or a function that returns a fresh one. */
+export type Assertion = string | ((request: AssertionRequest) => Promise<string> | string);
+
+/** The organization's identity provider. */
+export interface IdentityProvider {
+  /** The provider's metadata is looked up there, unless `tokenEndpoint` is given. */
+  readonly issuer?: string;
+  readonly tokenEndpoint?: string;
+  /** The client that the user signed in to. */
+  readonly client: ClientIdentity;
+}

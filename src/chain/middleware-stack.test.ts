@@ -1,0 +1,132 @@
+// Subscriptions while middleware is replaced: one acknowledgement, no lost notifications, and lists reported as changed.
+
+import { expect, it, vi } from "vitest";
+import { loneCaller } from "../../test/support/lone-caller.ts";
+import type { Context } from "../core/handler.ts";
+import type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
+import { createServer } from "../server/server.ts";
+import { connectInMemory, REVISION_NAMES } from "../testing.ts";
+import { chain } from "./chain.ts";
+import { useLoadedStack } from "./gateway.ts";
+import { MiddlewareStack } from "./middleware-stack.ts";
+
+// Loaded before the fake timers are installed.
+useLoadedStack(MiddlewareStack);
+
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+const through = (close?: () => Promise<void>): Middleware => {
+  const a: Middleware = (request, context, next) => next(request, context);
+  if (close !== undefined) a.close = close;
+  return a;
+};
+
+/** A gateway with a subscription; the test controls each leg of it at the upstream. */
+function subscribe() {
+  const legs: {
+    context: Context;
+    grant: (granted?: object) => void;
+    say: (method: string) => void;
+    end: (result?: Result) => void;
+    fail: (error: Error) => void;
+  }[] = [];
+  const upstream: Handler = (_request, context) =>
+    new Promise((resolve, reject) => {
+      const tell = (notification: Notification): void => context.notify(notification);
+      legs.push({
+        context,
+        grant: (granted = { toolsListChanged: true }) =>
+          tell({ method: ACKNOWLEDGED, params: { notifications: granted } }),
+        say: (method) => tell({ method }),
+        end: (result = { resultType: "complete" }) => resolve(result),
+        fail: reject,
+      });
+      context.signal.addEventListener("abort", () => reject(context.signal.reason as Error));
+    });
+  const caller = loneCaller();
+  const closed = vi.fn(async () => undefined);
+  const gateway = chain(through(closed)).to(upstream);
+  const request: Request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
+  const outcome = gateway(request, caller.context);
+  outcome.catch(() => undefined);
+  const said = (): string[] => caller.said.map(({ method }) => method);
+  return { legs, caller, gateway, outcome, said, closed, leg: (at: number) => legs[at]! };
+}
+
+it("moves to the new middleware, with one acknowledgement and changed lists", async () => {
+  const { leg, legs, gateway, said, outcome, caller, closed } = subscribe();
+  leg(0).grant({ toolsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ["a://b"] });
+  gateway.replace("a", through());
+  expect(legs).toHaveLength(2);
+  // The old leg is active until the new one is acknowledged.
+  leg(0).say("notifications/prompts/list_changed");
+  leg(1).say("notifications/nothing");
+  expect(leg(0).context.signal.aborted).toBe(false);
+  leg(1).grant({ toolsListChanged: true, promptsListChanged: true });
+  leg(0).say("notifications/late");
+  leg(1).grant();
+  leg(1).say("notifications/message");
+  expect(said()).toEqual([
+    ACKNOWLEDGED,
+    "notifications/prompts/list_changed",
+    "notifications/tools/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/message",
+  ]);
+  expect(leg(0).context.signal.aborted).toBe(true);
+  await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1));
+  caller.leave("enough");
+  await expect(outcome).rejects.toBe("enough");
+  expect(leg(1).context.signal.aborted).toBe(true);
+});
+
+it("moves before it is acknowledged, and several times in a row", async () => {
+  const { leg, gateway, said, outcome } = subscribe();
+  gateway.replace("a", through());
+  expect(leg(0).context.signal.aborted).toBe(true);
+  leg(0).grant();
+  leg(1).grant();
+  expect(said()).toEqual([ACKNOWLEDGED]);
+  gateway.replace("a", through());
+  gateway.replace("a", through());
+  expect([1, 2, 3].map((at) => leg(at).context.signal.aborted)).toEqual([false, true, false]);
+  leg(3).grant();
+  expect(said()).toEqual([ACKNOWLEDGED, "notifications/tools/list_changed"]);
+  leg(3).end({ resultType: "complete", _meta: { last: true } });
+  expect(await outcome).toEqual({ resultType: "complete", _meta: { last: true } });
+  expect(leg(1).context.signal.aborted).toBe(true);
+});
+
+it("ends as its newest leg ends", async () => {
+  const first = subscribe();
+  first.leg(0).grant();
+  first.gateway.replace("a", through());
+  first.leg(0).fail(new Error("the old leg is ignored"));
+  first.leg(1).fail(new Error("refused by the new middleware"));
+  await expect(first.outcome).rejects.toThrow("refused by the new middleware");
+  const second = subscribe();
+  second.leg(0).grant();
+  second.gateway.replace("a", through());
+  await second.gateway.close();
+  expect(await second.outcome).toEqual({ resultType: "complete" });
+  expect(second.legs.map(({ context }) => context.signal.aborted)).toEqual([true, true]);
+});
+
+it.each(REVISION_NAMES)("notifies a caller of %s of the changed list when middleware is replaced", async (revision) => {
+  const server = createServer({ name: "notes", version: "1" }).tool("echo", { description: "Says it" }, () => "hi");
+  const hiding: Middleware = async (request, context, next) =>
+    request.method === "tools/list" ? { resultType: "complete", tools: [] } : next(request, context);
+  const gateway = chain(through()).to(server);
+  const { client, close } = await connectInMemory(gateway, { revision, cache: false });
+  const changes: string[] = [];
+  const heard = async (times: number): Promise<void> =>
+    vi.waitFor(() => expect(changes).toEqual(Array.from({ length: times }, () => "notifications/tools/list_changed")));
+  await client.listen({ toolsListChanged: true }, ({ method }) => changes.push(method));
+  // A session gets change notifications from its first request on.
+  expect((await client.listTools()).tools).toHaveLength(1);
+  gateway.replace("a", hiding);
+  await heard(1);
+  expect((await client.listTools()).tools).toEqual([]);
+  server.tool("more", { description: "More" }, () => "more");
+  await heard(2);
+  await close();
+});

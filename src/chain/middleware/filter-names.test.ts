@@ -1,0 +1,93 @@
+// The names that a filter matches: an item stays hidden under every name that reaches it.
+
+import { expect, it } from "vitest";
+import { connect } from "../../client/connect.ts";
+import { createServer } from "../../server/server.ts";
+import { chain } from "../chain.ts";
+import { filter, matchesGlob, nameMatcher } from "./filter.ts";
+
+it("hides a name with any number of labels before it", () => {
+  const isVisible = nameMatcher("tools", undefined, ["delete", "drop_*"]);
+  for (const name of ["delete", "a.delete", "in.a.delete", "in.a.drop_all"]) expect(isVisible(name)).toBe(false);
+  for (const name of ["deleted", "undelete", "a.read", "delete.read", "drop-all-things-of-one-account"])
+    expect(isVisible(name)).toBe(true);
+});
+
+it("hides a name that the router has shortened, at any depth, and shows other long names", async () => {
+  const long = "delete_everything_in_the_whole_production_database_and_its_backups";
+  const other = "list_everything_in_the_whole_production_database_and_its_backups_";
+  const notes = () =>
+    createServer({ name: "n", version: "1" })
+      .tool(long, {}, () => "gone")
+      .tool(other, {}, () => "all");
+  const inner = () => chain().to({ a: notes(), b: notes() });
+  for (const glob of [long, "delete_*", "*_everything_in*backups"]) {
+    const gateway = chain(filter({ tools: { not: [glob] } })).to({ in: inner(), out: inner() });
+    const client = await connect(gateway);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    await client.close();
+    expect(names.filter((name) => name.includes("delete"))).toEqual([]);
+    if (!glob.startsWith("*")) expect(names).toHaveLength(4);
+  }
+});
+
+it("hides every spelling of an address", () => {
+  const isVisible = nameMatcher("resources", undefined, ["file:///secret.txt", "https://h/a%20b/*"]);
+  const hidden = [
+    "file:///secret.txt",
+    "FILE:///secret.txt",
+    "file://localhost/secret.txt",
+    "file:///./secret.txt",
+  ].concat(
+    ["file:///x/../secret.txt", "file:///../secret.txt", "file:///%73ecret.txt", "file:///x/%2e%2e/secret.txt"],
+    ["file:////secret.txt", "file:///secret.txt#x", "file:///secret.txt?x=1", "a.file:///secret.txt"],
+    ["in.a.file:///./secret.txt", "https://h/a b/1", "https://H/a%20b/1", "https://h/x/../a%20b/1"],
+  );
+  for (const uri of hidden) expect([uri, isVisible(uri)]).toEqual([uri, false]);
+  for (const uri of ["file:///secret.txt.bak", "file:///x/secret.txt", "file:///%zz", "urn:x:y", ""]) {
+    expect([uri, isVisible(uri)]).toEqual([uri, true]);
+  }
+});
+
+it("hides addresses whose dot segments lead outside of what is shown", () => {
+  const isVisible = nameMatcher("resources", ["file:///public/*", "note://{id}"], []);
+  for (const uri of ["file:///public/a", "file:///public/a%20b", "file:///public/x/../a", "note://1", "note://{id}"]) {
+    expect([uri, isVisible(uri)]).toEqual([uri, true]);
+  }
+  for (const uri of ["file:///public/../a", "file:///public/%2e%2e/a", "file:///public/x/../../a", "note://1/2"]) {
+    expect([uri, isVisible(uri)]).toEqual([uri, false]);
+  }
+});
+
+it("hides the addresses of a hidden template", () => {
+  const isVisible = nameMatcher("resources", undefined, ["hid://{id}"]);
+  for (const uri of ["hid://{id}", "hid://x", "a.hid://x"]) expect([uri, isVisible(uri)]).toEqual([uri, false]);
+  for (const uri of ["hid://x/y", "note://x"]) expect([uri, isVisible(uri)]).toEqual([uri, true]);
+});
+
+it.each([
+  ["abc", "abc", true],
+  ["abc", "abcd", false],
+  ["", "", true],
+  ["*", "", true],
+  ["*", "anything/at.all", true],
+  ["read_*", "read_", true],
+  ["read_*", "unread_x", false],
+  ["*_note", "read_note", true],
+  ["a*a", "a", false],
+  ["a*a", "aa", true],
+  ["a*b*c", "a-b-b-c", true],
+  ["a*b*c", "a-c-b", false],
+  ["a*b*b", "ab", false],
+  ["**x**", "x", true],
+  ["file:///*.txt", "file:///a/b.txt", true],
+  ["a?c", "abc", false],
+  ["a.c", "abc", false],
+])("glob %s, name %s: %s", (glob, name, expected) => {
+  expect(matchesGlob(glob, name)).toBe(expected);
+});
+
+it("matches in time linear in the length of the name", () => {
+  const glob = `${"a*".repeat(50)}b`;
+  expect(matchesGlob(glob, "a".repeat(100_000))).toBe(false);
+});

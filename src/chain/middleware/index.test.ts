@@ -1,0 +1,80 @@
+// Middleware created from plain JSON, as in a config, and the errors that name a wrong option.
+
+import { expect, it } from "vitest";
+import { MIDDLEWARE, OptionError } from "./index.ts";
+
+const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(options);
+
+it("creates every middleware by its name", () => {
+  const options: Record<string, unknown> = {
+    filter: { tools: { only: ["a*"] } },
+    log: undefined,
+    "rate-limit": { calls: 1, per: "second" },
+    rename: { tools: { a: "b" } },
+    retry: undefined,
+    timeout: 1_000,
+  };
+  expect([...MIDDLEWARE.keys()]).toEqual(Object.keys(options));
+  for (const name of MIDDLEWARE.keys()) expect(create(name, options[name])().name).toBe(name);
+});
+
+it.each([
+  ["log", { level: "debug" }, "level", 'log: `level` must be "info" or "warning" or "error", not "debug"'],
+  ["log", { format: "xml" }, "format", 'log: `format` must be "text" or "json", not "xml"'],
+  ["log", { arguments: -1 }, "arguments", "log: `arguments` must be a whole number above 0, not -1"],
+  ["log", { arguments: "yes" }, "arguments", 'log: `arguments` must be a whole number above 0, not "yes"'],
+  ["log", { write: "stdout" }, "write", 'log: `write` must be a function, not "stdout"'],
+  ["log", 5, "", "log: must be an object with level, format, arguments, write"],
+  ["timeout", undefined, "totalMs", "timeout: `totalMs` or `idleMs` is required"],
+  ["timeout", null, "", "timeout: must be a number of milliseconds, or an object with totalMs, idleMs, methods"],
+  ["timeout", 0, "totalMs", "timeout: `totalMs` must be milliseconds above 0, to 2147483647, not 0"],
+  ["timeout", { totalMs: "5s" }, "totalMs", 'timeout: `totalMs` must be milliseconds above 0, to 2147483647, not "5s"'],
+  ["timeout", { totalMS: 5 }, "totalMS", "timeout: `totalMS` is not an option; did you mean `totalMs`?"],
+  [
+    "timeout",
+    { totalMs: 5, methods: ["tools/cal"] },
+    "methods",
+    'timeout: `methods` has a wrong name: "tools/cal" is not a method; did you mean "tools/call"?',
+  ],
+  [
+    "timeout",
+    { totalMs: 5, methods: ["subscriptions/listen"] },
+    "methods",
+    "timeout: `methods` must not have subscriptions/listen: subscriptions have no end",
+  ],
+  [
+    "timeout",
+    { totalMs: 5, methods: "tools/call" },
+    "methods",
+    'timeout: `methods` must be an array of non-empty strings, not "tools/call"',
+  ],
+  ["retry", { attempts: 0 }, "attempts", "retry: `attempts` must be a whole number above 0, not 0"],
+  ["retry", { attempts: 1.5 }, "attempts", "retry: `attempts` must be a whole number above 0, not 1.5"],
+  ["rate-limit", {}, "calls", "rate-limit: `calls` is required: how many calls may be made"],
+  ["rate-limit", { calls: 1 }, "per", 'rate-limit: `per` must be "second", "minute" or "hour", or `perMs` must be set'],
+  ["rate-limit", { calls: 1, per: "second", perMs: 5 }, "perMs", "rate-limit: `perMs` and `per` exclude each other"],
+  [
+    "rate-limit",
+    { calls: 1, per: "day" },
+    "per",
+    'rate-limit: `per` must be "second" or "minute" or "hour", not "day"',
+  ],
+  [
+    "rename",
+    { descriptions: { tool: {} } },
+    "descriptions.tool",
+    "rename: `descriptions.tool` is not an option; did you mean `tools`?",
+  ],
+  ["filter", { tools: { not: [""] } }, "tools.not", "filter: `tools.not` must be an array of non-empty strings"],
+])("%s refuses %j", (name, options, option, message) => {
+  const error = (() => {
+    try {
+      return create(name, options)();
+    } catch (thrown) {
+      return thrown;
+    }
+  })();
+  expect(error).toBeInstanceOf(OptionError);
+  expect(error).toBeInstanceOf(TypeError);
+  expect(error).toMatchObject({ message, option });
+});

@@ -1,0 +1,67 @@
+// The things that requests are about: the items of a list, and the tool, prompt or resource that a call or a completion
+// names; and the errors for one that does not exist. Shared by the middleware that changes what callers see.
+
+import type { Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { invalidParams, McpError } from "../../protocol/errors.ts";
+import { LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+
+export type Item = { readonly [key: string]: unknown };
+
+export const LISTS_BY_METHOD: ReadonlyMap<string, List> = new Map(
+  Object.values(LISTS).map((list) => [list.method, list]),
+);
+
+export interface NamingParam {
+  readonly capability: ListCapability;
+  readonly param: "name" | "uri";
+}
+
+/** Requests that name one item, and the param that does. */
+export const NAMING_PARAMS: ReadonlyMap<string, NamingParam> = new Map<string, NamingParam>([
+  ["tools/call", { capability: "tools", param: "name" }],
+  ["prompts/get", { capability: "prompts", param: "name" }],
+  ["resources/read", { capability: "resources", param: "uri" }],
+]);
+
+/** Changes each item of a list; `undefined` leaves it out. Anything that is not an item stays as it is. */
+export function mapItems(result: Result, list: List, change: (item: Item, name: string) => Item | undefined): Result {
+  const items = result[list.field];
+  if (!Array.isArray(items)) return result;
+  const changed = (items as readonly unknown[]).flatMap((item) => {
+    if (!isObject(item)) return [item];
+    const name = item[list.key];
+    return typeof name === "string" ? (change(item, name) ?? []) : [item];
+  });
+  return { ...result, [list.field]: changed };
+}
+
+/** The error of a server that has no such item. */
+export function notFound(capability: ListCapability, name: string): McpError {
+  if (capability === "tools") return McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
+  if (capability === "prompts") {
+    return McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
+  }
+  return McpError.of("resource_not_found", `Resource not found: ${name}`, { uri: name });
+}
+
+export interface CompletionRef {
+  readonly capability: ListCapability;
+  /** The field of the reference that holds the name. */
+  readonly field: "name" | "uri";
+  readonly name: string;
+}
+
+/** Reads `ref` of a completion. */
+export function readRef(ref: unknown): CompletionRef | undefined {
+  if (!isObject(ref)) return undefined;
+  const [capability, field] =
+    ref["type"] === "ref/prompt" ? (["prompts", "name"] as const) : (["resources", "uri"] as const);
+  const name = ref[field];
+  return typeof name === "string" ? { capability, field, name } : undefined;
+}
+
+export function nothingToComplete(capability: ListCapability, name: string, ref: unknown): McpError {
+  const what = capability === "prompts" ? `prompt ${name}` : `resource ${name}`;
+  return invalidParams(`There is no ${what} to complete`, { ref });
+}

@@ -1,0 +1,180 @@
+// Pages of lists: reading all pages of an upstream's list, and the cursors of our own pages. An upstream whose pages never
+// end is cut off: what it has listed so far counts, and the result says that it is not everything.
+
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Params, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { invalidParams } from "../../protocol/errors.ts";
+import { checksum } from "./names.ts";
+
+const MAX_PAGES = 1_000;
+const MAX_ITEMS = 10_000;
+/** Of the JSON of all pages but the last: each page may be as long as a message. */
+const MAX_LENGTH = 16 * 1024 * 1024;
+/** Cursors are sent back, and kept to detect repetitions. */
+const MAX_CURSOR_LENGTH = 64 * 1024;
+
+/** `field` holds the items of a result; `key` is the field of an item that identifies it. */
+export interface PagedList {
+  readonly method: string;
+  readonly field: string;
+  readonly key: string;
+}
+
+export type ListItem = { readonly [key: string]: unknown };
+
+export interface ListContents {
+  readonly items: readonly ListItem[];
+  /** The key of each item. */
+  readonly keys: readonly string[];
+  /** The other fields of the pages; earlier pages have priority. */
+  readonly rest: Result;
+  /** The smallest of all pages. */
+  readonly ttlMs: number;
+  readonly isPublic: boolean;
+  /** Why it is not the whole list. */
+  readonly problem?: string;
+}
+
+/** Reads all pages; the params of the caller are sent with each. */
+export async function readAllPages(
+  handler: Handler,
+  list: PagedList,
+  params: Params,
+  context: Context,
+): Promise<ListContents> {
+  const { method, field } = list;
+  const { cursor: _ours, ...others } = params;
+  const collector = new PageCollector(list.key);
+  const cursors = new Set<string>();
+  let length = 0;
+  for (let cursor: string | undefined; ;) {
+    const page = await handler({ method, params: cursor === undefined ? others : { ...others, cursor } }, context);
+    const items: unknown = page[field];
+    if (!Array.isArray(items)) {
+      throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``);
+    }
+    collector.add(page, field, items);
+    const next = page["nextCursor"];
+    // Some upstreams write null for "no more".
+    if (next === undefined || next === null) return collector.contents();
+    length += jsonLength(page);
+    const problem =
+      typeof next !== "string"
+        ? "its `nextCursor` is not a string"
+        : next.length > MAX_CURSOR_LENGTH
+          ? `its \`nextCursor\` is longer than ${MAX_CURSOR_LENGTH} characters`
+          : cursors.has(next)
+            ? "its pages repeat"
+            : cursors.size + 1 >= MAX_PAGES
+              ? `it has more than ${MAX_PAGES} pages`
+              : collector.count >= MAX_ITEMS
+                ? `it has more than ${MAX_ITEMS} items`
+                : length > MAX_LENGTH
+                  ? `it is longer than ${MAX_LENGTH} characters`
+                  : undefined;
+    if (problem !== undefined) {
+      return { ...collector.contents(), problem: `The upstream did not finish ${method}: ${problem}` };
+    }
+    cursor = next as string;
+    cursors.add(cursor);
+  }
+}
+
+/** The length as JSON; 0 for a value of an upstream in this process that cannot be serialized. */
+export function jsonLength(value: unknown): number {
+  try {
+    return JSON.stringify(value).length;
+  } catch {
+    return 0;
+  }
+}
+
+class PageCollector {
+  readonly #key: string;
+  readonly #items: ListItem[] = [];
+  readonly #keys: string[] = [];
+  readonly #seen = new Set<string>();
+  #rest: Result = {};
+  #ttlMs = Infinity;
+  #isPublic = true;
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  get count(): number {
+    return this.#items.length;
+  }
+
+  add(page: Result, field: string, items: readonly unknown[]): void {
+    const { [field]: _items, nextCursor: _next, ttlMs, cacheScope, _meta, ...rest } = page;
+    const meta = _meta === undefined && this.#rest._meta === undefined ? undefined : { ..._meta, ...this.#rest._meta };
+    this.#rest = { ...rest, ...this.#rest, ...(meta && { _meta: meta }) };
+    this.#ttlMs = Math.min(this.#ttlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
+    this.#isPublic &&= cacheScope === "public";
+    const before = this.count;
+    for (const item of items) {
+      const key = isObject(item) ? item[this.#key] : undefined;
+      // An item without a key cannot be used; an item that moved to a later page is there already.
+      if (typeof key !== "string" || !isObject(item) || this.#seen.has(key)) continue;
+      this.#items.push(item);
+      this.#keys.push(key);
+    }
+    for (const key of this.#keys.slice(before)) this.#seen.add(key);
+  }
+
+  contents(): ListContents {
+    const { resultType: _kind, ...rest } = this.#rest;
+    return { items: this.#items, keys: this.#keys, rest, ttlMs: this.#ttlMs, isPublic: this.#isPublic };
+  }
+}
+
+/** Where a page ends. It names the item, so that it stays valid while items come and go. */
+export interface PageEnd {
+  /** The label of the upstream. */
+  readonly upstream: string;
+  /** The last item's key, as the upstream knows it. */
+  readonly key: string;
+  /** How many items of the upstream come before the next page. */
+  readonly count: number;
+}
+
+/** A cursor is opaque to callers and grants nothing; one that we did not create is refused. */
+export function writeCursor(method: string, { upstream, key, count }: PageEnd): string {
+  const body = JSON.stringify([method, upstream, key, count]);
+  return Buffer.from(checksum(body) + body).toString("base64url");
+}
+
+/** Throws an invalid_params error. */
+export function readCursor(method: string, cursor: unknown, upstreams: { has(label: string): boolean }): PageEnd {
+  const body = typeof cursor === "string" ? parseCursor(cursor) : undefined;
+  if (Array.isArray(body)) {
+    const [list, upstream, key, count] = body as readonly unknown[];
+    const isKnown = typeof upstream === "string" && upstreams.has(upstream);
+    if (list === method && isKnown && typeof key === "string" && Number.isInteger(count)) {
+      return { upstream, key, count: count as number };
+    }
+  }
+  throw invalidParams("Invalid cursor: it is not from this list", { cursor });
+}
+
+function parseCursor(cursor: string): unknown {
+  const bytes = Buffer.from(cursor, "base64url");
+  const text = bytes.toString();
+  const { length } = checksum("");
+  const body = text.slice(length);
+  if (bytes.toString("base64url") !== cursor || text.slice(0, length) !== checksum(body)) return undefined;
+  try {
+    return JSON.parse(body) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The index of the next page's first item among an upstream's items as they are now. */
+export function indexAfter(keys: readonly string[], { key, count }: PageEnd): number {
+  if (keys[count - 1] === key) return count;
+  const found = keys.indexOf(key);
+  return found === -1 ? Math.min(Math.max(count, 0), keys.length) : found + 1;
+}

@@ -1,0 +1,130 @@
+// Presents many upstreams as one server. Each request goes to the upstream it belongs to, lists combine all of them, and a
+// failure of one is reported and does not affect the rest. Nothing is started or closed here.
+
+import { ownInfo } from "../../client/connect.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { methodNotFound } from "../../protocol/errors.ts";
+import type { Implementation } from "../../protocol/model/index.ts";
+import { checkParams } from "../../protocol/params.ts";
+import { hasTasks } from "../../protocol/tasks.ts";
+import { unknownTask } from "./addresses.ts";
+import { call, send } from "./calls.ts";
+import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
+import { combine, discover, Lists, readLists, type OfferedList } from "./lists.ts";
+import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
+import { complete, read } from "./resources.ts";
+import { listen } from "./subscriptions.ts";
+import { Views, type View } from "./view.ts";
+
+export interface RouterOptions {
+  /** When names get the label of their upstream: only if upstreams share a name, or always; "when-needed". */
+  readonly names?: NamesOption;
+  /** The name and version of the router. */
+  readonly info?: Implementation;
+  /** For the model, before the instructions of the upstreams. */
+  readonly instructions?: string;
+}
+
+type RoutedHandler = (request: Request, context: Context, view: View) => Promise<Result>;
+
+export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
+  const names = Object.keys(upstreams);
+  const labels = createLabels(names);
+  const routed = names.map((name, index): RoutedUpstream => {
+    const [label, handler] = [labels[index], upstreams[name]];
+    if (label === undefined || typeof handler !== "function") {
+      throw new TypeError(`The upstream ${name} is not a handler`);
+    }
+    return { index, name, label, handler };
+  });
+  const views = new Views(routed, options.names ?? "when-needed");
+  const handlers = createHandlers(routed, options);
+  return async (request, context) => {
+    checkParams(request.method, request.params);
+    const handler = handlers.get(request.method) ?? sendToFirst;
+    return handler(request, context, views.of(context));
+  };
+}
+
+function createHandlers(
+  upstreams: readonly RoutedUpstream[],
+  options: RouterOptions,
+): ReadonlyMap<string, RoutedHandler> {
+  const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
+  const lists = new Lists(upstreams, ours.info);
+  return new Map<string, RoutedHandler>([
+    ["server/discover", (_request, context, view) => discover(view.upstreams, context, ours)],
+    ["tools/list", (request, context, view) => lists.list("tools", request, context, view)],
+    ["prompts/list", (request, context, view) => lists.list("prompts", request, context, view)],
+    ["resources/list", (request, context, view) => lists.list("resources", request, context, view)],
+    ["resources/templates/list", (request, context, view) => lists.list("templates", request, context, view)],
+    ["tools/call", (request, context, view) => call("tools", request, context, view)],
+    ["prompts/get", (request, context, view) => call("prompts", request, context, view)],
+    ["resources/read", read],
+    ["completion/complete", complete],
+    ["subscriptions/listen", listen],
+    ["tasks/get", handleTask],
+    ["tasks/update", handleTask],
+    ["tasks/cancel", handleTask],
+    ["tasks/result", handleTask],
+    ["tasks/list", (request, context, view) => listTasks(request, context, view, ours.info)],
+    ["logging/setLevel", setLevel],
+  ]);
+}
+
+/** Sends a request about a task to the upstream that its id names. */
+async function handleTask(request: Request, context: Context, view: View): Promise<Result> {
+  const { method, params } = request;
+  const requested = params["taskId"] as string;
+  const route = view.taskIds.route(requested);
+  if (route === undefined) throw unknownTask(requested);
+  const { upstream, rewriter } = view.at(route);
+  try {
+    const result = await send(upstream, { method, params: { ...params, taskId: route.name } }, context);
+    if (method === "tasks/result") return rewriter.toolResult(result);
+    return "taskId" in result || "result" in result ? rewriter.task(result) : result;
+  } catch (error) {
+    throw withRequestedName(error, "taskId", route.name, requested);
+  }
+}
+
+const TASK_LIST: OfferedList = { method: "tasks/list", field: "tasks", key: "taskId", isOffered: hasTasks };
+
+/** The tasks of all upstreams, which only older revisions list. */
+async function listTasks(request: Request, context: Context, view: View, info: unknown): Promise<Result> {
+  const lists = await readLists(view.upstreams, TASK_LIST, request, context);
+  const isKnown = lists.some(({ contents, failure }) => contents !== undefined || failure !== undefined);
+  if (!isKnown) throw methodNotFound(request.method);
+  const tasks = lists.flatMap(({ upstream, contents }) => {
+    const { rewriter } = view.at({ upstream: upstream.index });
+    return (contents?.items ?? []).map((task) => rewriter.task(task));
+  });
+  const { rest, meta } = combine(lists, info);
+  return { ...rest, tasks, resultType: "complete", _meta: meta };
+}
+
+/** Sets the level of every upstream that logs. Failures are ignored: such an upstream only logs too much. */
+async function setLevel(request: Request, context: Context, { upstreams }: View): Promise<Result> {
+  const isOffered = (capabilities: { readonly [key: string]: unknown }): boolean => isObject(capabilities["logging"]);
+  const sent = upstreams.map(async (view) => {
+    if (await view.offers(context, isOffered)) await send(view.upstream, request, context);
+  });
+  await Promise.allSettled(sent);
+  context.signal.throwIfAborted();
+  return { resultType: "complete" };
+}
+
+/** Sends a method that the router does not know to the first upstream that knows it. */
+async function sendToFirst(request: Request, context: Context, { upstreams }: View): Promise<Result> {
+  let failure: Error | undefined;
+  for (const { upstream } of upstreams) {
+    try {
+      return await send(upstream, request, context);
+    } catch (error) {
+      if (context.signal.aborted || !(isMethodNotFound(error) || isNoAnswer(error))) throw error;
+      if (!isMethodNotFound(error)) failure ??= error as Error;
+    }
+  }
+  throw failure ?? methodNotFound(request.method);
+}

@@ -1,0 +1,412 @@
+// Splits a subscription of a caller into one for each upstream that it concerns. The caller gets one acknowledgement when
+// all upstreams have granted or failed, or some take too long; earlier notifications wait for it. An upstream that fails
+// neither ends the subscription nor holds back the notifications of others.
+
+import { abortable, attempt, ignoreRejection, onAbort, within } from "../../core/async.ts";
+import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
+import {
+  changedFlag,
+  changedMethod,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+  type ListCapability,
+} from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { styleOf } from "../upstream/sharing.ts";
+import { unknownTask, type ResultRewriter } from "./addresses.ts";
+import { isRefusal, withUpstreamName } from "./failures.ts";
+import type { Route, RoutedUpstream } from "./names.ts";
+import { routesFor, withOthers } from "./resources.ts";
+import type { View } from "./view.ts";
+
+/** How long the acknowledgement waits for upstreams that do not answer. */
+const ACKNOWLEDGE_MS = 5_000;
+/** Notifications that wait for the acknowledgement. */
+const MAX_EARLY = 1_000;
+
+const TASK_CHANGED = "notifications/tasks";
+
+const EVENTS: ReadonlySet<string> = new Set([
+  ...LIST_CAPABILITIES.map((capability) => changedMethod(capability)),
+  RESOURCE_UPDATED,
+  TASK_CHANGED,
+]);
+
+const FLAGS: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map((capability) => changedFlag(capability)));
+
+/** What one upstream is asked for. Maps go from its own addresses and ids to those that the caller knows. */
+interface PartFilter {
+  /** Flags, and fields of the caller's filter that are not known here. */
+  readonly filter: Json;
+  readonly uris: ReadonlyMap<string, string>;
+  readonly taskIds: ReadonlyMap<string, string>;
+}
+
+/** The same while it is being collected. */
+interface PartFilterBuilder {
+  readonly filter: Json;
+  readonly uris: Map<string, string>;
+  readonly taskIds: Map<string, string>;
+}
+
+export async function listen(request: Request, context: Context, view: View): Promise<Result> {
+  return new RoutedSubscription(request, context, view).run();
+}
+
+/** What a part needs of the whole subscription. */
+interface SubscriptionHost {
+  readonly context: Context;
+  readonly params: Params;
+  /** Passes on a notification that is already in the caller's names. */
+  notify(notification: Notification): void;
+  /** The lists of an upstream have changed. */
+  changed(capability: ListCapability): void;
+  isAcknowledged(): boolean;
+}
+
+class RoutedSubscription implements SubscriptionHost {
+  readonly context: Context;
+  readonly params: Request["params"];
+  readonly #view: View;
+  readonly #filter: Json;
+  readonly #uris: readonly string[];
+  readonly #taskIds: readonly string[];
+  readonly #parts: SubscriptionPart[] = [];
+  /** By upstream. */
+  readonly #filters = new Map<number, PartFilterBuilder>();
+  /** Addresses that may be at several upstreams. */
+  readonly #uncertain: { readonly uri: string; readonly routes: readonly Route[] }[] = [];
+  readonly #problems: Error[] = [];
+  /** Notifications by what they are about; undefined after the acknowledgement. */
+  #early: Map<string, Notification> | undefined = new Map();
+
+  constructor({ params }: Request, context: Context, view: View) {
+    this.context = context;
+    this.params = params;
+    this.#view = view;
+    const { resourceSubscriptions, taskIds, ...filter } = params["notifications"] as Json;
+    this.#filter = filter;
+    this.#uris = [...new Set((resourceSubscriptions as readonly string[] | undefined) ?? [])];
+    this.#taskIds = [...new Set((taskIds as readonly string[] | undefined) ?? [])];
+  }
+
+  async run(): Promise<Result> {
+    const { signal } = this.context;
+    await Promise.all([this.#addLists(), this.#addUris(this.#uris)]);
+    this.#addTasks();
+    const runs = [...this.#filters].map(([upstream, filter]) => this.#createPart(upstream, filter).run());
+    const searches = this.#uncertain.map(({ uri, routes }) => this.#search(uri, routes));
+    const settled = [...this.#parts.map((part) => part.settled), ...searches.map((search) => search.settled)];
+    await abortable(signal, within(ACKNOWLEDGE_MS, Promise.all(settled)));
+    this.#throwIfAllFailed();
+    this.#acknowledge();
+    const over = ignoreRejection(Promise.all([...runs, ...searches.map((search) => search.over)]));
+    await abortable(signal, over).catch(() => undefined);
+    return { resultType: "complete" };
+  }
+
+  notify(notification: Notification): void {
+    const { method, params } = notification;
+    if (this.#early === undefined || !EVENTS.has(method)) {
+      this.context.notify(notification);
+      return;
+    }
+    const subject = JSON.stringify([method, params?.["uri"], params?.["taskId"]]);
+    if (this.#early.size < MAX_EARLY) this.#early.set(subject, notification);
+  }
+
+  changed(capability: ListCapability): void {
+    this.#view.changed(capability);
+  }
+
+  isAcknowledged(): boolean {
+    return this.#early === undefined;
+  }
+
+  /**
+   * Adds the flags for upstreams that can notify of them. The subscription of a session also carries what belongs to no
+   * call, so it goes to all upstreams.
+   */
+  async #addLists(): Promise<void> {
+    const isSessionStream =
+      styleOf(this.context) === "session" && this.#uris.length === 0 && this.#taskIds.length === 0;
+    const flagged = LIST_CAPABILITIES.filter((capability) => this.#filter[changedFlag(capability)] === true);
+    if (!isSessionStream && Object.keys(this.#filter).length === 0) return;
+    // Unknown fields may concern any upstream.
+    const hasUnknown = Object.keys(this.#filter).some((key) => !FLAGS.has(key));
+    const canNotify = (capabilities: Json): boolean =>
+      hasUnknown ||
+      flagged.some((capability) => {
+        const declared = capabilities[capability];
+        return isObject(declared) && declared["listChanged"] === true;
+      });
+    await Promise.all(
+      this.#view.upstreams.map(async (view) => {
+        // If the capabilities are not known yet, it is included without waiting for them.
+        const isIncluded = isSessionStream || view.capabilities === undefined;
+        if (isIncluded || (await view.offers(this.context, canNotify).catch(() => true))) {
+          this.#filterOf(view.upstream.index, this.#filter);
+        }
+      }),
+    );
+  }
+
+  async #addUris(uris: readonly string[]): Promise<void> {
+    await Promise.all(
+      uris.map(async (uri) => {
+        try {
+          const { isCertain, routes } = await routesFor(uri, this.context, this.#view);
+          const [first] = routes;
+          if (isCertain && first !== undefined) this.#filterOf(first.upstream).uris.set(first.name, uri);
+          else this.#uncertain.push({ uri, routes: withOthers(routes, uri, this.#view) });
+        } catch (error) {
+          this.#problems.push(error as Error);
+        }
+      }),
+    );
+  }
+
+  #addTasks(): void {
+    for (const id of this.#taskIds) {
+      const route = this.#view.taskIds.route(id);
+      if (route === undefined) this.#problems.push(unknownTask(id));
+      else this.#filterOf(route.upstream).taskIds.set(route.name, id);
+    }
+  }
+
+  #filterOf(upstream: number, filter?: Json): PartFilterBuilder {
+    const known = this.#filters.get(upstream);
+    const all: PartFilterBuilder = {
+      uris: known?.uris ?? new Map<string, string>(),
+      taskIds: known?.taskIds ?? new Map<string, string>(),
+      filter: { ...known?.filter, ...filter },
+    };
+    this.#filters.set(upstream, all);
+    return all;
+  }
+
+  #createPart(index: number, filter: PartFilter): SubscriptionPart {
+    const { upstream, rewriter } = this.#view.at({ upstream: index });
+    const part = new SubscriptionPart(upstream, rewriter, filter, this);
+    this.#parts.push(part);
+    return part;
+  }
+
+  /** Tries the upstreams where an unlisted address may be, one after the other, until one grants it. */
+  #search(uri: string, routes: readonly Route[]): { readonly settled: Promise<void>; readonly over: Promise<void> } {
+    let settle = (): void => undefined;
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const search = async (): Promise<void> => {
+      for (const { upstream, name } of routes) {
+        const part = this.#createPart(upstream, { filter: {}, uris: new Map([[name, uri]]), taskIds: new Map() });
+        const over = part.run();
+        await part.settled;
+        if (part.honoured["resourceSubscriptions"] !== undefined) {
+          this.#view.addresses.remember(uri, { upstream, name });
+          settle();
+          return over;
+        }
+        part.stop();
+      }
+    };
+    return { settled, over: search().finally(settle) };
+  }
+
+  /** Throws the first failure if nothing could be opened. */
+  #throwIfAllFailed(): void {
+    const failures = this.#parts.flatMap(({ granted, failure }) => (granted === undefined && failure ? [failure] : []));
+    const isOpen = this.#parts.some(({ granted, failure }) => granted !== undefined || failure === undefined);
+    const [first] = [...this.#problems, ...failures];
+    if (isOpen || first === undefined) return;
+    for (const part of this.#parts) part.stop();
+    throw first;
+  }
+
+  #acknowledge(): void {
+    const notifications = this.#parts.reduce<Json>((all, part) => joinGrants(all, this.#grantOf(part)), {});
+    this.context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications } });
+    const early = this.#early ?? new Map<string, Notification>();
+    this.#early = undefined;
+    for (const notification of early.values()) this.context.notify(notification);
+  }
+
+  /** A part that is still being opened will notify of changed lists when it is, so its flags are granted. */
+  #grantOf(part: SubscriptionPart): Json {
+    if (part.granted !== undefined || part.isOver) return part.honoured;
+    const flags = [...FLAGS].filter((flag) => part.filter.filter[flag] === true);
+    return Object.fromEntries(flags.map((flag) => [flag, true]));
+  }
+}
+
+function joinGrants(one: Json, other: Json): Json {
+  const joined = Object.entries(other).map(([key, value]): [string, unknown] => {
+    const before = one[key];
+    if (Array.isArray(before) && Array.isArray(value)) return [key, [...new Set(before.concat(value) as unknown[])]];
+    return [key, before === undefined || before === false ? value : before];
+  });
+  return { ...one, ...Object.fromEntries(joined) };
+}
+
+/** After this long without an interruption, the backoff starts anew. */
+const STABLE_MS = 60_000;
+
+/**
+ * The subscription at one upstream, kept open until the caller leaves. If it breaks or the upstream ends it, it is opened
+ * again with backoff, and the caller is notified of everything that may have changed. What an upstream refuses is not
+ * requested again.
+ */
+class SubscriptionPart {
+  readonly filter: PartFilter;
+  /** Resolves when the upstream has granted something, or will not for now. */
+  readonly settled: Promise<void>;
+  /** The upstream's last grant, in its own names; undefined if there was none. */
+  granted: Json | undefined;
+  /** Why it is not open. */
+  failure: Error | undefined;
+  isOver = false;
+  readonly #upstream: RoutedUpstream;
+  readonly #rewriter: ResultRewriter;
+  readonly #host: SubscriptionHost;
+  readonly #stop = new AbortController();
+  #settle: () => void = () => undefined;
+
+  constructor(upstream: RoutedUpstream, rewriter: ResultRewriter, filter: PartFilter, host: SubscriptionHost) {
+    this.#upstream = upstream;
+    this.#rewriter = rewriter;
+    this.filter = filter;
+    this.#host = host;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  /** Never rejects; resolves when it is over. */
+  async run(): Promise<void> {
+    const { signal } = this.#stop;
+    const outer = this.#host.context.signal;
+    const forget = onAbort(outer, () => this.stop());
+    if (outer.aborted) this.stop();
+    try {
+      for (let failures = 0; !signal.aborted; failures += 1) {
+        const since = performance.now();
+        if (await this.#open()) return;
+        // Without backoff, one that keeps breaking would make the caller read all lists each time.
+        if (performance.now() - since > STABLE_MS) failures = 0;
+        await pause(backoffMs(failures), signal);
+      }
+    } catch {
+      // Only the pause throws, when the caller has left.
+    } finally {
+      forget();
+      this.isOver = true;
+      this.#settle();
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error("The subscription is over"));
+    this.#settle();
+  }
+
+  /** The grant in the caller's names. */
+  get honoured(): Json {
+    const { resourceSubscriptions, taskIds, ...flags } = this.granted ?? {};
+    const uris = translate(resourceSubscriptions, this.filter.uris);
+    const tasks = translate(taskIds, this.filter.taskIds);
+    return {
+      ...flags,
+      ...(uris.length === 0 ? undefined : { resourceSubscriptions: uris }),
+      ...(tasks.length === 0 ? undefined : { taskIds: tasks }),
+    };
+  }
+
+  /** One attempt; resolves to whether it was the last. */
+  async #open(): Promise<boolean> {
+    const { signal } = this.#stop;
+    let isGranted = false;
+    const notify = (notification: Notification): void => {
+      if (signal.aborted) return;
+      isGranted ||= notification.method === SUBSCRIPTION_ACKNOWLEDGED;
+      this.#receive(notification);
+    };
+    const context: Context = { ...this.#host.context, signal, notify };
+    try {
+      await attempt(() => this.#upstream.handler(this.#request(), context));
+      this.failure = undefined;
+      // If the upstream ends it, there is nothing more to come, unless the grant can last.
+      return !isGranted || !this.#isLasting();
+    } catch (error) {
+      if (signal.aborted) return true;
+      this.failure = withUpstreamName(this.#upstream.name, error);
+      return isRefusal(error);
+    } finally {
+      this.#settle();
+    }
+  }
+
+  /** Whether more than tasks is granted, which all end at some time. */
+  #isLasting(): boolean {
+    const { taskIds: _tasks, ...lasting } = this.honoured;
+    return Object.values(lasting).some((value) => value !== false);
+  }
+
+  #request(): Request {
+    const { filter, uris, taskIds } = this.filter;
+    const notifications = {
+      ...filter,
+      ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris.keys()] }),
+      ...(taskIds.size === 0 ? undefined : { taskIds: [...taskIds.keys()] }),
+    };
+    return { method: "subscriptions/listen", params: { ...this.#host.params, notifications } };
+  }
+
+  #receive(notification: Notification): void {
+    const { method, params } = notification;
+    if (method === SUBSCRIPTION_ACKNOWLEDGED) {
+      const granted = params?.["notifications"];
+      this.granted = isObject(granted) ? granted : {};
+      this.failure = undefined;
+      this.#settle();
+      if (this.#host.isAcknowledged()) this.#notifyAll();
+      return;
+    }
+    const capability = LIST_CAPABILITIES.find((one) => changedMethod(one) === method);
+    if (capability !== undefined) this.#host.changed(capability);
+    if (method === RESOURCE_UPDATED) {
+      this.#host.notify({ method, params: { ...params, uri: this.#callersUri(params?.["uri"]) } });
+    } else if (method === TASK_CHANGED) {
+      this.#host.notify({ method, params: this.#rewriter.task(params ?? {}) });
+    } else this.#host.notify(notification);
+  }
+
+  /** An update may name an address below the one that was subscribed to. */
+  #callersUri(uri: unknown): unknown {
+    if (typeof uri !== "string") return uri;
+    const exact = this.filter.uris.get(uri);
+    if (exact !== undefined) return exact;
+    for (const [own, shown] of this.filter.uris) if (uri.startsWith(own)) return shown + uri.slice(own.length);
+    return uri;
+  }
+
+  /** Notifies of everything that may have changed during an interruption. Tasks report their own state. */
+  #notifyAll(): void {
+    const { granted } = this;
+    for (const capability of LIST_CAPABILITIES) {
+      if (granted?.[changedFlag(capability)] !== true) continue;
+      this.#host.changed(capability);
+      this.#host.notify({ method: changedMethod(capability) });
+    }
+    for (const uri of translate(granted?.["resourceSubscriptions"], this.filter.uris)) {
+      this.#host.notify({ method: RESOURCE_UPDATED, params: { uri } });
+    }
+  }
+}
+
+function translate(granted: unknown, names: ReadonlyMap<string, string>): string[] {
+  return Array.isArray(granted) ? granted.flatMap((one) => names.get(one as string) ?? []) : [];
+}

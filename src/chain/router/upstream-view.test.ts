@@ -1,0 +1,119 @@
+// Upstreams that fail, are unavailable or slow: the errors of calls to them, and that calls to others do not wait.
+
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Result } from "../../core/handler.ts";
+import { invalidParams, McpError } from "../../protocol/errors.ts";
+import { desk } from "../../../test/support/desk.ts";
+import { madeServer, saying, tools } from "../../../test/support/made-end.ts";
+import { createRouter } from "./router.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const textOf = (result: Result): unknown => (result["content"] as { text: string }[])[0]?.text;
+
+describe("calls with unavailable upstreams", () => {
+  it("fail with the name of the upstream, and keep the fields of the error", async () => {
+    const a = madeServer({
+      "tools/list": tools("x", "y", "z"),
+      "tools/call": ({ name }) => {
+        if (name === "x") throw new ConnectionError("closed", "the process has exited", { mayHaveRun: false });
+        if (name === "y") throw invalidParams("y is not for you", { hint: 1 });
+        throw new TypeError("z is broken");
+      },
+    });
+    const caller = desk(createRouter({ a, b: madeServer({}) }));
+    const lost: unknown = await caller.call("tools/call", { name: "x" }).catch((error: unknown) => error);
+    expect(lost).toBeInstanceOf(ConnectionError);
+    expect(lost).toMatchObject({
+      kind: "closed",
+      mayHaveRun: false,
+      message: "The upstream a failed: the process has exited",
+    });
+    // An error that an upstream answers stays unchanged.
+    expect((await caller.refused("tools/call", { name: "y" })).toBody()).toEqual(
+      invalidParams("y is not for you", { hint: 1 }).toBody(),
+    );
+    expect((await caller.refused("tools/call", { name: "z" })).message).toBe("The upstream a failed: z is broken");
+  });
+
+  it("report which upstream could not be asked for an unknown name", async () => {
+    const away = async (): Promise<never> => {
+      throw new McpError(-32603, "The server is asleep for good", { kind: "unreachable" });
+    };
+    const caller = desk(createRouter({ away, a: madeServer({ "tools/list": tools("x"), "tools/call": saying("a") }) }));
+    expect((await caller.refused("tools/call", { name: "y" })).message).toBe(
+      "Tool not found: y; not all upstreams could be asked: The upstream away is asleep for good",
+    );
+    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
+  });
+
+  it("do not wait for an upstream that does not answer", async () => {
+    vi.useFakeTimers();
+    const hung = madeServer({ "server/discover": () => new Promise(() => undefined) });
+    const a = madeServer({ "tools/list": tools("x"), "tools/call": saying("a") });
+    const caller = desk(createRouter({ hung, a }));
+    // The first call waits a second for other upstreams that might have the same name.
+    const answer = caller.call("tools/call", { name: "x" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(textOf(await answer)).toBe("a: x");
+    // Known names are used.
+    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
+    // If all names have a label, the label is enough.
+    const always = desk(createRouter({ hung, a }, { names: "always" }));
+    expect(textOf(await always.call("tools/call", { name: "a.x" }))).toBe("a: x");
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("have a short timeout for an upstream that was slow, until it answers", async () => {
+    vi.useFakeTimers();
+    let answer: (result: Result) => void = () => undefined;
+    const slow = madeServer({
+      "server/discover": () => new Promise((resolve) => (answer = resolve)),
+      "tools/list": tools("s"),
+      "tools/call": saying("slow"),
+    });
+    const a = madeServer({ "tools/list": tools("x") });
+    const caller = desk(createRouter({ slow, a }));
+    const list = async (ms: number): Promise<unknown> => {
+      const listing = caller.call("tools/list");
+      await vi.advanceTimersByTimeAsync(ms);
+      return ((await listing)["tools"] as { name: string }[]).map(({ name }) => name);
+    };
+    expect(await list(8_000)).toEqual(["x"]);
+    expect(await list(1_000)).toEqual(["x"]);
+    answer({ capabilities: { tools: {} } });
+    expect(await list(0)).toEqual(["s", "x"]);
+    expect(slow.asked.filter(({ method }) => method === "server/discover")).toHaveLength(1);
+  });
+
+  it("ask an upstream that has never answered again after a while", async () => {
+    vi.useFakeTimers();
+    let isSilent = true;
+    const silent = madeServer({
+      "server/discover": () => (isSilent ? new Promise(() => undefined) : { capabilities: { tools: {} } }),
+      "tools/list": tools("d"),
+    });
+    const caller = desk(createRouter({ silent, a: madeServer({}) }));
+    const late = caller.call("tools/list");
+    await vi.advanceTimersByTimeAsync(8_000);
+    expect((await late)["tools"]).toEqual([]);
+    isSilent = false;
+    await vi.advanceTimersByTimeAsync(52_000);
+    expect((await caller.call("tools/list"))["tools"]).toMatchObject([{ name: "d" }]);
+  });
+
+  it("end at once when the caller leaves", async () => {
+    const hung = madeServer({ "server/discover": () => new Promise(() => undefined) });
+    const caller = desk(createRouter({ hung }));
+    const answer = caller.call("tools/call", { name: "x" });
+    const listing = caller.call("tools/list");
+    caller.abort(new Error("The caller has left"));
+    await expect(answer).rejects.toThrow("The caller has left");
+    await expect(listing).rejects.toThrow("The caller has left");
+  });
+});

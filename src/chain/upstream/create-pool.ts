@@ -1,0 +1,220 @@
+// Creates the pool of an upstream: how its sessions are opened with a command, an address or a transport. Also remembers
+// the revision that a program speaks, and which caller owns the tasks and states that the upstream hands out.
+
+import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { digest } from "../../core/seal.ts";
+import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
+import { invalidParams } from "../../protocol/errors.ts";
+import { knownRevision } from "../../protocol/revisions/index.ts";
+import { CatalogueFile } from "./catalogue.ts";
+import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
+import { UpstreamPool, type CreateSession } from "./pool.ts";
+import { RestartPolicy } from "./restart-policy.ts";
+import { UpstreamSession } from "./session.ts";
+import { fingerprint, type Style } from "./sharing.ts";
+import type { UpstreamConnection } from "./supervisor.ts";
+
+/** A package manager may have to download the program first. */
+const START_TIMEOUT_MS = 60_000;
+
+/** The longest idle time of a session that stands in for a busy one. */
+const TEMPORARY_IDLE_MS = 60_000;
+
+export interface PoolContext {
+  /** The command or address, without secrets. */
+  readonly description: string;
+  readonly name: () => string;
+  readonly onState: () => void;
+}
+
+export interface PooledUpstream extends Pick<UpstreamPool, "status" | "close"> {
+  readonly handle: Handler;
+}
+
+export function createPool(
+  target: Exclude<UpstreamTarget, Handler>,
+  options: UpstreamOptions,
+  { description, name, onState }: PoolContext,
+): PooledUpstream {
+  if (options.revision !== undefined) knownRevision(options.revision);
+  const isProgram = isCommand(target);
+  const revisions = new RevisionMemory(options.revision, isProgram);
+  const startFailures = isProgram ? new RestartPolicy(options.restart) : undefined;
+  const createSession: CreateSession = (caller, kind) => {
+    const { style, isShared, isExclusive, isTemporary, checkCapacity, onLeave } = kind;
+    const file =
+      isProgram && options.remember !== false
+        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities), caller.principal])
+        : undefined;
+    const open = (background: Context): Promise<UpstreamConnection> =>
+      revisions.open(style, async (revision) => {
+        const how = connectionOptions(options, background, style, revision);
+        const { opened: connection, program } = await openTarget(target, connectOptions(options), how);
+        return { connection, ...(program && { program }) };
+      });
+    const { idleMs } = options;
+    return new UpstreamSession({
+      name: name(),
+      caller,
+      isShared,
+      isExclusive,
+      startFailures,
+      checkCapacity,
+      open,
+      file,
+      restart: isProgram ? (options.restart ?? {}) : undefined,
+      idleMs: isTemporary ? Math.min(idleMs ?? TEMPORARY_IDLE_MS, TEMPORARY_IDLE_MS) : idleMs,
+      onState,
+      ...(onLeave === undefined ? undefined : { onLeave }),
+    });
+  };
+  const pool = new UpstreamPool({
+    name,
+    target: description,
+    // A transport can be started once, so all callers must share it.
+    share: isTransport(target) ? "shared" : options.share,
+    attributesRequests: !isProgram,
+    createSession,
+    ...(options.maxSessions === undefined ? undefined : { maxSessions: options.maxSessions }),
+  });
+  const owners = new Ownership();
+  const handle: Handler = (request, context) => pool.handle(request, context);
+  return {
+    handle: (request, context) => owners.handle(request, context, handle),
+    status: () => pool.status(),
+    close: (budgetMs) => pool.close(budgetMs),
+  };
+}
+
+function connectOptions({ auth, fetch, headers, limits, onNoise, onStderr }: UpstreamOptions): TargetOptions {
+  return {
+    ...(auth && { auth }),
+    ...(fetch && { fetch }),
+    ...(headers && { headers }),
+    limits: { messageBytes: MESSAGE_BYTES, ...limits },
+    ...(onNoise && { onNoise }),
+    ...(onStderr && { onStderr }),
+  };
+}
+
+function connectionOptions(
+  options: UpstreamOptions,
+  background: Context,
+  style: ServerConnectionOptions["style"],
+  revision: string | undefined,
+): ServerConnectionOptions {
+  const { timeoutMs, maxTimeoutMs, startTimeoutMs = START_TIMEOUT_MS } = options;
+  return {
+    info: background.caller.info ?? ownInfo(),
+    capabilities: background.caller.capabilities,
+    defaultContext: background,
+    timeouts: {
+      ...(timeoutMs === undefined ? undefined : { idleMs: timeoutMs }),
+      ...(maxTimeoutMs === undefined ? undefined : { totalMs: maxTimeoutMs }),
+    },
+    startTimeoutMs,
+    ...(revision === undefined ? undefined : { revision }),
+    ...(style === undefined ? undefined : { style }),
+  };
+}
+
+/**
+ * Remembers the negotiated revision so that a restart skips the probe: a program that dies during the probe would be
+ * taken for one that cannot answer it. If the program was replaced meanwhile, the revision is negotiated again.
+ */
+export class RevisionMemory {
+  readonly #required: string | undefined;
+  readonly #isProgram: boolean;
+  /** By the style that its callers prefer. */
+  readonly #known = new Map<Style | undefined, string>();
+
+  /** `required`: the revision in the options. Addresses remember theirs elsewhere. */
+  constructor(required: string | undefined, isProgram: boolean) {
+    this.#required = required;
+    this.#isProgram = isProgram;
+  }
+
+  async open(
+    style: Style | undefined,
+    open: (revision: string | undefined) => Promise<UpstreamConnection>,
+  ): Promise<UpstreamConnection> {
+    const known = this.#required ?? this.#known.get(style);
+    try {
+      return this.#remember(style, await open(known));
+    } catch (error) {
+      if (known === this.#required || !isWrongRevision(error)) throw error;
+      this.#known.delete(style);
+      return this.#remember(style, await open(undefined));
+    }
+  }
+
+  #remember(style: Style | undefined, opened: UpstreamConnection): UpstreamConnection {
+    if (this.#isProgram) this.#known.set(style, opened.connection.revision.name);
+    return opened;
+  }
+}
+
+/** Whether the program runs, but does not speak the revision. */
+function isWrongRevision(error: unknown): boolean {
+  return error instanceof ConnectionError && (error.kind === "protocol" || error.kind === "timeout");
+}
+
+const MAX_OWNED = 10_000;
+
+/**
+ * Records which principal owns each task and requestState. All our callers are one client to an upstream, so it cannot
+ * tell them apart; another principal gets the error for one that does not exist. Keeps only digests, and a limited
+ * number: what is forgotten goes to the upstream, whose secret it is.
+ */
+export class Ownership {
+  /** The principal by digest; empty for callers without one. Oldest first. */
+  readonly #owners = new Map<string, string>();
+
+  async handle(request: Request, context: Context, next: Handler): Promise<Result> {
+    const { principal = "" } = context.caller;
+    const result = await next(this.#check(request, principal), context);
+    if (result.resultType === "task" && request.method === "tools/call")
+      this.#record("task", result["taskId"], principal);
+    if (result.resultType === "input_required") this.#record("state", result["requestState"], principal);
+    return result;
+  }
+
+  #check(request: Request, principal: string): Request {
+    const { method, params } = request;
+    if (this.#isForeign("state", params["requestState"], principal)) {
+      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
+    }
+    const { taskId } = params;
+    if (method.startsWith("tasks/") && this.#isForeign("task", taskId, principal)) {
+      throw invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
+    }
+    return method === "subscriptions/listen" ? this.#withoutForeignTasks(request, principal) : request;
+  }
+
+  #withoutForeignTasks(request: Request, principal: string): Request {
+    const { notifications } = request.params;
+    const ids = isObject(notifications) ? notifications["taskIds"] : undefined;
+    if (!isObject(notifications) || !Array.isArray(ids)) return request;
+    const taskIds = (ids as readonly unknown[]).filter((id) => !this.#isForeign("task", id, principal));
+    if (taskIds.length === ids.length) return request;
+    return { ...request, params: { ...request.params, notifications: { ...notifications, taskIds } } };
+  }
+
+  #isForeign(kind: string, value: unknown, principal: string): boolean {
+    if (typeof value !== "string" || this.#owners.size === 0) return false;
+    const owner = this.#owners.get(digest([kind, value]));
+    return owner !== undefined && owner !== principal;
+  }
+
+  #record(kind: string, value: unknown, principal: string): void {
+    if (typeof value !== "string") return;
+    const key = digest([kind, value]);
+    this.#owners.delete(key);
+    this.#owners.set(key, principal);
+    if (this.#owners.size <= MAX_OWNED) return;
+    for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) return;
+  }
+}

@@ -1,0 +1,151 @@
+// The options of an upstream and their checks, and the status that an upstream reports.
+
+import type { Command } from "../../client/command.ts";
+import type { ConnectOptions, Target } from "../../client/connect.ts";
+import type { Handler } from "../../core/handler.ts";
+import { checkOptions } from "../../core/options.ts";
+import type { Transport } from "../../transport/transport.ts";
+
+/**
+ * `shared`: one session for all callers. `per-session`: one for each session of a caller. `per-caller`: one for each
+ * authenticated caller, and for each session of the others. `per-request`: a new one for each request.
+ */
+export type Share = "shared" | "per-session" | "per-caller" | "per-request";
+
+export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", "per-request"];
+
+/** The default size limit of a message from an upstream. */
+export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
+
+/** An address, a program to start, a handler in this process, or a transport that is not started yet. */
+export type UpstreamTarget = Target;
+
+export interface RestartOptions {
+  /** After this many failures within the window, the upstream is not restarted; 5. */
+  readonly maxFailures?: number;
+  /** Milliseconds; 3 minutes. */
+  readonly windowMs?: number;
+  /** The first pause; each is about 1.6 times the one before; 1 s. */
+  readonly firstMs?: number;
+  /** The longest pause; 60 s. */
+  readonly maxMs?: number;
+}
+
+export interface UpstreamOptions extends Pick<
+  ConnectOptions,
+  "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
+> {
+  /** Its name in errors; its command or address if left out. */
+  readonly name?: string;
+  /** Which callers share a session; by default those that look the same to the upstream. */
+  readonly share?: Share;
+  /** Added to the environment of a command. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The folder in which a command is started. */
+  readonly cwd?: string;
+  /** Milliseconds that a request may take without progress. */
+  readonly timeoutMs?: number;
+  /** Milliseconds that a request may take in all. */
+  readonly maxTimeoutMs?: number;
+  /** Milliseconds for the first answer of the upstream; 60 s. */
+  readonly startTimeoutMs?: number;
+  /**
+   * Milliseconds without a call after which a session is ended; 0 means never. By default 30 minutes, and not while a
+   * caller with a session is connected.
+   */
+  readonly idleMs?: number;
+  /** How often and how soon a command is restarted after a failure. */
+  readonly restart?: RestartOptions;
+  /** Whether the lists of a command are cached on disk, so that they are shown without starting it; true. */
+  readonly remember?: boolean;
+  /** Sessions at the same time; 100. */
+  readonly maxSessions?: number;
+  /** Called when the status has changed. */
+  readonly onState?: (status: UpstreamStatus) => void;
+}
+
+/**
+ * `idle`: not started, or stopped because nothing used it; the next request starts it. `starting`, `running`.
+ * `restarting`: it failed, and is restarted after a pause. `failed`: it failed too often and is not restarted for now.
+ * `closed`: for good.
+ */
+export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
+
+export interface UpstreamStatus {
+  readonly state: UpstreamState;
+  /** Its command or address, without secrets. */
+  readonly target: string;
+  /** Sessions that are open now, for all callers. */
+  readonly sessions: number;
+  /** The negotiated revision. */
+  readonly revision?: string;
+  /** Its processes. */
+  readonly pids: readonly number[];
+  /** How often it was restarted after a failure. */
+  readonly restarts: number;
+  /** Its last failure; for an address, only until it answers again. */
+  readonly problem?: string;
+}
+
+// Typed against the options, so that a new option must be added here too.
+const OPTIONS = {
+  name: true,
+  share: true,
+  env: true,
+  cwd: true,
+  revision: true,
+  timeoutMs: true,
+  maxTimeoutMs: true,
+  startTimeoutMs: true,
+  idleMs: true,
+  restart: true,
+  remember: true,
+  maxSessions: true,
+  headers: true,
+  auth: true,
+  fetch: true,
+  limits: true,
+  onState: true,
+  onStderr: true,
+  onNoise: true,
+} as const satisfies Record<keyof UpstreamOptions, true>;
+
+const RESTART_OPTIONS = {
+  maxFailures: true,
+  windowMs: true,
+  firstMs: true,
+  maxMs: true,
+} as const satisfies Record<keyof RestartOptions, true>;
+
+export function checkUpstreamOptions(options: UpstreamOptions): void {
+  checkOptions("upstream()", options, OPTIONS);
+  const { share, revision, idleMs, maxSessions, restart } = options;
+  if (restart !== undefined) checkOptions("upstream()", restart, RESTART_OPTIONS, "restart.");
+  if (share !== undefined && !SHARES.includes(share)) {
+    throw new TypeError(`upstream(): \`share\` must be one of ${SHARES.join(", ")}, not ${JSON.stringify(share)}`);
+  }
+  // Only the form: loading all revisions here would cost every program that creates a chain.
+  if (revision !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(revision)) {
+    throw new TypeError("upstream(): `revision` must be a date as a string: YYYY-MM-DD");
+  }
+  if (idleMs !== undefined && !(idleMs >= 0)) {
+    throw new TypeError("upstream(): `idleMs` must be a number of milliseconds; 0 means never");
+  }
+  if (maxSessions !== undefined && !(maxSessions > 0)) {
+    throw new TypeError("upstream(): `maxSessions` must be a number above 0");
+  }
+}
+
+/** The error does not quote the address, which may hold a secret. */
+export function checkAddress(text: string): void {
+  if (/^https?:\/\//i.test(text.trim()) && URL.canParse(text)) return;
+  throw new TypeError("upstream(): an address begins with http:// or https://; a program is { command, args }");
+}
+
+export function isCommand(target: Exclude<UpstreamTarget, Handler>): target is Command {
+  return typeof target === "object" && target !== null && "command" in target;
+}
+
+export function isTransport(target: Exclude<UpstreamTarget, Handler>): target is Transport {
+  return typeof target === "object" && target !== null && "start" in target && typeof target.start === "function";
+}

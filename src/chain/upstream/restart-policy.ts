@@ -1,0 +1,149 @@
+// When an upstream that has failed may be restarted: after a pause that grows with each failure, and after too many
+// failures in a short time not at all, until the failures are old. Only computes times; the supervisor starts and waits.
+
+import { ConnectionError } from "../../core/errors.ts";
+import { errorMessage } from "../../core/text.ts";
+import { backoffMs } from "../../dialogue/calls/backoff.ts";
+import type { RestartOptions } from "./options.ts";
+
+const MAX_FAILURES = 5;
+const WINDOW_MS = 180_000;
+
+/** Counts failures of one kind. */
+export class RestartPolicy {
+  readonly #maxFailures: number;
+  readonly #windowMs: number;
+  readonly #options: RestartOptions;
+  #failures: number[] = [];
+  #notBefore = 0;
+  #count = 0;
+
+  constructor(options: RestartOptions = {}) {
+    this.#maxFailures = options.maxFailures ?? MAX_FAILURES;
+    this.#windowMs = options.windowMs ?? WINDOW_MS;
+    this.#options = options;
+  }
+
+  /** All failures so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  failed(now: number = performance.now()): void {
+    this.#count += 1;
+    this.#failures = [...this.#recent(now), now];
+    this.#notBefore = now + backoffMs(this.#failures.length - 1, this.#options);
+  }
+
+  /** Milliseconds of the pause that are left, regardless of `isExhausted`. */
+  waitMs(now: number = performance.now()): number {
+    if (this.#count === 0) return 0;
+    return Math.max(0, this.#notBefore - now);
+  }
+
+  /** Whether there were too many failures within the window. */
+  isExhausted(now: number = performance.now()): boolean {
+    return this.#count > 0 && this.#recent(now).length >= this.#maxFailures;
+  }
+
+  /** Milliseconds until it is no longer exhausted. */
+  exhaustedMs(now: number = performance.now()): number {
+    const recent = this.#recent(now);
+    const oldest = recent[recent.length - this.#maxFailures];
+    return oldest === undefined ? 0 : Math.max(0, oldest + this.#windowMs - now);
+  }
+
+  /** The limit in words: "5 times in 3 minutes". */
+  get limit(): string {
+    const minutes = this.#windowMs / 60_000;
+    const window = Number.isInteger(minutes) ? `${minutes} minutes` : `${this.#windowMs / 1_000} seconds`;
+    return `${this.#maxFailures} times in ${window}`;
+  }
+
+  #recent(now: number): number[] {
+    return this.#failures.filter((at) => at > now - this.#windowMs);
+  }
+}
+
+export interface RecoveryOptions {
+  readonly name: string;
+  /** Undefined if no process is started, so that trying again costs nothing. */
+  readonly restart?: RestartOptions | undefined;
+  /** Counts the failed starts of all sessions: a start fails because of the program, a crash maybe because of a caller. */
+  readonly startFailures?: RestartPolicy | undefined;
+}
+
+/** The failures of one session: the last one, how often it recovered, and how long to pause before the next start. */
+export class Recovery {
+  /** The message of the last failure, for operators. */
+  problem: string | undefined;
+  /** How often it was restarted after a failure. */
+  count = 0;
+  readonly #options: RecoveryOptions;
+  readonly #crashes: RestartPolicy;
+  readonly #policies: readonly RestartPolicy[];
+  #failure: unknown;
+  #hasFailed = false;
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+    this.#crashes = new RestartPolicy(options.restart);
+    this.#policies = [this.#crashes, ...(options.startFailures === undefined ? [] : [options.startFailures])];
+  }
+
+  get #exhausted(): RestartPolicy | undefined {
+    return this.#policies.find((policy) => policy.isExhausted());
+  }
+
+  get isExhausted(): boolean {
+    return this.#exhausted !== undefined;
+  }
+
+  /** Milliseconds until the next start. */
+  get waitMs(): number {
+    return Math.max(...this.#policies.map((policy) => policy.waitMs()));
+  }
+
+  /** Milliseconds until a start is allowed, also after too many failures. */
+  get pauseMs(): number {
+    return this.#exhausted?.exhaustedMs() ?? this.waitMs;
+  }
+
+  crashed(error: unknown): void {
+    this.#record(error, this.#crashes);
+  }
+
+  startFailed(error: unknown): void {
+    this.#record(error, this.#options.startFailures ?? this.#crashes);
+  }
+
+  started(): void {
+    if (this.#hasFailed) this.count += 1;
+    this.#hasFailed = false;
+  }
+
+  /** Throws if the next start is further away than this. */
+  throwIfPausing(maxWaitMs: number): void {
+    const exhausted = this.#exhausted;
+    const { waitMs } = this;
+    if (exhausted === undefined && waitMs <= maxWaitMs) return;
+    const { name } = this.#options;
+    const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
+    const message =
+      exhausted === undefined
+        ? `The upstream ${name} failed and is restarted in ${seconds(waitMs)}${reason}`
+        : `The upstream ${name} failed ${exhausted.limit} and is not restarted for ${seconds(exhausted.exhaustedMs())}; the last failure${reason}`;
+    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });
+  }
+
+  #record(error: unknown, policy: RestartPolicy): void {
+    this.problem = errorMessage(error);
+    this.#failure = error;
+    this.#hasFailed = true;
+    if (this.#options.restart !== undefined) policy.failed();
+  }
+}
+
+function seconds(ms: number): string {
+  return `${Math.ceil(ms / 1_000)} s`;
+}

@@ -1,0 +1,93 @@
+// Requests outside of any call: sent to a call that runs or comes soon, and refused after a while.
+
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Context, Result } from "../../core/handler.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { StrayRequests } from "./client-requests.ts";
+
+const QUESTION = { method: "roots/list", params: {} };
+
+function context(ask: Context["ask"]): Context {
+  return {
+    revision: NEWEST.name,
+    caller: { capabilities: { roots: {} } },
+    signal: new AbortController().signal,
+    notify: () => undefined,
+    ask,
+  };
+}
+
+afterEach(() => vi.useRealTimers());
+
+describe("stray requests", () => {
+  it("go to the running call", async () => {
+    const requests = new StrayRequests();
+    let finish = (): void => undefined;
+    const call = requests.during(
+      context(async ({ method }) => ({ roots: [], method })),
+      () => new Promise<Result>((resolve) => (finish = () => resolve({}))),
+    );
+    expect(await requests.ask(QUESTION)).toEqual({ roots: [], method: "roots/list" });
+    finish();
+    await call;
+  });
+
+  it("wait for a call that comes soon", async () => {
+    const requests = new StrayRequests();
+    const answer = requests.ask(QUESTION);
+    await requests.during(
+      context(async () => ({ roots: ["mine"] })),
+      async () => ({ saw: await answer }),
+    );
+    expect(await answer).toEqual({ roots: ["mine"] });
+  });
+
+  it("that wait are answered before a short call starts, and during a long one", async () => {
+    const order: string[] = [];
+    const slow = context(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push("answered");
+      return {};
+    });
+    for (const isLong of [false, true]) {
+      const requests = new StrayRequests();
+      const answer = requests.ask(QUESTION);
+      const call = async (): Promise<Result> => {
+        order.push("called");
+        return isLong ? answer : {};
+      };
+      await requests.during(slow, call, isLong);
+      await answer;
+    }
+    expect(order).toEqual(["answered", "called", "called", "answered"]);
+  });
+
+  it("go to the next call if a call ends before its caller could answer", async () => {
+    const requests = new StrayRequests();
+    let over = (_error: Error): void => undefined;
+    const first = requests.during(
+      context(() => new Promise<Result>((_, reject) => (over = reject))),
+      async () => ({}),
+    );
+    const answer = requests.ask(QUESTION);
+    await first;
+    over(new Error("The call is answered"));
+    await requests.during(
+      context(async () => ({ roots: ["second"] })),
+      async () => ({ saw: await answer }),
+    );
+    expect(await answer).toEqual({ roots: ["second"] });
+  });
+
+  it("are refused if no call comes, and end with their signal", async () => {
+    vi.useFakeTimers();
+    const requests = new StrayRequests();
+    const refused = expect(requests.ask(QUESTION)).rejects.toThrow(/No client can answer roots\/list/);
+    const stop = new AbortController();
+    const aborted = expect(requests.ask(QUESTION, { signal: stop.signal })).rejects.toThrow("enough");
+    stop.abort(new Error("enough"));
+    await aborted;
+    await vi.advanceTimersByTimeAsync(10_000);
+    await refused;
+  });
+});

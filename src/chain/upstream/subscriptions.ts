@@ -1,0 +1,163 @@
+// Subscriptions at an upstream that may stop, fail and come back: each is acknowledged once and stays open until its
+// caller ends it. One for list changes does not start the upstream: while it is idle, the catalogue says what is granted.
+// One for resources or tasks starts the upstream, and restarts it. After an interruption the caller is notified of
+// everything it subscribed to, since changes may have been missed.
+
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
+import {
+  changedFlag,
+  changedMethod,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+  type ListCapability,
+} from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { grantedBy, type Catalogue } from "./catalogue.ts";
+import { styleOf } from "./sharing.ts";
+import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
+
+/** The shortest pause before an upstream that did not start is tried again. */
+const MIN_PAUSE_MS = 1_000;
+/** The same for one that seems to run but whose connection is broken. */
+const BROKEN_PAUSE_MS = 100;
+
+interface Subscription {
+  readonly context: Context;
+  /** Whether the upstream must run for it. */
+  readonly needsUpstream: boolean;
+  /** Undefined until it is acknowledged. */
+  granted: Json | undefined;
+}
+
+export class UpstreamSubscriptions {
+  readonly #supervisor: Supervisor;
+  readonly #catalogue: () => Promise<Catalogue | undefined>;
+  readonly #handlerFor: (opened: UpstreamConnection, context: Context) => Handler;
+  /** Called when a subscription has ended. */
+  readonly #onLeave: () => void;
+  readonly #subscriptions = new Set<Subscription>();
+
+  constructor(
+    supervisor: Supervisor,
+    catalogue: () => Promise<Catalogue | undefined>,
+    handlerFor: (opened: UpstreamConnection, context: Context) => Handler,
+    onLeave: () => void,
+  ) {
+    this.#supervisor = supervisor;
+    this.#catalogue = catalogue;
+    this.#handlerFor = handlerFor;
+    this.#onLeave = onLeave;
+  }
+
+  /** Whether the upstream must run for one of them. */
+  get needUpstream(): boolean {
+    return [...this.#subscriptions].some(({ needsUpstream }) => needsUpstream);
+  }
+
+  /** Whether one belongs to a caller with a session. */
+  get hasSessions(): boolean {
+    return [...this.#subscriptions].some(({ context }) => styleOf(context) === "session");
+  }
+
+  /** Notifies the callers of lists that differ from what they were shown. */
+  notify(changes: readonly ListCapability[]): void {
+    for (const { context, granted } of this.#subscriptions) {
+      for (const capability of changes) {
+        if (granted?.[changedFlag(capability)] === true) context.notify({ method: changedMethod(capability) });
+      }
+    }
+  }
+
+  async listen(request: Request, context: Context): Promise<Result> {
+    const wanted = request.params["notifications"] as Json;
+    const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), granted: undefined };
+    this.#subscriptions.add(subscription);
+    try {
+      if (this.#supervisor.current === undefined && !subscription.needsUpstream) {
+        await this.#grantFromCatalogue(subscription, wanted);
+      }
+      return await this.#run(request, subscription);
+    } finally {
+      this.#subscriptions.delete(subscription);
+      this.#onLeave();
+    }
+  }
+
+  async #grantFromCatalogue(subscription: Subscription, wanted: Json): Promise<void> {
+    const catalogue = await this.#catalogue();
+    if (catalogue === undefined || subscription.context.signal.aborted) return;
+    const notifications = grantedBy(catalogue, wanted);
+    subscription.granted = notifications;
+    subscription.context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications } });
+  }
+
+  async #run(request: Request, subscription: Subscription): Promise<Result> {
+    const { signal } = subscription.context;
+    for (let wasInterrupted = false; ; wasInterrupted = true) {
+      let opened: UpstreamConnection | undefined;
+      try {
+        opened = await this.#connect(subscription);
+        const context = withOneAcknowledgement(subscription, wasInterrupted);
+        return await this.#handlerFor(opened, context)(request, context);
+      } catch (error) {
+        const isInterruption = error instanceof ConnectionError && error.kind === "closed";
+        if (!isInterruption || subscription.granted === undefined || signal.aborted) throw error;
+      }
+      if (this.#supervisor.state === "closed") return { resultType: "complete" };
+      // The pipe may break before the exit is known; retrying at once would leave no time to learn of it.
+      if (this.#supervisor.current === opened) {
+        await this.#supervisor.pause(BROKEN_PAUSE_MS, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #connect({ context: { signal }, needsUpstream, granted }: Subscription): Promise<UpstreamConnection> {
+    if (granted === undefined) return this.#supervisor.connect(signal);
+    if (!needsUpstream) return this.#supervisor.nextConnection(signal);
+    for (;;) {
+      try {
+        return await this.#supervisor.connect(signal);
+      } catch (error) {
+        if (signal.aborted || this.#supervisor.state === "closed") throw error;
+        await this.#supervisor.pause(MIN_PAUSE_MS, signal);
+      }
+    }
+  }
+}
+
+/** The context of a subscription, which passes on its first acknowledgement only. */
+function withOneAcknowledgement(subscription: Subscription, wasInterrupted: boolean): Context {
+  const { context } = subscription;
+  const notify = (notification: Notification): void => {
+    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
+      context.notify(notification);
+      return;
+    }
+    const isFirst = subscription.granted === undefined;
+    const granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
+    // A restarted upstream may grant something else.
+    subscription.granted = granted;
+    if (isFirst) context.notify(notification);
+    else if (wasInterrupted) for (const missed of possibleChanges(granted)) context.notify(missed);
+  };
+  return { ...context, notify };
+}
+
+/** Everything that may have changed while nothing was received. */
+function possibleChanges(granted: Json): Notification[] {
+  const uris = (granted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
+  const lists = LIST_CAPABILITIES.filter((capability) => granted[changedFlag(capability)] === true);
+  return [
+    ...lists.map((capability) => ({ method: changedMethod(capability) })),
+    ...uris.map((uri) => ({ method: RESOURCE_UPDATED, params: { uri } })),
+  ];
+}
+
+function needsUpstream(wanted: Json): boolean {
+  return ["resourceSubscriptions", "taskIds"].some((key) => {
+    const names = wanted[key];
+    return Array.isArray(names) && names.length > 0;
+  });
+}

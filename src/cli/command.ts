@@ -1,0 +1,25 @@
+// What all commands share: their interface, the exit codes, and errors that carry one.
+
+export interface Command {
+  /** The text of `catenary NAME --help`. */
+  readonly help: string;
+  /** Resolves to the exit code, or to undefined if the command keeps running. */
+  run(args: readonly string[]): Promise<number | undefined>;
+}
+
+export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
+
+/** The command line is wrong. */
+export class UsageError extends Error {
+  readonly exit: number = EXIT.usage;
+}
+
+/** Something that the command line names does not exist. */
+export class NotFoundError extends Error {
+  readonly exit: number = EXIT.notFound;
+}
+
+/** An address cannot be reached, or cannot be listened on. */
+export class UnreachableError extends Error {
+  readonly exit: number = EXIT.unreachable;
+}

@@ -1,0 +1,134 @@
+// Starts a server for the commands that serve, prints where it is and what to write into a client's config, and closes
+// it at a signal.
+
+import { networkInterfaces } from "node:os";
+import { ConnectionError } from "../../core/errors.ts";
+import { isLoopback, urlHost } from "../../http/server/guard.ts";
+import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
+import { EXIT, UnreachableError } from "../command.ts";
+import { paint, printStatus } from "../terminal/output.ts";
+import { sanitizeFor } from "../terminal/sanitize.ts";
+
+/** On stdio, after the end of input: an upstream may still have to start for the last calls. */
+export const GATEWAY_GRACE_MS = 2_500;
+
+/** How long calls in flight may take after the first signal. */
+const DRAIN_MS = 30_000;
+
+export async function startServing(handler: Closeable, options: ServeOptions): Promise<Serving> {
+  const { http } = options;
+  if (http === undefined) return serve(handler, options);
+  try {
+    return await serve(handler, { graceMs: DRAIN_MS, ...options, http });
+  } catch (error) {
+    const isRefused = error instanceof ConnectionError && error.kind === "refused";
+    throw isRefused ? new UnreachableError(error.message, { cause: error }) : error;
+  }
+}
+
+/** Announces an HTTP server, on stderr or with `json` on stdout, and closes it at a signal from now on. */
+export function announce(serving: Serving, banner: Banner, json: object | undefined, upstreamTable?: string): void {
+  closeAtSignal(() => serving.close());
+  const [address = "", ...entry] = bannerLines(banner);
+  const lines = json === undefined ? [address, ...(upstreamTable === undefined ? [] : [upstreamTable]), ...entry] : [];
+  for (const line of [...lines, ...warningLines(banner)]) printStatus(line);
+  if (json === undefined) return;
+  const { token } = banner;
+  process.stdout.write(`${JSON.stringify({ ...json, ...(token === undefined ? undefined : { token }) })}\n`);
+}
+
+export interface Banner {
+  readonly url: string;
+  /** What is served, such as the path of the config. */
+  readonly source: string;
+  /** The name for the client's config. */
+  readonly name: string;
+  /** The host that it listens on. */
+  readonly host: string;
+  /** The path of the config whose token callers must send; the token itself is not printed. */
+  readonly tokenIn?: string | undefined;
+  /** The generated token that callers must send; printed here and nowhere else. */
+  readonly token?: string | undefined;
+  /** Callers can run code. */
+  readonly evaluatesCode?: boolean | undefined;
+  /** No token is required although callers can run code. */
+  readonly isOpen?: boolean | undefined;
+}
+
+type Interfaces = ReturnType<typeof networkInterfaces>;
+
+export function bannerLines(banner: Banner, interfaces: Interfaces = networkInterfaces()): string[] {
+  const { url, source, name, host, tokenIn, token } = banner;
+  const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
+  const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
+  const entry = { mcpServers: { [name]: { type: "http", url, ...headers } } };
+  return [
+    `Serving ${sanitizeFor(process.stderr, source)} at ${paint("cyan", url)}${otherAddresses(host, url, interfaces)}`,
+    `For a client's config: ${JSON.stringify(entry)}`,
+    ...(token === undefined
+      ? []
+      : ["This token is valid until you stop the server. Anyone who has it can run code on this machine."]),
+    ...(tokenIn === undefined ? [] : [`Replace TOKEN by the value of listen.token in ${tokenIn}.`]),
+  ];
+}
+
+/** The other URLs of a server that listens on all addresses. */
+function otherAddresses(host: string, url: string, interfaces: Interfaces): string {
+  const bound = urlHost(host);
+  if (bound !== "0.0.0.0" && bound !== "[::]") return "";
+  const { port, pathname } = new URL(url);
+  const others = Object.values(interfaces)
+    .flatMap((found) => found ?? [])
+    // Link-local IPv6 addresses do not work without a zone.
+    .filter((one) => !one.internal && (one.family === "IPv4" || (bound === "[::]" && one.scopeid === 0)))
+    .map(({ address }) => `http://${urlHost(address)}${port === "" ? "" : `:${port}`}${pathname}`);
+  return `, and on all other addresses of this machine${others.length === 0 ? "" : `: ${others.join(", ")}`}`;
+}
+
+/** Empty if callers can do no harm: only this machine can reach it, or a token is required and no code is run. */
+export function warningLines({
+  host,
+  tokenIn,
+  token,
+  evaluatesCode,
+  isOpen,
+}: Omit<Banner, "url" | "source" | "name">): string[] {
+  const isLocal = isLoopback(urlHost(host));
+  const warning = paint("yellow", "Warning:");
+  if (isOpen === true) {
+    return [
+      `${warning} no token is required, so ${isLocal ? "every program on this machine" : `everyone who can reach ${host}`}`,
+      "can run code as you. Remove --no-token to require one.",
+    ];
+  }
+  if (isLocal) return [];
+  if (evaluatesCode === true) {
+    return [
+      `${warning} ${host} can be reached from the network, and anyone who has the token can run code as you.`,
+      "The token is sent unencrypted: listen on 127.0.0.1, or put a TLS proxy in front.",
+    ];
+  }
+  if (tokenIn !== undefined || token !== undefined) return [];
+  return [
+    `${warning} ${host} can be reached from the network, and callers are not authenticated: anyone can call`,
+    'every tool. Listen on 127.0.0.1; or require a token in the config, {"listen": {"token": "${MY_TOKEN}"}};',
+    "or put an authenticating proxy in front; or write a program that serves with `auth: bearer(...)` of",
+    "catenary/server.",
+  ];
+}
+
+const SIGNAL_EXIT = { SIGTERM: EXIT.ok, SIGINT: EXIT.interrupted } as const;
+
+/** Closes at the first signal; exits when that is done, after DRAIN_MS, or at the second signal. */
+function closeAtSignal(close: () => Promise<void>): void {
+  let isClosing = false;
+  const stop = (signal: keyof typeof SIGNAL_EXIT): void => {
+    const end = (): void => process.exit(SIGNAL_EXIT[signal]);
+    if (isClosing) end();
+    isClosing = true;
+    printStatus("catenary: shutting down; calls in flight get 30 s, a second signal quits at once");
+    setTimeout(end, DRAIN_MS);
+    void close().finally(end);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
+}

@@ -1,0 +1,130 @@
+// Reports on upstreams: each change once, and sanitized.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import { UpstreamReport, upstreamTable } from "./upstream-report.ts";
+
+let printed: string[] = [];
+beforeEach(() => {
+  printed = [];
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => printed.push(String(text)) > 0);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const status = (state: UpstreamStatus["state"], more: Partial<UpstreamStatus> = {}): UpstreamStatus => ({
+  state,
+  target: "npx",
+  sessions: 0,
+  pids: [],
+  restarts: 0,
+  ...more,
+});
+
+describe("a report", () => {
+  it("prints each change once", () => {
+    const report = new UpstreamReport(true);
+    const problem = "npx exited with code 3\nits last words";
+    report.onState("notes", status("starting"));
+    report.onState("notes", status("running", { pids: [7], revision: "R" }));
+    report.onState("notes", status("running", { pids: [7], revision: "R", sessions: 2 }));
+    report.onState("notes", status("restarting", { problem }));
+    report.onState("notes", status("restarting", { problem }));
+    report.onState("notes", status("restarting", { problem: "another reason" }));
+    const known = { problem: "another reason" };
+    report.onState("notes", status("starting", known));
+    report.onState("notes", status("running", { pids: [8], ...known }));
+    report.onState("notes", status("idle", known));
+    report.onState("notes", status("running", known));
+    report.onState("notes", status("failed", { problem }));
+    report.onState("notes", status("closed", { problem }));
+    expect(printed).toEqual([
+      "notes started (pid 7, revision R)\n",
+      "notes crashed; restarting soon: npx exited with code 3\n",
+      "notes crashed; restarting soon: another reason\n",
+      "notes restarted (pid 8)\n",
+      "notes stopped (idle)\n",
+      "notes started\n",
+      "notes stopped after crashing too often, last with: npx exited with code 3\n",
+    ]);
+  });
+
+  it("prints only failures and recoveries if it is not verbose", () => {
+    const report = new UpstreamReport(false);
+    for (const state of ["running", "idle", "running"] as const) report.onState("notes", status(state));
+    for (const state of ["restarting", "running"] as const) report.onState("notes", status(state, { problem: "gone" }));
+    expect(printed).toEqual(["notes crashed; restarting soon: gone\n", "notes restarted\n"]);
+  });
+
+  it("prints once that a server is unreachable, and that it is reachable again", () => {
+    const report = new UpstreamReport(true);
+    const problem = "Nothing listens at 127.0.0.1:9";
+    for (const again of [1, 2]) {
+      report.onState("far", status("starting", again === 1 ? {} : { problem }));
+      report.onState("far", status("starting", { problem }));
+      report.onState("far", status("idle", { problem }));
+    }
+    // Where each caller has a session of its own, nobody may know of it in between.
+    report.onState("far", status("starting"));
+    report.onState("far", status("starting", { problem }));
+    report.onState("far", status("running", { revision: "R" }));
+    report.onState("far", status("running", { revision: "R", problem }));
+    report.onState("far", status("running", { revision: "R", problem }));
+    report.onState("far", status("running", { revision: "R" }));
+    report.onState("far", status("running", { revision: "R", sessions: 2 }));
+    report.onState("far", status("idle", { problem: "The session is forgotten" }));
+    expect(printed).toEqual([
+      "far failed: Nothing listens at 127.0.0.1:9\n",
+      "far reachable again (revision R)\n",
+      "far failed: Nothing listens at 127.0.0.1:9\n",
+      "far reachable again (revision R)\n",
+      "far failed: The session is forgotten\n",
+    ]);
+  });
+
+  it("leaves out the announcement of the stderr", () => {
+    const problem = "node exited with code 1; the end of its stderr:\nno key";
+    new UpstreamReport(false).onState("notes", status("restarting", { problem }));
+    expect(printed).toEqual(["notes crashed; restarting soon: node exited with code 1\n"]);
+  });
+
+  it("prints the first lines of stdout that are not messages", () => {
+    const report = new UpstreamReport(false);
+    for (const line of ["a", "b".repeat(300), "c", "d", "e", "f", "g"]) report.onNoise("notes", line);
+    report.onNoise("other", "h");
+    expect(printed).toEqual([
+      "notes: stdout (not a message): a\n",
+      `notes: stdout (not a message): ${"b".repeat(200)} ...\n`,
+      "notes: stdout (not a message): c\n",
+      "notes: stdout (not a message): d\n",
+      "notes: stdout (not a message): e (further lines are not shown)\n",
+      "other: stdout (not a message): h\n",
+    ]);
+  });
+
+  it("prints each line of stderr after the name of the upstream", () => {
+    const report = new UpstreamReport(false);
+    report.onStderr("notes", "one\ntw");
+    report.onStderr("other", "three\n");
+    report.onStderr("notes", "o\nrest");
+    report.onState("notes", status("restarting", { problem: "gone" }));
+    expect(printed.slice(0, 4)).toEqual(["notes: one\n", "other: three\n", "notes: two\n", "notes: rest\n"]);
+  });
+
+  it("begins with a table", () => {
+    const upstreams = {
+      notes: status("idle"),
+      weather: status("running", { target: "https://example.com/mcp", problem: "old" }),
+      dead: status("failed", { problem: "no key\nat all" }),
+    };
+    expect(upstreamTable(upstreams)).toBe(
+      [
+        "  notes    npx                      idle (starts on first use)",
+        "  weather  https://example.com/mcp  running",
+        "  dead     npx                      crashed too often; not restarted: no key",
+        "",
+      ].join("\n"),
+    );
+  });
+});

@@ -1,0 +1,128 @@
+// Reports on upstreams while they are served: a table at the start, a line when one starts, crashes or stops, and the
+// stderr of their programs, each line after the name of the upstream.
+
+import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import { firstLine } from "../show/lists.ts";
+import { formatTable } from "../terminal/layout.ts";
+import { LineSplitter, paint, printStatus, terminalWidth } from "../terminal/output.ts";
+import { isTerminal, oneLine, sanitizeFor } from "../terminal/sanitize.ts";
+
+const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
+  idle: "idle (starts on first use)",
+  starting: "starting",
+  running: "running",
+  restarting: "crashed; restarting soon",
+  failed: "crashed too often; not restarted",
+  closed: "closed",
+};
+
+/** One line per upstream: name, target and state. */
+export function upstreamTable(upstreams: Readonly<Record<string, UpstreamStatus>>): string {
+  const rows = Object.entries(upstreams).map(([name, { target, state, problem }]) => [
+    oneLine(name),
+    oneLine(target),
+    problem === undefined || state === "running" ? STATES[state] : `${STATES[state]}: ${firstLine(problem)}`,
+  ]);
+  return formatTable(rows, { indent: 2, width: terminalWidth(process.stderr) });
+}
+
+/** Enough to see what it is; a program that goes on must not fill the screen. */
+const MAX_NOISE_LINES = 5;
+const MAX_NOISE_LENGTH = 200;
+
+interface LastReport {
+  readonly state: UpstreamStatus["state"];
+  /** How it was reported to have failed, unless it has recovered since. */
+  readonly failed?: "restarting" | "unreachable" | undefined;
+  readonly problem?: string | undefined;
+}
+
+const INITIAL: LastReport = { state: "idle" };
+
+export class UpstreamReport {
+  readonly #isVerbose: boolean;
+  readonly #last = new Map<string, LastReport>();
+  readonly #stderr = new Map<string, LineSplitter>();
+  /** The number of lines of noise from each upstream. */
+  readonly #noise = new Map<string, number>();
+
+  /** `isVerbose`: also reports what goes well. */
+  constructor(isVerbose: boolean) {
+    this.#isVerbose = isVerbose;
+  }
+
+  readonly onStderr = (upstream: string, text: string): void => {
+    let lines = this.#stderr.get(upstream);
+    if (lines === undefined) {
+      const prefix = paint("dim", `${oneLine(upstream)}:`);
+      lines = new LineSplitter((line) => printStatus(`${prefix} ${sanitizeFor(process.stderr, line)}`));
+      this.#stderr.set(upstream, lines);
+    }
+    lines.add(text);
+  };
+
+  /** Reports the first lines on stdout that are not messages. */
+  readonly onNoise = (upstream: string, line: string): void => {
+    const count = (this.#noise.get(upstream) ?? 0) + 1;
+    if (count > MAX_NOISE_LINES) return;
+    this.#noise.set(upstream, count);
+    const cut = line.length > MAX_NOISE_LENGTH ? `${line.slice(0, MAX_NOISE_LENGTH)} ...` : line;
+    const rest = count === MAX_NOISE_LINES ? " (further lines are not shown)" : "";
+    const prefix = paint("dim", `${oneLine(upstream)}:`);
+    printStatus(`${prefix} stdout (not a message): ${sanitizeFor(process.stderr, cut)}${rest}`);
+  };
+
+  readonly onState = (upstream: string, status: UpstreamStatus): void => {
+    const last = this.#last.get(upstream) ?? INITIAL;
+    const { state, problem } = status;
+    // The same problem again is not reported again.
+    const isNews = problem !== undefined && problem !== last.problem;
+    const isWell = state === "running" && !isNews && (state !== last.state || problem === undefined);
+    const isBack = isWell && last.failed !== undefined;
+    this.#last.set(upstream, {
+      state,
+      failed:
+        state === "restarting" || state === "failed"
+          ? "restarting"
+          : isNews
+            ? "unreachable"
+            : isBack
+              ? undefined
+              : last.failed,
+      // Between two callers an upstream may have no session, and so no problem.
+      problem: problem ?? (state === "running" ? undefined : last.problem),
+    });
+    if (state === last.state && !isNews && !isBack) return;
+    // An incomplete line of stderr was the last one of that process.
+    if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(upstream)?.flush();
+    const message = this.#describe(status, last, isNews);
+    if (message !== undefined) printStatus(`${timestamp()}${paint("bold", oneLine(upstream))} ${message}`);
+  };
+
+  #describe(status: UpstreamStatus, { state: before, failed }: LastReport, isNews: boolean): string | undefined {
+    const { state, pids, revision, problem = "the process is gone" } = status;
+    const reason = sanitizeFor(process.stderr, firstLine(problem));
+    if (state === "restarting") return `${paint("yellow", "crashed")}; restarting soon: ${reason}`;
+    if (state === "failed") return `${paint("red", "stopped")} after crashing too often, last with: ${reason}`;
+    // An HTTP server is not restarted, and one of several processes may fail alone.
+    if (isNews) return `${paint("yellow", "failed")}: ${reason}`;
+    if (state === "idle" && before === "running" && this.#isVerbose) return "stopped (idle)";
+    if (state !== "running" || (!this.#isVerbose && failed === undefined)) return undefined;
+    const details = [
+      ...(pids.length === 0 ? [] : [`pid ${pids.join(", ")}`]),
+      ...(revision === undefined ? [] : [`revision ${revision}`]),
+    ].join(", ");
+    const change =
+      failed === undefined
+        ? "started"
+        : failed === "unreachable" && pids.length === 0
+          ? "reachable again"
+          : "restarted";
+    return `${paint("green", change)}${details === "" ? "" : ` (${details})`}`;
+  }
+}
+
+/** Only on a terminal: logs have their own timestamps. */
+function timestamp(): string {
+  return isTerminal(process.stderr) ? `${paint("dim", new Date().toTimeString().slice(0, 8))} ` : "";
+}

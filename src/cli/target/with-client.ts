@@ -1,0 +1,143 @@
+// Connects, runs one command, always disconnects. Every command with a TARGET uses this; progress, log messages and
+// questions of the server are handled here.
+
+import { MAX_DELAY_MS, type CallOptions } from "../../client/calls.ts";
+import type { Client } from "../../client/client.ts";
+import { connect, type ConnectOptions } from "../../client/connect.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { LogLevel } from "../../core/handler.ts";
+import { isObject } from "../../core/objects.ts";
+import { McpError } from "../../protocol/errors.ts";
+import type { LogMessageParams } from "../../protocol/model/index.ts";
+import { EXIT } from "../command.ts";
+import { createElicitation } from "../terminal/elicitation.ts";
+import { Interruption } from "../terminal/interruption.ts";
+import { LineSplitter } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { Prompter } from "../terminal/prompter.ts";
+import { oneLine, sanitizeFor } from "../terminal/sanitize.ts";
+import { createAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
+import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValues } from "./target.ts";
+
+export interface CommandContext {
+  readonly client: Client;
+  /** Pass these with every call: they carry cancellation and progress. */
+  readonly callOptions: CallOptions;
+  /** Shows what is going on, if it takes a while. */
+  readonly busy: (text: string) => void;
+  /** Prints a line on stderr, unless --quiet is given. */
+  readonly note: (text: string) => void;
+  /** Removes the progress line; call it before printing data. */
+  readonly done: () => void;
+}
+
+/** Long, since a first start may have to install something. */
+const START_TIMEOUT_MS = 60_000;
+/** A resource arrives as one message. HTTP accepts this much by default. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** How long a cancelled call and a child process may take to end. */
+const CANCEL_TIMEOUT_MS = 3_000;
+
+/** Resolves to the exit code. */
+export async function withClient(
+  { target, values }: { readonly target: CliTarget; readonly values: TargetValues },
+  work: (context: CommandContext) => Promise<number>,
+): Promise<number> {
+  const token = values.token ?? takeToken();
+  const options = await connectOptions(target, values);
+  const line = new ProgressLine(process.stderr, { quiet: values.quiet === true, dumb: process.env["TERM"] === "dumb" });
+  const interruption = new Interruption((text) => {
+    line.stop();
+    line.note(text);
+  });
+  const prompter = Prompter.isAvailable() ? new Prompter(line, interruption.interrupt) : undefined;
+  const print = (text: string): void => line.note(sanitizeFor(process.stderr, text));
+  const stderr = new LineSplitter((text) => print(`stderr: ${text}`));
+  const note = values.quiet === true ? (): void => undefined : print;
+  const busy = (text: string): void => line.busy(text);
+  const canSignIn = prompter !== undefined && values["no-login"] !== true;
+  let client: Client | undefined;
+  try {
+    busy(`Connecting to ${targetName(target)}`);
+    const auth =
+      target instanceof URL
+        ? await createAuthorizer(target, values, token, { canSignIn, print, note, busy })
+        : undefined;
+    const elicit = prompter && createElicitation(prompter, () => serverName(client, target), openPage);
+    client = await connect(target, {
+      ...options,
+      ...listeners(values, print, stderr),
+      ...(auth === undefined ? undefined : { auth }),
+      ...(elicit === undefined ? undefined : { elicit }),
+      signal: interruption.connectSignal,
+    });
+    interruption.connected();
+    line.stop();
+    if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
+    const code = await work({
+      client,
+      callOptions: { signal: interruption.signal, onProgress: (progress) => line.progress(progress) },
+      busy,
+      note,
+      done: () => line.stop(),
+    });
+    return interruption.signal.aborted ? EXIT.interrupted : code;
+  } catch (error) {
+    if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Cancelled", { cause: error });
+    if (prompter === undefined && needsUser(error)) throw noTerminal(error);
+    throw target instanceof URL ? withAdvice(error, { canSignIn, hasToken: token !== undefined }) : error;
+  } finally {
+    line.stop();
+    await client?.close(interruption.signal.aborted ? CANCEL_TIMEOUT_MS : undefined).catch(() => undefined);
+    stderr.flush();
+    interruption.dispose();
+  }
+}
+
+/** The server refused because this client does not support elicitation. */
+function needsUser(error: unknown): error is McpError {
+  if (!(error instanceof McpError) || error.kind !== "missing_capability") return false;
+  const { requiredCapabilities: required } = error.data as { readonly requiredCapabilities?: unknown };
+  return isObject(required) && required["elicitation"] !== undefined;
+}
+
+function noTerminal({ code, data }: McpError): McpError {
+  return new McpError(code, "The server wants to ask you something, but this is not a terminal: run it in one", data);
+}
+
+async function connectOptions(target: CliTarget, values: TargetValues): Promise<ConnectOptions> {
+  const { revision, timeout } = values;
+  const roots = await resolveRoots(values);
+  const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
+  return {
+    limits: { messageBytes: MAX_MESSAGE_BYTES },
+    startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
+    ...(timeoutMs === undefined ? undefined : { timeoutMs }),
+    ...(revision === undefined ? undefined : { revision }),
+    ...(roots.length === 0 ? undefined : { roots }),
+    ...(target instanceof URL ? { headers: parseHeaders(values) } : undefined),
+  };
+}
+
+/** Prints log messages and stderr of the server, as far as the flags ask for them. */
+function listeners(values: TargetValues, print: (text: string) => void, stderr: LineSplitter): ConnectOptions {
+  const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
+  return {
+    ...(level === undefined
+      ? undefined
+      : { logLevel: level as LogLevel, onLog: (message: LogMessageParams) => print(formatLog(message)) }),
+    ...(values.verbose === true
+      ? { onStderr: stderr.add, onNoise: (text: string) => print(`stdout (not a message): ${text}`) }
+      : undefined),
+  };
+}
+
+function formatLog({ level, logger, data }: LogMessageParams): string {
+  const text = typeof data === "string" ? data : (JSON.stringify(data) ?? "");
+  return `[${typeof level === "string" ? oneLine(level) : "?"}] ${typeof logger === "string" ? `${oneLine(logger)}: ` : ""}${text}`;
+}
+
+function serverName(client: Client | undefined, target: CliTarget): string {
+  const { name, version } = client?.server ?? {};
+  return typeof name === "string" ? oneLine(`${name} ${version ?? ""}`) : targetName(target);
+}

@@ -1,0 +1,46 @@
+// Width of text in terminal columns, truncation and tables.
+
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { formatTable, pad, truncate, widthOf } from "./layout.ts";
+
+it("counts wide characters twice and combining marks not at all", () => {
+  expect(["abc", "世界", "e\u0301", "👍", ""].map(widthOf)).toEqual([3, 4, 1, 2, 0]);
+});
+
+it("truncates to a width, with dots", () => {
+  expect(truncate(10, "short")).toBe("short");
+  expect(truncate(10, "much too long")).toBe("much to...");
+  expect(truncate(6, "世界世界")).toBe("世...");
+  expect(truncate(2, "long")).toBe("..");
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), fc.nat(40), (text, width) => {
+      expect(widthOf(truncate(width, text))).toBeLessThanOrEqual(width);
+    }),
+  );
+});
+
+it("pads by width, not by characters", () => {
+  expect(pad(5, "世界")).toBe("世界 ");
+  expect(pad(2, "long")).toBe("long");
+});
+
+it("aligns columns, except beside a very long cell", () => {
+  expect(
+    formatTable(
+      [
+        ["a", "b", "c"],
+        ["aaa", "世", "d"],
+      ],
+      { indent: 2 },
+    ),
+  ).toBe("  a    b   c\n  aaa  世  d\n");
+  expect(
+    formatTable([
+      ["x".repeat(40), "far"],
+      ["y", "near"],
+    ]),
+  ).toBe(`${"x".repeat(40)}  far\n${"y".padEnd(32)}  near\n`);
+  expect(formatTable([["name", "a long description"]], { width: 12 })).toBe("name  a l...\n");
+  expect(formatTable([])).toBe("");
+});

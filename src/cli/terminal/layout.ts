@@ -1,0 +1,61 @@
+// Measures, truncates and aligns text in terminal columns. The width is an approximation that is good enough for a line
+// that must not wrap: East Asian characters and emoji are two columns wide, combining marks none.
+
+const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]$/u;
+
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += characterWidth(character);
+  return width;
+}
+
+/** Cuts the text to a width; a text that was cut ends with "...". */
+export function truncate(width: number, text: string): string {
+  if (widthOf(text) <= width) return text;
+  const available = Math.max(width - 3, 0);
+  let cut = "";
+  let used = 0;
+  for (const character of text) {
+    used += characterWidth(character);
+    if (used > available) break;
+    cut += character;
+  }
+  return `${cut}${"...".slice(0, width)}`;
+}
+
+/** Fills the text with spaces up to a width. */
+export function pad(width: number, text: string): string {
+  return text + " ".repeat(Math.max(width - widthOf(text), 0));
+}
+
+function characterWidth(character: string): number {
+  if (character <= "\x7e") return 1;
+  if (ZERO_WIDTH.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+export interface TableOptions {
+  readonly indent?: number;
+  /** Lines are cut to this width; default: unlimited. */
+  readonly width?: number | undefined;
+}
+
+/** Columns are not padded beyond this, so that one long name does not push the others off the screen. */
+const MAX_COLUMN_WIDTH = 32;
+
+/** Formats rows as aligned columns. The last column may have any length. */
+export function formatTable(rows: readonly (readonly string[])[], { indent = 0, width }: TableOptions = {}): string {
+  const count = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: Math.max(count - 1, 0) }, (_, column) =>
+    Math.min(MAX_COLUMN_WIDTH, Math.max(...rows.map((row) => widthOf(row[column] ?? "")))),
+  );
+  return rows
+    .map((row) => {
+      const cells = row.map((cell, column) => pad(widths[column] ?? 0, cell));
+      const line = (" ".repeat(indent) + cells.join("  ")).trimEnd();
+      return `${width === undefined ? line : truncate(width, line)}\n`;
+    })
+    .join("");
+}

@@ -1,0 +1,146 @@
+// Asks the user at the terminal, one line at a time. Available only if stdin and stderr are both terminals; stdout is
+// for data. While a dialog is open the progress line is paused, and other dialogs wait for their turn.
+
+import { createInterface, type Interface } from "node:readline";
+import { Writable } from "node:stream";
+import { onAbort } from "../../core/async.ts";
+import type { ProgressLine } from "./progress-line.ts";
+import { isTerminal } from "./sanitize.ts";
+
+/** Several questions about one thing. Each answer is undefined if the user closed the input (Ctrl-D). */
+export interface Dialog {
+  print(text: string): void;
+  /** The answer, trimmed. */
+  ask(prompt: string): Promise<string | undefined>;
+  /** As `ask`, but ignores lines typed before the question was shown. */
+  confirm(prompt: string): Promise<string | undefined>;
+  /** The answer, unchanged and not echoed. */
+  askSecret(prompt: string): Promise<string | undefined>;
+}
+
+export class Prompter {
+  readonly #line: ProgressLine;
+  readonly #onInterrupt: () => void;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  /** `onInterrupt` is called at Ctrl-C. */
+  constructor(line: ProgressLine, onInterrupt: () => void) {
+    this.#line = line;
+    this.#onInterrupt = onInterrupt;
+  }
+
+  static isAvailable(): boolean {
+    return isTerminal(process.stdin) && isTerminal(process.stderr);
+  }
+
+  /** Runs a dialog; rejects with the signal's reason when the signal is aborted. */
+  open<T>(signal: AbortSignal, run: (dialog: Dialog) => Promise<T>): Promise<T> {
+    const result = this.#queue.then(() => this.#open(signal, run));
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+
+  async #open<T>(signal: AbortSignal, run: (dialog: Dialog) => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    const resume = this.#line.pause();
+    const output = new MutableStderr();
+    const input = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+    const dialog = new ReadlineDialog(input, output);
+    input.on("SIGINT", this.#onInterrupt);
+    let stopListening = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      stopListening = onAbort(signal, () => reject(signal.reason as Error));
+    });
+    try {
+      return await Promise.race([run(dialog), aborted]);
+    } finally {
+      stopListening();
+      input.close();
+      // Leave an unanswered question on a line of its own.
+      if (dialog.isOpen) process.stderr.write("\n");
+      resume();
+    }
+  }
+}
+
+/** Stderr that can be muted while a secret is typed. */
+class MutableStderr extends Writable {
+  isMuted = false;
+
+  get columns(): number {
+    return process.stderr.columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    if (!this.isMuted) process.stderr.write(chunk);
+    done();
+  }
+}
+
+class ReadlineDialog implements Dialog {
+  /** A question waits for its answer. */
+  isOpen = false;
+  readonly #input: Interface;
+  readonly #output: MutableStderr;
+  readonly #typed: string[] = [];
+  #answer: ((line: string | undefined) => void) | undefined;
+  #ended = false;
+
+  constructor(input: Interface, output: MutableStderr) {
+    this.#input = input;
+    this.#output = output;
+    input.on("line", (line) => this.#receive(line));
+    input.on("close", () => {
+      this.#ended = true;
+      this.#receive(undefined);
+    });
+  }
+
+  print(text: string): void {
+    process.stderr.write(`${text}\n`);
+  }
+
+  async ask(prompt: string): Promise<string | undefined> {
+    return (await this.#line(prompt))?.trim();
+  }
+
+  confirm(prompt: string): Promise<string | undefined> {
+    this.#typed.length = 0;
+    return this.ask(prompt);
+  }
+
+  async askSecret(prompt: string): Promise<string | undefined> {
+    process.stderr.write(prompt);
+    this.#output.isMuted = true;
+    try {
+      return await this.#line("");
+    } finally {
+      this.#output.isMuted = false;
+      if (!this.isOpen) process.stderr.write("\n");
+    }
+  }
+
+  async #line(prompt: string): Promise<string | undefined> {
+    this.#input.setPrompt(prompt);
+    this.#input.prompt();
+    this.isOpen = true;
+    const line = await this.#next();
+    this.isOpen = line === undefined;
+    return line;
+  }
+
+  #receive(line: string | undefined): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    if (answer !== undefined) answer(line);
+    else if (line !== undefined) this.#typed.push(line);
+  }
+
+  async #next(): Promise<string | undefined> {
+    const early = this.#typed.shift();
+    if (early !== undefined || this.#ended) return early;
+    return new Promise((resolve) => {
+      this.#answer = resolve;
+    });
+  }
+}

@@ -1,0 +1,32 @@
+// A map with a maximum number of entries: the least recently used one makes room for a new one.
+
+export class BoundedMap<Key, Value> {
+  readonly #entries = new Map<Key, Value>();
+  readonly #maxEntries: number;
+  #last: Key | undefined;
+
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries;
+  }
+
+  get(key: Key): Value | undefined {
+    const value = this.#entries.get(key);
+    // Usually it is the entry that was used last, which is in its place already.
+    if (value === undefined || key === this.#last) return value;
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    this.#last = key;
+    return value;
+  }
+
+  set(key: Key, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    this.#last = key;
+    if (this.#entries.size <= this.#maxEntries) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
+      return;
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// Tasks whose caller leaves before the server has answered with their id: the request itself is not cancelled, and the
+// task is cancelled once its id is known, if the server supports that.
+
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type Desk, desk, FORM, KNOWS, silence, unaware } from "../../../test/support/session-task-desk.ts";
+import type { SessionTaskServerOptions } from "../../../test/support/session-task-end.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { ServerTasks } from "./server-tasks.ts";
+import type { ServerTasksHost } from "./server-tasks.ts";
+
+type Loose = { readonly [key: string]: unknown };
+
+const NAMED = { taskId: "late", status: "working", createdAt: "2026-01-01T00:00:00Z", ttl: null };
+const NO_CANCEL = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
+
+afterEach(() => void vi.useRealTimers());
+
+interface Left extends Desk {
+  /** The outcome of the call for its caller. */
+  readonly outcome: Promise<unknown>;
+  /** The caller leaves. */
+  leave(): Promise<unknown>;
+  /** The server answers the call. */
+  answer(answer: Loose): void;
+}
+
+/** A call that creates a task, which the server has received and not answered. */
+async function unanswered(options: SessionTaskServerOptions = {}, more: Partial<Context> = {}): Promise<Left> {
+  const stop = new AbortController();
+  const held = await desk({
+    ...options,
+    answer: ({ method }) => (method === "tools/call" ? silence : undefined),
+  });
+  const call = held.ask("tools/call", { name: "job" }, { ...more, signal: stop.signal });
+  const outcome = call.catch((error: unknown) => error);
+  const { id } = await held.end.peer.until(({ method }) => method === "tools/call");
+  return {
+    ...held,
+    outcome,
+    leave: () => {
+      stop.abort(new Error("enough"));
+      return outcome;
+    },
+    answer: (answer) => held.end.peer.send({ id, ...answer }),
+  };
+}
+
+/** Waits until everything that was sent before has been handled. */
+const settled = (left: Left): Promise<unknown> => left.ask("tools/list");
+
+describe("a caller that leaves before its task has an id", () => {
+  it.each([
+    ["knows tasks", {}],
+    ["does not know tasks", unaware],
+  ] as const)("and %s is released at once, and the task is cancelled when it has one", async (_, more) => {
+    const left = await unanswered({}, more);
+    expect(await left.leave()).toMatchObject({ kind: "cancelled", message: "Cancelled: enough" });
+    await settled(left);
+    left.end.make("late");
+    left.answer({ result: { task: NAMED } });
+    await left.end.peer.until(({ method }) => method === "tasks/cancel");
+    expect(left.end.last("tasks/cancel")).toEqual({ taskId: "late" });
+    expect(left.end.all("notifications/cancelled")).toEqual([]);
+    expect(left.end.all("tasks/cancel")).toHaveLength(1);
+  });
+
+  it("leaves it running if the server has not declared cancellation", async () => {
+    const left = await unanswered({ capabilities: NO_CANCEL });
+    await left.leave();
+    left.answer({ result: { task: NAMED } });
+    await settled(left);
+    expect(left.end.all("tasks/cancel")).toEqual([]);
+    expect(left.end.all("notifications/cancelled")).toEqual([]);
+  });
+
+  it.each([
+    ["a result", { result: { content: [] } }],
+    ["an error", { error: { code: -32603, message: "Broken" } }],
+  ])("causes nothing more if the server answers with %s", async (_, answer) => {
+    const left = await unanswered();
+    await left.leave();
+    left.answer(answer);
+    left.answer(answer);
+    await settled(left);
+    expect(left.end.all("tasks/cancel")).toEqual([]);
+  });
+
+  it("is treated the same after a timeout", async () => {
+    const left = await unanswered({}, { timeouts: { idleMs: 20 } });
+    expect(await left.outcome).toMatchObject({ kind: "timeout" });
+    left.answer({ result: { task: NAMED } });
+    await left.end.peer.until(({ method }) => method === "tasks/cancel");
+    expect(left.end.all("notifications/cancelled")).toEqual([]);
+  });
+
+  it("keeps the answer awaited for a minute at most", async () => {
+    const left = await unanswered();
+    vi.useFakeTimers();
+    await left.leave();
+    await vi.advanceTimersByTimeAsync(60_000);
+    vi.useRealTimers();
+    left.answer({ result: { task: NAMED } });
+    await settled(left);
+    expect(left.end.all("tasks/cancel")).toEqual([]);
+  });
+
+  it("is not asked for input any more", async () => {
+    const asked = vi.fn();
+    const left = await unanswered({}, { ask: asked });
+    await left.leave();
+    const { answer } = left.end.ask(undefined, "elicitation/create", FORM);
+    expect(await answer).toHaveProperty("error");
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
+
+it("a caller that leaves while the id is on its way gets no task either", async () => {
+  const stop = new AbortController();
+  const sent: Request[] = [];
+  const defaultContext: Context = {
+    revision: NEWEST.name,
+    caller: { capabilities: KNOWS },
+    signal: new AbortController().signal,
+    notify: () => undefined,
+    ask: () => Promise.reject(new Error("Not asked")),
+  };
+  const host = {
+    defaultContext,
+    rawCapabilities: () => ({ tasks: { cancel: {} } }),
+    send: async (request: Request): Promise<Result> => {
+      sent.push(request);
+      stop.abort(new Error("enough"));
+      return { task: NAMED };
+    },
+  } as unknown as ServerTasksHost;
+  const tasks = new ServerTasks(host);
+  const call = tasks.call(
+    { method: "tools/call", params: { name: "job" } },
+    { ...defaultContext, signal: stop.signal },
+    "required",
+  );
+  await expect(call).rejects.toThrow("enough");
+  expect(sent.slice(1)).toEqual([{ method: "tasks/cancel", params: { taskId: "late" } }]);
+});

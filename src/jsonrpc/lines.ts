@@ -1,0 +1,139 @@
+// Splits bytes into lines, one message each, as on stdio. Whatever the size of the chunks, each byte is searched once
+// and copied at most twice: into a block while its line is incomplete, and out of it. Memory never exceeds the limit.
+
+import { isUtf8 } from "node:buffer";
+import { readHead, PARSE_ERROR, parseError, tooLong } from "./codec.ts";
+import type { ErrorMessage } from "./message.ts";
+
+export interface LineReaderOptions {
+  /** The longest line, without its newline. */
+  readonly maxBytes: number;
+  onLine(text: string): void;
+  /** With the id, if the start of the line shows it; not answerable if the line is a response. */
+  onFault(fault: ErrorMessage, answerable: boolean): void;
+}
+
+const NEWLINE = 10;
+const RETURN = 13;
+const MIN_BLOCK_BYTES = 4 * 1024;
+const MAX_BLOCK_BYTES = 256 * 1024;
+/** How much of an unreadable line is searched for its id. */
+const HEAD_BYTES = 4 * 1024;
+
+export class LineReader {
+  readonly #options: LineReaderOptions;
+  // The unfinished line. Chunks are copied, since a list of one-byte chunks would take a hundred times their bytes and
+  // the reader of a stream may reuse them. Blocks are never copied into larger ones.
+  #blocks: Buffer[] = [];
+  #free = 0;
+  #buffered = 0;
+  #isSkipping = false;
+  #hasBegun = false;
+
+  constructor(options: LineReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes of a line that has not ended yet. */
+  get buffered(): number {
+    return this.#buffered;
+  }
+
+  push(chunk: Uint8Array): void {
+    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    let start = 0;
+    while (start < bytes.length) {
+      const newline = bytes.indexOf(NEWLINE, start);
+      const end = newline === -1 ? bytes.length : newline;
+      this.#add(bytes, start, end, newline !== -1);
+      start = end + 1;
+    }
+  }
+
+  /** Call at the end of input. A last line without a newline is still a line. */
+  end(): void {
+    if (this.#buffered > 0) this.#deliver(this.#join());
+    this.#isSkipping = false;
+  }
+
+  #add(bytes: Buffer, start: number, end: number, whole: boolean): void {
+    if (this.#isSkipping) {
+      this.#isSkipping = !whole;
+      return;
+    }
+    if (this.#buffered + end - start > this.#options.maxBytes) {
+      const head = this.#blocks[0]?.subarray(0, this.#buffered) ?? bytes.subarray(start, end);
+      this.#reset();
+      this.#hasBegun = true;
+      this.#isSkipping = !whole;
+      this.#fault(tooLong(this.#options.maxBytes), head);
+      return;
+    }
+    if (whole && this.#buffered === 0) {
+      this.#deliver(bytes.subarray(start, end));
+      return;
+    }
+    this.#keep(bytes, start, end);
+    if (whole) this.#deliver(this.#join());
+  }
+
+  #keep(bytes: Buffer, start: number, end: number): void {
+    let from = start;
+    while (from < end) {
+      if (this.#free === 0) this.#grow(end - from);
+      const block = this.#blocks.at(-1);
+      if (block === undefined) return;
+      const count = Math.min(this.#free, end - from);
+      block.set(bytes.subarray(from, from + count), block.length - this.#free);
+      this.#free -= count;
+      this.#buffered += count;
+      from += count;
+    }
+  }
+
+  #grow(wanted: number): void {
+    const usual = Math.min(Math.max(MIN_BLOCK_BYTES, this.#buffered), MAX_BLOCK_BYTES);
+    // No block reaches beyond the limit, since no more bytes are kept.
+    const size = Math.min(Math.max(usual, wanted), this.#options.maxBytes - this.#buffered);
+    this.#blocks.push(Buffer.allocUnsafeSlow(size));
+    this.#free = size;
+  }
+
+  #join(): Buffer {
+    const [first] = this.#blocks;
+    const line =
+      first !== undefined && this.#blocks.length === 1
+        ? first.subarray(0, this.#buffered)
+        : Buffer.concat(this.#blocks, this.#buffered);
+    this.#reset();
+    return line;
+  }
+
+  #reset(): void {
+    this.#blocks = [];
+    this.#free = 0;
+    this.#buffered = 0;
+  }
+
+  #fault(fault: ErrorMessage, line: Buffer): void {
+    const { id, answerable } = readHead(line.toString("utf8", 0, HEAD_BYTES));
+    // JSON-RPC wants the id null after a parse error; only a broken response must still find its request.
+    const isUnread = answerable && fault.error.code === PARSE_ERROR;
+    this.#options.onFault(isUnread ? fault : { ...fault, id }, answerable);
+  }
+
+  #deliver(line: Buffer): void {
+    const isFirst = !this.#hasBegun;
+    this.#hasBegun = true;
+    const bom = isFirst && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
+    const text = line.toString("utf8", bom, line[line.length - 1] === RETURN ? line.length - 1 : line.length);
+    // Invalid UTF-8 has become this character, so only a string that contains it needs the check.
+    if (text.includes("\ufffd") && !isUtf8(line)) this.#fault(parseError("Invalid UTF-8"), line);
+    else if (text.trim() !== "") this.#options.onLine(text);
+  }
+}
+
+/** `text` must not contain newlines. */
+export function frame(text: string): string {
+  return `${text}\n`;
+}

@@ -1,0 +1,193 @@
+;;;; Describes an error while its stack still exists: the condition's report, the available restarts, and the frames of
+;;;; the user's code, without those of the guest around them and of the signalling above them.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 1)))
+
+(defconstant +max-frames+ 20 "Frames that are reported for one error.")
+(defconstant +argument-chars+ 120 "Characters of one argument in a frame.")
+(defconstant +message-chars+ 10000 "Characters of a condition's report.")
+(defconstant +max-walked-frames+ 400 "Frames that are examined to find those.")
+(defconstant +fold+ 4 "Consecutive frames of one function that are all shown.")
+
+(defstruct failure
+  "Why an evaluation did not return normally. KIND is :ERROR, :HEAP or :INTERRUPTED."
+  (kind :error :type symbol)
+  (type "" :type string)
+  (message "" :type string)
+  (restarts nil :type list)
+  (frames nil :type list)
+  (damaged nil)
+  (time (get-universal-time)))
+
+(defun print-bounded (cap print)
+  "What PRINT writes to its stream argument, and whether it was cut after CAP characters."
+  (let* ((tag (list nil)) (cut nil)
+         (stream (make-instance 'gathering-stream :cap cap :full (lambda () (setf cut t) (throw tag nil)))))
+    (catch tag (funcall print stream))
+    (values (gathered stream) cut)))
+
+(defmacro with-plain-printing (() &body body)
+  "Run BODY with printer settings that work whatever the user has set."
+  `(let ((*print-readably* nil) (*print-circle* t) (*print-length* 10) (*print-level* 4) (*print-lines* nil)
+         (*print-base* 10) (*print-radix* nil) (*print-case* :upcase) (*print-escape* t) (*print-array* t)
+         (*print-gensym* t) (*print-right-margin* nil) (*print-miser-width* 16))
+     ,@body))
+
+(defun unprintable-p (argument)
+  "Whether ARGUMENT is SBCL's marker for a value that is no longer available."
+  (let ((type (optional-symbol "UNPRINTABLE-OBJECT" "SB-DEBUG"))) (and type (typep argument type))))
+
+(defun print-argument (argument safe)
+  "SAFE: call no method of the user, since it may be what was interrupted."
+  (handler-case
+      (if (or (eq argument :invalid-value-for-unescaped-register-storage)
+              (and safe (typep argument '(or standard-object structure-object condition))
+                    (not (unprintable-p argument))))
+          (format nil "#<~A>" (if (keywordp argument) "unavailable" (symbol-title (type-of argument))))
+          (multiple-value-bind (text cut) (print-bounded +argument-chars+ (lambda (stream) (prin1 argument stream)))
+            (if cut (concatenate 'string text "...") text)))
+    (error () "#<unprintable>")))
+
+(defun guest-name-p (name)
+  (typecase name
+    (symbol (eq (symbol-package name) (load-time-value (find-package "CATENARY-GUEST"))))
+    (cons (or (guest-name-p (car name)) (guest-name-p (cdr name))))))
+
+(defun last-symbol (name)
+  "The last symbol in NAME: Y for (FLET X :IN Y)."
+  (if (consp name) (last-symbol (car (last name))) name))
+
+(defun at-home-p (name packages)
+  (let ((symbol (last-symbol name)))
+    (and (symbolp symbol) symbol (symbol-package symbol)
+         (member (package-name (symbol-package symbol)) packages :test #'string=))))
+
+(defun signalling-name-p (name deep)
+  "Whether NAME is a frame of signalling, above the frame that failed. DEEP: below the first handler."
+  (or (stringp (last-symbol name))
+      (and (not deep)
+           (or (member (last-symbol name) '(signal error cerror warn break invoke-debugger))
+               (at-home-p name '("SB-KERNEL" "SB-INT" "SB-DEBUG" "SB-THREAD" "SB-SYS" "SB-UNIX" "SB-VM" "SB-ALIEN"))))))
+
+(defun eval-name-p (name)
+  "Whether NAME is a frame of SBCL's EVAL or READ, below the user's frames."
+  (or (eq name 'eval) (at-home-p name '("SB-IMPL" "SB-INT")) (and *code-stream* (eq name 'read))))
+
+(defun standard-name (name)
+  "The function of COMMON-LISP that an internal TWO-ARG-* function implements, or nil."
+  (when (and (at-home-p name '("SB-KERNEL")) (symbolp name) (eql (mismatch "TWO-ARG-" (symbol-name name)) 8))
+    (let ((plain (find-symbol (subseq (symbol-name name) 8) "COMMON-LISP")))
+      (and plain (fboundp plain) (not (macro-function plain)) plain))))
+
+(defun frame-text (frame how)
+  (multiple-value-bind (name arguments)
+      (let ((call (optional-symbol "FRAME-CALL" "SB-DEBUG")))
+        (if (and call (not (eq how :names)))
+            (funcall call frame)
+            (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
+    (format nil "(~A~{ ~A~})" (print-argument (or (standard-name name) name) nil)
+            (if (listp arguments) (mapcar (lambda (each) (print-argument each (eq how :safe))) arguments) '()))))
+
+(defun some-symbol-at-home-p (name test)
+  "Whether a symbol in NAME, such as (FLET X :IN Y), has a home package whose name passes TEST."
+  (typecase name
+    (cons (or (some-symbol-at-home-p (car name) test) (some-symbol-at-home-p (cdr name) test)))
+    (symbol (and name (symbol-package name) (funcall test (package-name (symbol-package name)))))))
+
+(defun loader-name-p (name)
+  "Whether NAME is a frame of loading or compiling, which may be between the user's frames."
+  (or (and (symbolp (last-symbol name))
+           (member (symbol-name (last-symbol name)) '("SIMPLE-EVAL-IN-LEXENV" "%SIMPLE-EVAL" "EVAL-TLF"
+                                                      "LOAD-AS-SOURCE" "%WITH-COMPILATION-UNIT"
+                                                      "CALL-WITH-LOADER-PACKAGE-NAMES")
+                   :test #'string=)
+           (some-symbol-at-home-p (last-symbol name) (lambda (home) (eql (mismatch "SB-" home) 3))))
+      (some-symbol-at-home-p name (lambda (home)
+                          (or (string= home "SB-FASL") (string= home "SB-C")
+                              (eql (mismatch "ASDF/" home) 5) (eql (mismatch "UIOP/" home) 5))))))
+
+(defun internal-name-p (name) (at-home-p name '("SB-KERNEL" "SB-INT" "SB-IMPL" "SB-VM")))
+
+(defun without-internal (frames)
+  "FRAMES, each beginning with its name, without the internal SBCL frames at the top that implement the frame below."
+  (let ((plain (standard-name (first (first frames)))) (rest (member-if-not #'internal-name-p frames :key #'first)))
+    (cond (plain (cons (first frames) (member plain (rest frames) :key #'first :test-not #'eq)))
+          ((and rest (not (equal (first (first rest)) '(lambda ())))) rest)
+          (t frames))))
+
+(defun fold-frames (frames all)
+  "FRAMES, with many consecutive frames of one function reduced to two and the number of the others. ALL: there are no
+frames below these."
+  (loop while frames
+        append (let* ((name (first (first frames)))
+                      (end (or (position name frames :key #'first :test-not #'equal) (length frames))))
+                 (prog1 (if (> end +fold+)
+                            (list (first frames)
+                                  (append (second frames)
+                                          (list (format nil "~D~:[ or more~; more~]" (- end 2)
+                                                        (or all (nthcdr end frames))))))
+                            (subseq frames 0 end))
+                   (setf frames (nthcdr end frames))))))
+
+(defun user-frames (&optional (how :full))
+  "The frames as text, from the error down to the user's form. HOW is :FULL, :SAFE or :NAMES."
+  (with-plain-printing ()
+    (let ((*print-pretty* nil) (leading t) (deep nil) (frames '()) (ended nil) (frame (sb-di:top-frame)))
+      (loop repeat +max-walked-frames+
+            while frame
+            do (let ((name (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
+                 (when (eq name 'user-boundary) (setf ended t) (return))
+                 (unless (or (guest-name-p name) (and leading (signalling-name-p name deep)))
+                   (setf leading nil)
+                   (push (list name frame) frames))
+                 (when (eq name 'sb-kernel:internal-error) (setf deep t)))
+               (setf frame (sb-di:frame-down frame)))
+      (when ended (loop while (and frames (eval-name-p (first (first frames)))) do (pop frames)))
+      (loop for (nil frame more)
+              in (fold-frames (without-internal (delete-if #'loader-name-p (nreverse frames) :key #'first))
+                              (or ended (null frame)))
+            repeat +max-frames+
+            collect (format nil "~A~@[ [~A of the same]~]" (frame-text frame how) more)))))
+
+(defun report-text (condition)
+  (multiple-value-bind (text cut) (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))
+    (if cut (format nil "~A... [cut at ~:D characters]" text +message-chars+) text)))
+
+(defun condition-text (condition)
+  (with-plain-printing ()
+    (let ((*print-pretty* t) (*print-escape* nil))
+      (handler-case
+          (cond ((not (reader-error-p condition)) (report-text condition))
+                ((and (typep condition 'end-of-file) *cursor*) (unclosed-text (cursor-code *cursor*)))
+                (t (without-stream (report-text condition))))
+        (error () (format nil "A ~A whose report function failed." (symbol-title (type-of condition))))))))
+
+(defun restart-list (condition job)
+  "Name and description of each restart, without those of the guest's thread."
+  (with-plain-printing ()
+    (let ((*print-pretty* nil))
+      (loop for restart in (compute-restarts condition)
+            unless (and job (member restart (job-base-restarts job)))
+              collect (cons (and (restart-name restart) (symbol-name (restart-name restart)))
+                            (handler-case (values (print-bounded 500 (lambda (stream) (princ restart stream))))
+                              (error () "")))))))
+
+(defun continue-advice (condition restarts)
+  "How to take the restart CONTINUE, if that is useful: not if it retries, breaks a lock or ignores an error."
+  (let ((continue (cdr (assoc "CONTINUE" restarts :test #'equal))))
+    (when (and continue (typep condition 'error) (not (reader-error-p condition))
+               (notany (lambda (word) (eql (search word continue) 0)) '("Retry" "Ignore")))
+      (format nil "To take the restart CONTINUE (~A): (handler-bind ((error #'continue)) (eval '...))"
+              (string-right-trim "." continue)))))
+
+(defun failure-of (condition)
+  (let* ((storage (typep condition 'storage-condition)) (restarts (restart-list condition *job*)))
+    (make-failure :type (symbol-title (type-of condition))
+                  :message (format nil "~A~@[~%~A~]~@[~%~A~]" (condition-text condition)
+                                   (and (not storage) (continue-advice condition restarts))
+                                   (ignore-errors (with-plain-printing () (failed-form-text))))
+                  :restarts restarts
+                  :frames (if (reader-error-p condition) '() (user-frames (if storage :names :full)))
+                  :damaged (typep condition 'sb-sys:memory-fault-error))))

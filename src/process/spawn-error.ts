@@ -1,0 +1,80 @@
+// Explains why a program cannot be started and what to do about it. The system's own error names neither the culprit
+// (ENOENT may mean the command, its folder or the interpreter in its first line) nor the remedy. Nothing here starts
+// anything: `findSpawnProblem` looks a program up the way the system would.
+
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import { delimiter, resolve } from "node:path";
+
+interface Program {
+  readonly command: string;
+  readonly cwd?: string | undefined;
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** The error for a start that failed with `cause`. */
+export async function spawnError(program: Program, cause: unknown): Promise<Error> {
+  return new Error(`cannot start ${JSON.stringify(program.command)}: ${await reason(program, cause)}`, { cause });
+}
+
+/** The error that starting the program would give, with the system's code on its cause; undefined if none is seen. */
+export async function findSpawnProblem({ command, cwd, env }: Program): Promise<Error | undefined> {
+  const folder = cwd ?? ".";
+  const path = env?.["PATH"] ?? process.env["PATH"] ?? "";
+  const folders = command.includes("/") ? [folder] : path.split(delimiter).map((entry) => resolve(folder, entry));
+  const found = await Promise.all(folders.map((one) => programAt(resolve(one, command))));
+  if ((await typeOf(folder)) === "folder" && found.includes("executable")) return undefined;
+  const code = found.includes("other") ? "EACCES" : "ENOENT";
+  return spawnError({ command, cwd }, { code });
+}
+
+async function reason({ command, cwd }: Program, cause: unknown): Promise<string> {
+  const code = (cause as NodeJS.ErrnoException | null)?.code;
+  if (cwd !== undefined) {
+    const folder = await typeOf(cwd);
+    if (folder === "nothing") return `its folder ${cwd} does not exist; create it or change "cwd"`;
+    if (folder === "file") return `${cwd} is not a folder; change "cwd"`;
+  }
+  const isPath = command.includes("/");
+  const file = resolve(cwd ?? ".", command);
+  if (code === "ENOENT" && !isPath) {
+    return /\s/.test(command)
+      ? 'there is no command of that name; put the program alone into "command" and its arguments into "args"'
+      : 'there is no command of that name on the PATH; install it, or give its full path as "command"';
+  }
+  if (code === "ENOENT") {
+    return (await typeOf(file)) === "nothing"
+      ? `there is no file ${file}; check "command"`
+      : `the interpreter that the first line of ${file} names does not exist; install it, or name it as "command"`;
+  }
+  if (code === "EACCES") {
+    if (!isPath) return "the command of that name on the PATH is not executable; check its permissions";
+    return (await typeOf(file)) === "folder"
+      ? `${file} is a folder; name the program in it`
+      : `${file} is not executable; run chmod +x on it, or start it by its interpreter, with the file in "args"`;
+  }
+  if (code === "ENOEXEC") return "it is not a program for this machine; start a script by its interpreter";
+  if (code === "E2BIG") return 'its arguments and environment are too long; shorten "args" or "env"';
+  if (code === "EMFILE" || code === "ENFILE") return "too many files are open; raise the limit (ulimit -n)";
+  if (code === "EAGAIN" || code === "ENOMEM") return "the system has no resources for another process; stop some";
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+async function typeOf(path: string): Promise<"folder" | "file" | "nothing"> {
+  try {
+    return (await stat(path)).isDirectory() ? "folder" : "file";
+  } catch {
+    return "nothing";
+  }
+}
+
+async function programAt(file: string): Promise<"executable" | "other" | "nothing"> {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) return "nothing";
+  const isAllowed = await access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  return found.isFile() && isAllowed ? "executable" : "other";
+}

@@ -1,0 +1,159 @@
+// Requests that a server sends to the client during a call: the capability that each needs, checks of the results, and
+// the pending ones of a task. A request that the client cannot answer fails here, with an error that names the missing
+// capability.
+
+import { onAbort } from "../core/async.ts";
+import type { AskOptions, Caller, Params, Request, Result } from "../core/handler.ts";
+import { isObject } from "../core/objects.ts";
+import { invalidParams, McpError } from "./errors.ts";
+import type { ClientCapabilities, InputRequests } from "./model/index.ts";
+
+/** Requests during which a server may ask the client for input. */
+export const INPUT_METHODS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
+
+function missingCapability(
+  method: string,
+  params: Params,
+  declared: ClientCapabilities,
+): ClientCapabilities | undefined {
+  switch (method) {
+    case "roots/list":
+      return declared.roots ? undefined : { roots: {} };
+    case "sampling/createMessage": {
+      if (params["tools"] === undefined && params["toolChoice"] === undefined) {
+        return declared.sampling ? undefined : { sampling: {} };
+      }
+      return declared.sampling?.tools ? undefined : { sampling: { tools: {} } };
+    }
+    case "elicitation/create": {
+      const { elicitation } = declared;
+      if (params["mode"] === "url") return elicitation?.url ? undefined : { elicitation: { url: {} } };
+      // An empty object means forms; one that names only `url` does not.
+      if (!elicitation) return { elicitation: {} };
+      return elicitation.form || !elicitation.url ? undefined : { elicitation: { form: {} } };
+    }
+    default:
+      throw McpError.of("method_not_found", `A client cannot be asked for ${method}`, { method });
+  }
+}
+
+/** Throws an McpError if the client lacks the capability for the request. */
+export function checkClientRequest({ method, params }: Request, capabilities: Caller["capabilities"]): void {
+  const requiredCapabilities = missingCapability(method, params, capabilities);
+  if (requiredCapabilities === undefined) return;
+  const names = Object.entries(requiredCapabilities).map(([name, detail]) =>
+    [name, ...Object.keys(detail as object)].join("."),
+  );
+  const message = `The caller has not declared the capability ${names.join()} that ${method} needs`;
+  throw McpError.of("missing_capability", message, { requiredCapabilities });
+}
+
+/** The problem with a result; undefined if there is none. */
+const RESULT_CHECKS: Readonly<Record<string, (result: Result) => string | undefined>> = {
+  "roots/list": ({ roots }) =>
+    Array.isArray(roots) && roots.every((root) => isObject(root) && typeof root["uri"] === "string")
+      ? undefined
+      : "must have `roots`, an array of objects with a string `uri`",
+  "elicitation/create": ({ action, content }) => {
+    if (action !== "accept" && action !== "decline" && action !== "cancel") {
+      return "must have an `action`: accept, decline or cancel";
+    }
+    // Some clients write null for an absent field.
+    return content === undefined || content === null || isObject(content)
+      ? undefined
+      : "has a `content` that is not an object";
+  },
+  "sampling/createMessage": ({ role, model, content }) => {
+    if (typeof role !== "string" || typeof model !== "string") return "must have a `role` and a `model`, both strings";
+    return isObject(content) || Array.isArray(content) ? undefined : "must have a `content`, an object or an array";
+  },
+};
+
+/** Throws invalid params if the client's result is not what its type promises to a handler. */
+export function checkClientResult(method: string, result: Result): void {
+  const problem = Object.hasOwn(RESULT_CHECKS, method) ? RESULT_CHECKS[method]?.(result) : undefined;
+  if (problem !== undefined) throw invalidParams(`The caller's answer to ${method} ${problem}`, { method });
+}
+
+interface PendingInput {
+  readonly request: Request;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (reason: unknown) => void;
+  /** Stops watching the request's own signal. */
+  readonly unwatch: () => void;
+}
+
+/** The open requests of a task. Keys are never reused, since a late response must not reach another request. */
+export class PendingInputs {
+  readonly #open = new Map<string, PendingInput>();
+  readonly #used = new Set<string>();
+  readonly #onChange: () => void;
+
+  /** `onChange` is called when a request is added, answered or withdrawn. */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** The `inputRequests` of the task; undefined if there are none. */
+  get requests(): InputRequests | undefined {
+    if (this.#open.size === 0) return undefined;
+    return Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request])) as InputRequests;
+  }
+
+  ask(request: Request, { key: wanted, signal }: AskOptions = {}): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      // Throws, and so rejects, if it has no JSON: then the whole task could not be shown.
+      JSON.stringify(request);
+      if (signal?.aborted === true) {
+        reject(signal.reason as Error);
+        return;
+      }
+      const key = this.#newKey(wanted);
+      const unwatch = onAbort(signal, () => {
+        if (this.#open.delete(key)) reject(signal?.reason as Error);
+        this.#onChange();
+      });
+      this.#open.set(key, { request, resolve, reject, unwatch });
+      this.#onChange();
+    });
+  }
+
+  /** Takes responses by key and ignores unknown keys. Throws, and takes none, if one is not valid. */
+  answer(responses: { readonly [key: string]: unknown }): void {
+    const answered = [...this.#open].filter(([key]) => Object.hasOwn(responses, key));
+    // All are checked before any is taken, so that the client can send all of them again.
+    for (const [key, { request }] of answered) {
+      const result = responses[key];
+      if (!isObject(result)) throw invalidParams(`inputResponses: the answer to ${key} must be an object`, { key });
+      checkClientResult(request.method, result);
+    }
+    for (const [key, { resolve, unwatch }] of answered) {
+      this.#open.delete(key);
+      unwatch();
+      resolve(responses[key] as Result);
+    }
+    if (answered.length > 0) this.#onChange();
+  }
+
+  /** Rejects all open requests, without a call of `onChange`. */
+  drop(reason: Error): void {
+    const dropped = [...this.#open.values()];
+    this.#open.clear();
+    for (const { reject, unwatch } of dropped) {
+      unwatch();
+      reject(reason);
+    }
+  }
+
+  #newKey(wanted: string | undefined): string {
+    let count = this.#used.size + 1;
+    let key = wanted ?? String(count);
+    while (this.#used.has(key)) key = `${wanted ?? ""}${++count}`;
+    this.#used.add(key);
+    return key;
+  }
+}

@@ -1,0 +1,130 @@
+// Tools, resources, prompts and completion. Types only.
+
+import type { Meta } from "../../core/handler.ts";
+import type { CacheableResult, CompleteResultBase, PageResult, RequestParams } from "./base.ts";
+import type { RetryableParams } from "./client-requests.ts";
+import type { Annotations, ContentBlock, Icon, ResourceContents, Role, Tool } from "./content.ts";
+
+export interface ListToolsResult extends PageResult {
+  readonly tools: readonly Tool[];
+}
+
+export interface CallToolParams extends RetryableParams {
+  readonly name: string;
+  readonly arguments?: { readonly [key: string]: unknown };
+}
+
+export interface CallToolResult extends CompleteResultBase {
+  readonly content: readonly ContentBlock[];
+  /** Any JSON value that matches the tool's output schema. */
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+}
+
+export interface Resource {
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  /** In bytes. */
+  readonly size?: number;
+  readonly icons?: readonly Icon[];
+  readonly annotations?: Annotations;
+  readonly _meta?: Meta;
+}
+
+export interface ResourceTemplate {
+  /** RFC 6570. */
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  readonly icons?: readonly Icon[];
+  readonly annotations?: Annotations;
+  readonly _meta?: Meta;
+}
+
+export interface ListResourcesResult extends PageResult {
+  readonly resources: readonly Resource[];
+}
+
+export interface ListResourceTemplatesResult extends PageResult {
+  readonly resourceTemplates: readonly ResourceTemplate[];
+}
+
+export interface ReadResourceParams extends RetryableParams {
+  readonly uri: string;
+}
+
+export interface ReadResourceResult extends CacheableResult {
+  readonly contents: readonly ResourceContents[];
+}
+
+export interface ResourceUpdatedParams extends RequestParams {
+  readonly uri: string;
+}
+
+export interface PromptArgument {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly required?: boolean;
+}
+
+export interface Prompt {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly icons?: readonly Icon[];
+  readonly arguments?: readonly PromptArgument[];
+  readonly _meta?: Meta;
+}
+
+export interface PromptMessage {
+  readonly role: Role;
+  readonly content: ContentBlock;
+}
+
+export interface ListPromptsResult extends PageResult {
+  readonly prompts: readonly Prompt[];
+}
+
+export interface GetPromptParams extends RetryableParams {
+  readonly name: string;
+  readonly arguments?: { readonly [name: string]: string };
+}
+
+export interface GetPromptResult extends CompleteResultBase {
+  readonly description?: string;
+  readonly messages: readonly PromptMessage[];
+}
+
+export interface PromptReference {
+  readonly type: "ref/prompt";
+  readonly name: string;
+  readonly title?: string;
+}
+
+export interface ResourceTemplateReference {
+  readonly type: "ref/resource";
+  /** A URI or a URI template. */
+  readonly uri: string;
+}
+
+export interface CompleteParams extends RequestParams {
+  readonly ref: PromptReference | ResourceTemplateReference;
+  readonly argument: { readonly name: string; readonly value: string };
+  /** The arguments that are already set. */
+  readonly context?: { readonly arguments?: { readonly [name: string]: string } };
+}
+
+export interface CompleteResult extends CompleteResultBase {
+  readonly completion: {
+    /** At most 100. */
+    readonly values: readonly string[];
+    readonly total?: number;
+    readonly hasMore?: boolean;
+  };
+}

@@ -1,0 +1,31 @@
+// A message that is encoded and decoded is unchanged, with unknown fields, `_meta`, and ids that JavaScript would write
+// differently. Messages are generated from the official schemas, so the test is here and not in jsonrpc/.
+
+import fc from "fast-check";
+import { describe } from "vitest";
+import { messagesOf } from "../../../test/support/generate.ts";
+import { itWithSpec } from "../../../test/support/schema.ts";
+import { same } from "../../../test/support/walk.ts";
+import { decode, encode } from "../../jsonrpc/codec.ts";
+import { REVISIONS } from "./index.ts";
+import { runs } from "../../../test/support/depth.ts";
+
+const RUNS = runs(20_000);
+const MINUTE = 60_000;
+
+describe("the codec", () => {
+  for (const { name } of REVISIONS) {
+    itWithSpec(
+      `writes and reads every message of ${name} back as it was`,
+      () => {
+        fc.assert(
+          fc.property(messagesOf(name, false), ({ message }) => {
+            same(decode(encode(message)), { kind: "message", message });
+          }),
+          { numRuns: RUNS },
+        );
+      },
+      MINUTE,
+    );
+  }
+});

@@ -1,0 +1,189 @@
+// A server as a child process: its output, its exit, and how the transport reports them.
+
+import { afterEach, describe, expect, it } from "vitest";
+import type { Message } from "../jsonrpc/message.ts";
+import { listProcesses } from "../process/process-tree.ts";
+import { childTransport } from "./child-process.ts";
+import type { ChildTransport, ChildTransportOptions } from "./child-process.ts";
+import type { Inbound } from "./transport.ts";
+
+const ping = (id: number): Message => ({ jsonrpc: "2.0", id, method: "ping" });
+const open: ChildTransport[] = [];
+
+interface Talk {
+  readonly transport: ChildTransport;
+  readonly got: Inbound[];
+  readonly ended: Promise<Inbound>;
+  /** Resolves when `count` items have been received. */
+  until(count: number): Promise<void>;
+}
+
+/** A server written as a Node script, with short grace periods. */
+async function talk(script: string, options: Partial<ChildTransportOptions> = {}): Promise<Talk> {
+  const command = { command: process.execPath, args: ["-e", script], stdinGraceMs: 200, termGraceMs: 200 };
+  const transport = childTransport({ ...command, ...options });
+  open.push(transport);
+  const got: Inbound[] = [];
+  const waiting = new Set<() => void>();
+  const until = (met: () => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const look = (): void => {
+        if (met() && waiting.delete(look)) resolve();
+      };
+      waiting.add(look);
+      look();
+    });
+  const ended = until(() => got.at(-1)?.kind === "end").then(() => got.at(-1) as Inbound);
+  await transport.start((inbound) => {
+    got.push(inbound);
+    for (const look of waiting) look();
+  });
+  return { transport, got, ended, until: (count) => until(() => got.length >= count) };
+}
+
+const ECHO = `
+  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+    const { id, method } = JSON.parse(line);
+    console.log(JSON.stringify({ jsonrpc: "2.0", id, result: { method } }));
+  });`;
+
+afterEach(async () => {
+  for (const transport of open.splice(0)) {
+    await transport.close(500);
+    const mark = transport.child?.mark;
+    const left = mark === undefined ? [] : ((await listProcesses()) ?? []).filter((one) => one.marks.includes(mark));
+    expect(left).toEqual([]);
+  }
+});
+
+describe("childTransport", () => {
+  it("carries messages in both directions, and ends without an error on close", async () => {
+    const { transport, got, ended, until } = await talk(ECHO);
+    await transport.send(ping(1));
+    await transport.send(ping(2));
+    await until(2);
+    expect(got.map((one) => one.message)).toMatchObject([{ id: 1, result: { method: "ping" } }, { id: 2 }]);
+    await transport.close();
+    const end = await ended;
+    expect(end.error).toBeUndefined();
+    expect(end.gone.aborted).toBe(true);
+    expect(got).toHaveLength(3);
+    await expect(transport.send(ping(3))).rejects.toMatchObject({ kind: "closed" });
+  });
+
+  it("counts and keeps noise, and reads the messages between it", async () => {
+    const heard: string[] = [];
+    const { transport, got, ended } = await talk(
+      `const say = (bytes) => fs.writeSync(1, bytes);
+       say("\\ufeffWelcome to the server!\\n\\r\\n");
+       say('{"jsonrpc":"2.0",'); say('"method":"one"}\\r\\n');
+       say(Buffer.from([0xff, 0xfe, 10])); say("\\u001b[32mready\\u001b[0m\\n{}\\n[1]\\n");
+       say('{"jsonrpc":"2.0","method":"two"}\\n' + "x".repeat(2000) + "\\n");
+       say('{"jsonrpc":"2.0","id":1,"resu');`,
+      { onNoise: (line) => heard.push(line), limits: { messageBytes: 1000 } },
+    );
+    await ended;
+    expect(got).toMatchObject([{ message: { method: "one" } }, { message: { method: "two" } }, { kind: "end" }]);
+    expect(transport.noise.count).toBe(7);
+    expect(transport.noise.last).toEqual(heard);
+    expect(heard).toEqual([
+      "Welcome to the server!",
+      "(Parse error: Invalid UTF-8)",
+      "\u001b[32mready\u001b[0m",
+      "{}",
+      "[1]",
+      "(Invalid Request: Message longer than 1000 bytes (limits.messageBytes))",
+      '{"jsonrpc":"2.0","id":1,"resu',
+    ]);
+  });
+
+  it("keeps only the last lines of noise", async () => {
+    const { transport, ended } = await talk('for (let i = 0; i < 1000; i++) console.log("noise", i)');
+    await ended;
+    expect(transport.noise.count).toBe(1000);
+    expect(transport.noise.last).toHaveLength(20);
+    expect(transport.noise.last.at(-1)).toBe("noise 999");
+  });
+
+  it("reports the end once, after all output, with the exit code and the end of stderr", async () => {
+    const { got, ended, transport } = await talk(`
+      let text = ""; for (let id = 0; id < 20000; id++) text += '{"jsonrpc":"2.0","id":' + id + ',"result":{}}\\n';
+      process.stdout.write(text, () => { console.error("no such database"); process.exit(3); });`);
+    const { error } = await ended;
+    expect(got).toHaveLength(20_001);
+    expect(got[19_999]?.message).toMatchObject({ id: 19_999 });
+    expect(error).toMatchObject({ kind: "closed" });
+    expect(error?.message).toBe(`${process.execPath} exited with code 3; the end of its stderr:\nno such database`);
+    expect(transport.stderrTail()).toBe("no such database\n");
+    await transport.close();
+    expect(got).toHaveLength(20_001);
+  });
+
+  it("reports the end while descendants still live, and ends those too", async () => {
+    const deaf = `process.on("SIGTERM", () => {}); console.error("up"); setInterval(() => {}, 1_000);`;
+    const script = `
+      const { spawn } = require("node:child_process");
+      const child = spawn(process.execPath, ["-e", ${JSON.stringify(deaf)}], { stdio: ["ignore", "inherit", "pipe"] });
+      child.stderr.once("data", () => {
+        console.log(JSON.stringify({ jsonrpc: "2.0", method: "pid", params: { pid: child.pid } }));
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);
+      });`;
+    const { got, ended } = await talk(script, { termGraceMs: 60_000 });
+    expect(await ended).toMatchObject({ error: { kind: "closed" } });
+    const said = got[0]?.message as { params?: { pid?: number } } | undefined;
+    // It was not awaited; that it ends too is checked after each test.
+    expect(() => process.kill(said?.params?.pid ?? 0, 0)).not.toThrow();
+  });
+
+  it("rejects pending messages when the server exits before reading them", async () => {
+    const { transport, ended } = await talk("setInterval(() => {}, 1e6)");
+    const text = "x".repeat(1_000_000);
+    const sends = Array.from({ length: 10 }, (_, id) =>
+      transport.send({ jsonrpc: "2.0", id, method: "big", params: { text } }),
+    );
+    const outcome = Promise.allSettled(sends);
+    process.kill(transport.child?.pid ?? 0, "SIGKILL");
+    expect((await outcome).map((one) => one.status)).toEqual(sends.map(() => "rejected"));
+    expect((await ended).error?.message).toMatch(/was killed by SIGKILL; it wrote nothing on stderr$/);
+    await expect(transport.send(ping(1))).rejects.toMatchObject({
+      kind: "closed",
+      message: expect.stringContaining("SIGKILL"),
+    });
+  });
+
+  it.each([["stdin"], ["stdout"]])("ends a server that closes its %s and keeps running", async (pipe) => {
+    const { transport, ended } = await talk(
+      `fs.closeSync(${pipe === "stdin" ? 0 : 1}); setInterval(() => {}, 1e6); console.error("here")`,
+    );
+    if (pipe === "stdin") {
+      // The first may still fit into the pipe.
+      for (let id = 0; ; id += 1) {
+        const sent = await transport.send(ping(id)).catch((error: unknown) => error);
+        if (sent !== undefined) break;
+        await new Promise(setImmediate);
+      }
+    }
+    expect((await ended).error?.message).toContain(`after it closed its ${pipe}; the end of its stderr:\nhere`);
+  });
+
+  it("explains why a server could not be started", async () => {
+    const transport = childTransport({ command: "no-such-server" });
+    await expect(transport.start(() => {})).rejects.toMatchObject({
+      kind: "spawn",
+      message: expect.stringContaining("install it, or give its full path"),
+    });
+    await expect(transport.send(ping(1))).rejects.toMatchObject({ kind: "closed" });
+    await transport.close();
+    expect(transport.child).toBeUndefined();
+  });
+
+  it("can be closed while it starts", async () => {
+    const transport = childTransport({ command: "cat" });
+    open.push(transport);
+    const started = transport.start(() => {});
+    const closed = transport.close();
+    await expect(started).rejects.toMatchObject({ kind: "closed" });
+    await closed;
+    expect(await transport.child?.exited).toEqual({ code: 0, signal: null });
+  });
+});

@@ -1,0 +1,226 @@
+// The client side of stdio: starts a server as a child process and exchanges one message per line. Other output on its
+// stdout ("noise") is counted and kept for diagnosis. The end is reported once, with the reason, after all output was
+// read. Starting and ending the process is in process/.
+
+import { ConnectionError } from "../core/errors.ts";
+import { checkOptions } from "../core/options.ts";
+import { lastLines } from "../core/text.ts";
+import { within } from "../core/async.ts";
+import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
+import { LineReader } from "../jsonrpc/lines.ts";
+import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
+import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
+import { LineWriter, refuse } from "./line-writer.ts";
+import type { Inbound, Transport } from "./transport.ts";
+
+export interface ChildTransportOptions extends ChildOptions {
+  readonly limits?: Partial<Limits>;
+  /** Called with each line on its stdout that is not a message. */
+  onNoise?(line: string): void;
+}
+
+/** Lines on the server's stdout that are not messages. */
+export interface Noise {
+  readonly count: number;
+  /** The last lines, each shortened. */
+  readonly last: readonly string[];
+}
+
+export interface ChildTransport extends Transport {
+  /** The process, once it has been started. */
+  readonly child: Child | undefined;
+  readonly noise: Noise;
+  stderrTail(): string;
+  /** Ends the process and its descendants, within the budget if there is one. */
+  close(budgetMs?: number): Promise<void>;
+}
+
+const MAX_NOISE_LINES = 20;
+const MAX_NOISE_LENGTH = 500;
+/** With so much noise before any message, the program is not an MCP server, or not in that mode. */
+const MAX_NOISE_BEFORE_MESSAGE = 10_000;
+/** How much of stderr an error quotes. */
+const MAX_STDERR_LENGTH = 1_000;
+/** How long a server that has closed one of its pipes may take to exit by itself. */
+const EXIT_TIMEOUT_MS = 1_000;
+/** How long the rest of its output is awaited after its exit. */
+const OUTPUT_TIMEOUT_MS = 500;
+
+// Typed against the options, so that a new option must be added here too.
+const OPTIONS: Readonly<Record<keyof ChildTransportOptions, true>> = {
+  command: true,
+  args: true,
+  env: true,
+  cwd: true,
+  channel: true,
+  stdinGraceMs: true,
+  termGraceMs: true,
+  onStderr: true,
+  limits: true,
+  onNoise: true,
+};
+
+export function childTransport(options: ChildTransportOptions): ChildTransport {
+  checkOptions("childTransport()", options, OPTIONS);
+  return new PipedChildProcess(options);
+}
+
+class PipedChildProcess implements ChildTransport {
+  readonly noise: { count: number; last: string[] } = { count: 0, last: [] };
+  child: Child | undefined;
+  readonly #options: ChildTransportOptions;
+  readonly #limits: Limits;
+  readonly #gone = new AbortController();
+  #writer: LineWriter | undefined;
+  #reader: LineReader | undefined;
+  #starting: Promise<Child> | undefined;
+  #receive: ((inbound: Inbound) => void) | undefined;
+  #closed = false;
+  #closeReason = "";
+  /** Whether it ever sent a message. */
+  #hasSpoken = false;
+
+  constructor(options: ChildTransportOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+  }
+
+  async start(receive: (inbound: Inbound) => void): Promise<void> {
+    if (this.#starting !== undefined) throw new ConnectionError("protocol", "this transport was already started");
+    if (this.#closed) throw new ConnectionError("closed", "this transport is closed");
+    this.#receive = receive;
+    this.#starting = startChild(this.#options);
+    let child: Child;
+    try {
+      child = await this.#starting;
+    } catch (cause) {
+      throw new ConnectionError("spawn", cause instanceof Error ? cause.message : String(cause), { cause });
+    }
+    this.child = child;
+    this.#read(child);
+    this.#writer = new LineWriter(
+      child.stdin,
+      this.#limits.messageBytes,
+      () => void this.#onPipeClosed(child, "closed its stdin"),
+    );
+    void this.#awaitExit(child);
+    if (this.#closed) throw new ConnectionError("closed", "this transport was closed while it started");
+  }
+
+  readonly send = (message: Message | readonly Message[]): Promise<void> =>
+    this.#writer?.send(message) ?? refuse(new ConnectionError("closed", "this transport is not started"));
+
+  stderrTail(): string {
+    return this.child?.stderrTail() ?? "";
+  }
+
+  async close(budgetMs?: number): Promise<void> {
+    this.#closed = true;
+    // A failed start was already reported by `start`.
+    const child = await this.#starting?.catch(() => undefined);
+    await child?.close(budgetMs);
+  }
+
+  #read(child: Child): void {
+    const reader = new LineReader({
+      maxBytes: this.#limits.messageBytes,
+      onLine: (text) => this.#line(text),
+      onFault: (fault, answerable) => {
+        if (!answerable) this.#failCall(fault);
+        this.#onNoise(`(${faultText(fault)})`);
+      },
+    });
+    child.stdout.on("data", (chunk: Buffer) => reader.push(chunk));
+    child.stdout.on("end", () => void this.#onPipeClosed(child, "closed its stdout"));
+    this.#reader = reader;
+  }
+
+  #line(text: string): void {
+    // A cheap test first: a program that floods its stdout must not cost us much time.
+    if (!/^\s*[[{\ufeff]/.test(text)) {
+      this.#onNoise(text);
+      return;
+    }
+    const decoded = decode(text, this.#limits);
+    const reply = { gone: this.#gone.signal, reply: this.send };
+    if (decoded.kind !== "fault") this.#hasSpoken = true;
+    if (decoded.kind === "message") {
+      this.#receive?.({ kind: "message", message: decoded.message, ...reply });
+    } else if (decoded.kind === "batch") {
+      const batch = decoded.items.filter((item) => "message" in item);
+      for (const item of decoded.items) {
+        if (!("fault" in item)) continue;
+        if (!item.answerable) this.#failCall(item.fault);
+        this.#onNoise(text);
+      }
+      if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...reply });
+    } else {
+      // A log line in JSON is not a response, whatever its fields are called.
+      if (!decoded.answerable && text.includes('"jsonrpc"')) this.#failCall(decoded.fault);
+      this.#onNoise(text);
+    }
+  }
+
+  /** A broken response still names its request, which must not wait longer. */
+  #failCall(fault: ErrorMessage): void {
+    this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
+  }
+
+  #onNoise(text: string): void {
+    const { noise } = this;
+    noise.count += 1;
+    noise.last.push(text.slice(0, MAX_NOISE_LENGTH));
+    if (noise.last.length > MAX_NOISE_LINES) noise.last.shift();
+    this.#options.onNoise?.(text);
+    if (!this.#hasSpoken && noise.count === MAX_NOISE_BEFORE_MESSAGE) this.#killNoisy();
+  }
+
+  /** Stops reading a program that only makes noise, and kills it at once. */
+  #killNoisy(): void {
+    this.#closeReason = `wrote ${MAX_NOISE_BEFORE_MESSAGE} lines to its stdout, none of them a message; the last: ${this.noise.last.at(-1) ?? ""}`;
+    this.child?.stdout.destroy();
+    this.child?.close(0).catch(() => {});
+  }
+
+  /** A server that closed a pipe is useless: waits a second for its exit, then ends it. */
+  async #onPipeClosed(child: Child, how: string): Promise<void> {
+    let exited = false;
+    await within(
+      EXIT_TIMEOUT_MS,
+      child.exited.then(() => {
+        exited = true;
+      }),
+    );
+    if (exited || this.#closed) return;
+    this.#closeReason ||= how;
+    // If even SIGKILL fails, the end is still reported when the process exits.
+    await child.close().catch(() => {});
+  }
+
+  async #awaitExit(child: Child): Promise<void> {
+    const exit = await child.exited;
+    // Descendants may outlive it by seconds; pending calls must not wait for them.
+    await within(OUTPUT_TIMEOUT_MS, child.finished);
+    // Not at the end of the stream, which never comes if an escaped process holds the pipe open.
+    this.#reader?.end();
+    const isNoise = !this.#hasSpoken && this.noise.count >= MAX_NOISE_BEFORE_MESSAGE;
+    const diagnostics = describeStderr(child.stderrTail());
+    const error = new ConnectionError(isNoise ? "protocol" : "closed", this.#describeExit(exit), { diagnostics });
+    this.#writer?.fail(error);
+    this.#gone.abort(error);
+    const cause = this.#closed ? {} : { error };
+    this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: this.send, ...cause });
+  }
+
+  #describeExit({ code, signal }: Exit): string {
+    // Without the arguments, which may contain secrets.
+    const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
+    const why = this.#closeReason === "" ? "" : ` after it ${this.#closeReason}`;
+    return `${this.#options.command} ${how}${why}`;
+  }
+}
+
+function describeStderr(stderr: string): string {
+  const lines = lastLines(stderr, MAX_STDERR_LENGTH);
+  return lines === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${lines}`;
+}

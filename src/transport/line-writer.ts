@@ -1,0 +1,132 @@
+// Writes messages to a pipe, one per line. All messages of one tick go out in one write, since system calls are the main
+// cost of a pipe. Senders wait when the pipe is full, and are rejected if it breaks, whether or not it ever drains.
+
+import type { Writable } from "node:stream";
+import { ConnectionError } from "../core/errors.ts";
+import { errorMessage } from "../core/text.ts";
+import { ignoreRejection, within } from "../core/async.ts";
+import { encode } from "../jsonrpc/codec.ts";
+import { frame } from "../jsonrpc/lines.ts";
+import type { Message } from "../jsonrpc/message.ts";
+
+/** With more than this unread, notifications are dropped and no more input is read. */
+export const BACKLOG_BYTES: number = 8 * 1024 * 1024;
+
+const READY: Promise<void> = Promise.resolve();
+
+interface DrainWait {
+  readonly promise: Promise<void>;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+export class LineWriter {
+  readonly #output: Writable;
+  readonly #maxBytes: number;
+  readonly #onBroken: (error: ConnectionError) => void;
+  #pending = "";
+  #scheduled = false;
+  #drain: DrainWait | undefined;
+  #failure: ConnectionError | undefined;
+
+  /** `onBroken` is called once, when the pipe fails or is closed. */
+  constructor(output: Writable, maxBytes: number, onBroken: (error: ConnectionError) => void) {
+    this.#output = output;
+    this.#maxBytes = maxBytes;
+    this.#onBroken = onBroken;
+    // This listener is never removed: an unhandled late EPIPE would end the process.
+    output.on("error", (error) => this.fail(error));
+    output.on("close", () => this.fail());
+    output.on("drain", () => this.#onDrain());
+  }
+
+  /** Written but not yet read by the other side, roughly in bytes. */
+  get backlog(): number {
+    return this.#pending.length + this.#output.writableLength;
+  }
+
+  /** Resolves when the pipe accepts more; rejects with a ConnectionError if the message cannot be sent. */
+  send(message: Message | readonly Message[]): Promise<void> {
+    if (this.#failure !== undefined) return refuse(this.#failure);
+    // Progress and logs are not buffered for a client that does not read.
+    if (this.backlog > BACKLOG_BYTES && isDroppable(message)) return READY;
+    let text: string;
+    try {
+      text = encode(message);
+    } catch (cause) {
+      return refuse(new ConnectionError("protocol", errorMessage(cause), { cause }));
+    }
+    // A character is at most three bytes, so most messages need no counting.
+    if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {
+      const why = `it is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
+      return refuse(new ConnectionError("protocol", why));
+    }
+    this.#pending += frame(text);
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      // Not a microtask, since pending microtasks may have more to write.
+      process.nextTick(() => this.#flush());
+    }
+    if (this.#drain !== undefined) return this.#drain.promise;
+    if (this.backlog < this.#output.writableHighWaterMark) return READY;
+    this.#flush();
+    return this.#output.writableNeedDrain ? this.#waitForDrain() : READY;
+  }
+
+  /** Writes pending messages and waits until the system has taken all of them, at most `timeoutMs`. */
+  async finish(timeoutMs: number): Promise<void> {
+    this.#flush();
+    if (this.#failure !== undefined || this.#output.writableLength === 0) return;
+    await within(timeoutMs, new Promise<void>((resolve) => this.#output.write("", () => resolve())));
+  }
+
+  /** Refuses further messages and rejects waiting senders. A later call may give a better reason. */
+  fail(cause?: Error): void {
+    const isFirst = this.#failure === undefined;
+    if (cause instanceof ConnectionError) this.#failure = cause;
+    const why = cause === undefined ? "" : `: ${cause.message}`;
+    this.#failure ??= new ConnectionError("closed", `the pipe is closed${why}`, { cause });
+    if (!isFirst) return;
+    this.#pending = "";
+    this.#drain?.reject(this.#failure);
+    this.#drain = undefined;
+    this.#onBroken(this.#failure);
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    if (this.#pending === "" || this.#failure !== undefined) return;
+    const text = this.#pending;
+    this.#pending = "";
+    if (this.#output.destroyed || this.#output.writableEnded) this.fail(this.#output.errored ?? undefined);
+    else this.#output.write(text);
+  }
+
+  #waitForDrain(): Promise<void> {
+    if (this.#drain === undefined) {
+      let resolve!: () => void;
+      let reject!: (error: Error) => void;
+      const promise = new Promise<void>((yes, no) => {
+        resolve = yes;
+        reject = no;
+      });
+      this.#drain = { promise: ignoreRejection(promise), resolve, reject };
+    }
+    return this.#drain.promise;
+  }
+
+  #onDrain(): void {
+    this.#drain?.resolve();
+    this.#drain = undefined;
+  }
+}
+
+function isDroppable(message: Message | readonly Message[]): boolean {
+  if (!("method" in message)) return false;
+  return message.method === "notifications/progress" || message.method === "notifications/message";
+}
+
+/** Senders of notifications do not await the promise, so its rejection must not end the process. */
+export function refuse(error: ConnectionError): Promise<void> {
+  return ignoreRejection(Promise.reject(error));
+}

@@ -1,0 +1,92 @@
+// An upstream over legacy HTTP+SSE, which turns out not to attribute its requests to calls: its callers get the same
+// sessions as those of a program.
+
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { upstream, type Upstream } from "../../src/chain/upstream/upstream.ts";
+import type { Context } from "../../src/core/handler.ts";
+import { serve } from "../../src/serve.ts";
+import { createServer } from "../../src/server/index.ts";
+import { call, caller, STATELESS, SESSION, textIn } from "./callers.ts";
+
+const NAME = { type: "object", properties: { name: { type: "string" } }, required: ["name"] } as const;
+const FORM = { type: "object", properties: { answer: { type: "string" } } } as const;
+
+/** An upstream, the connections on which its tools were called, and a function that ends the work of "hold". */
+async function start(): Promise<{ one: Upstream; origins: Map<string, unknown>; release: (text: string) => void }> {
+  const origins = new Map<string, unknown>();
+  let release = (_text: string): void => undefined;
+  const server = createServer({ name: "old", version: "1" })
+    .tool("ask", { input: NAME }, async ({ name }, { ask }) => {
+      const { content } = await ask.elicit({ message: `Who is ${name}?`, requestedSchema: FORM });
+      return `${name}: ${String(content?.["answer"])}`;
+    })
+    .tool("hold", { input: NAME, task: { support: "optional", pollIntervalMs: 100 } }, () => {
+      return new Promise<string>((resolve) => (release = resolve));
+    });
+  const front = await serve(
+    (request, context: Context) => {
+      const args = request.params["arguments"] as { name?: string } | undefined;
+      if (args?.name !== undefined) origins.set(args.name, context.caller.origin);
+      return server(request, context);
+    },
+    { http: { port: 0, revisions: [SESSION] } },
+  );
+  onTestFinished(() => front.close());
+  const one = upstream(new URL("/sse", front.url), { name: "old" });
+  onTestFinished(() => one.close());
+  return { one, origins, release: (text) => release(text) };
+}
+
+const named = (name: string) => ({
+  elicit: async ({ message }: { message: string }) => ({
+    action: "accept" as const,
+    content: { answer: `${name} of ${message}` },
+  }),
+});
+
+describe("an upstream over legacy HTTP+SSE", () => {
+  it("has a session for each caller that has one and can be asked, which ends with it", async () => {
+    const { one, origins } = await start();
+    const callers = await Promise.all(["ada", "bob"].map((name) => caller(one, SESSION, named(name))));
+    const answers = await Promise.all(
+      callers.map(({ client }, at) => call(client, "ask", { name: ["ada", "bob"][at] })),
+    );
+    expect(answers).toEqual(["ada: ada of Who is ada?", "bob: bob of Who is bob?"]);
+    expect(origins.get("ada")).not.toBe(origins.get("bob"));
+    const again = await Promise.all(callers.map(({ client }, at) => call(client, "ask", { name: `${at}` })));
+    expect(again).toEqual(["0: ada of Who is 0?", "1: bob of Who is 1?"]);
+    expect([origins.get("0"), origins.get("1")]).toEqual([origins.get("ada"), origins.get("bob")]);
+    expect(one.status().sessions).toBe(2);
+    for (const { close } of callers) await close();
+    await vi.waitFor(() => expect(one.status().sessions).toBe(0), { timeout: 10_000 });
+  });
+
+  it("has one session for callers that cannot be asked", async () => {
+    const { one, origins } = await start();
+    const callers = await Promise.all([caller(one, SESSION), caller(one, SESSION)]);
+    for (const [at, { client }] of callers.entries()) await client.callTool("ask", { name: `${at}` }).catch(() => 0);
+    expect(origins.get("0")).toBe(origins.get("1"));
+  });
+
+  it("gets another session while a call is parked, whose tasks are found later", async () => {
+    const { one, origins, release } = await start();
+    let answer = (): void => undefined;
+    const elicit = async () => {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return { action: "accept" as const, content: { answer: "at last" } };
+    };
+    const { client } = await caller(one, STATELESS, { elicit });
+    const asked = client.callTool("ask", { name: "slow" });
+    await vi.waitFor(() => expect(origins.has("slow")).toBe(true));
+    const handle = await client.callToolAsTask("hold", { name: "task" });
+    expect(origins.get("task")).not.toBe(origins.get("slow"));
+    expect((await client.task(handle.id)).status).toBe("working");
+    answer();
+    expect(textIn(await asked)).toBe("slow: at last");
+    release("held");
+    expect(textIn(await handle.result())).toBe("held");
+    const left = await client.callToolAsTask("hold", { name: "other" });
+    await left.cancel();
+    expect((await client.task(left.id)).status).toBe("cancelled");
+  });
+});

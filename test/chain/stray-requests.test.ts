@@ -1,0 +1,41 @@
+// Requests of an upstream outside of any call, right after the handshake, reach a caller: in both styles, for one upstream
+// and for two.
+
+import { fileURLToPath } from "node:url";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { chain } from "../../src/chain/chain.ts";
+import { call, caller, STATELESS, folder, OLDEST, SESSION } from "./callers.ts";
+
+const ROOTS_PROGRAM = {
+  command: process.execPath,
+  args: [fileURLToPath(new URL("roots-program.js", import.meta.url))],
+};
+const ROOTS = [{ uri: "file:///here", name: "here" }];
+
+beforeEach(() => {
+  vi.stubEnv("CATENARY_CACHE", folder());
+  return () => vi.unstubAllEnvs();
+});
+
+describe.each([OLDEST, SESSION, STATELESS])("a caller of %s", (revision) => {
+  it.each([
+    ["one upstream", { only: ROOTS_PROGRAM }, ["answer"]],
+    ["two upstreams", { one: ROOTS_PROGRAM, two: ROOTS_PROGRAM }, ["one.answer", "two.answer"]],
+  ] as const)("is asked for its roots by %s", async (_title, upstreams, tools) => {
+    const gateway = chain().to(upstreams);
+    onTestFinished(() => gateway.close());
+    const asked = vi.fn(() => ROOTS);
+    const { client } = await caller(gateway, revision, { roots: asked });
+    for (const tool of tools) {
+      await vi.waitFor(async () => expect(await call(client, tool)).toBe("file:///here"), { timeout: 8_000 });
+    }
+    expect(asked).toHaveBeenCalled();
+  });
+});
+
+it("are refused if the caller has no roots", async () => {
+  const gateway = chain().to(ROOTS_PROGRAM);
+  onTestFinished(() => gateway.close());
+  const { client } = await caller(gateway, SESSION);
+  await vi.waitFor(async () => expect(await call(client, "answer")).toMatch(/roots/), { timeout: 8_000 });
+});

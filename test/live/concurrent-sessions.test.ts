@@ -1,0 +1,25 @@
+// A tenth of `npm run load`: many sessions at once in one process, each counting its own evaluations. No result may be lost
+// or mixed up, and no process may be left. Times are not asserted.
+
+import { expect, it } from "vitest";
+import { liveCrowd } from "../../bench/live-crowd.ts";
+import { canSee } from "../support/processes.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
+
+const EVALUATIONS = 100;
+const LONG = { timeout: 90_000 };
+
+async function holds(language: "js" | "lisp", sessions: number): Promise<void> {
+  const tell = (): void => undefined;
+  const figures = await liveCrowd({ language, sessions, evaluations: EVALUATIONS, longestMs: 80_000, tell });
+  expect(figures).toMatchObject({ wrong: [], right: sessions * EVALUATIONS, left: [] });
+  if (canSee) expect(figures.living).toBeGreaterThanOrEqual(sessions);
+}
+
+it.runIf(hasSbcl())("ten sessions in Lisp", LONG, async () => {
+  await holds("lisp", 10);
+});
+
+it("five sessions in JavaScript", LONG, async () => {
+  await holds("js", 5);
+});

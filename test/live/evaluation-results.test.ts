@@ -1,0 +1,133 @@
+// Results of evaluations in both languages, as a client gets them: the text in the form of the seed, the record, which must
+// match the declared schema, and isError.
+
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { javascript, lisp } from "../../src/live/index.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
+import { LiveFixture, textOf } from "./live-fixture.ts";
+
+interface ResultCase {
+  readonly code: string;
+  readonly text: string | RegExp;
+  readonly isError?: true;
+  /** Other arguments of the call. */
+  readonly args?: object;
+  readonly shows?: object;
+}
+
+const TOO_LONG = { timeout: 0.2 };
+const TIMEOUT = /^\[TIMEOUT\] Evaluation exceeded 0\.2 seconds\n\n.*\n.*configure-limits/;
+const error = { isError: true } as const;
+
+const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
+  js: [
+    { code: "1 + 2 + 3", text: "=> 6" },
+    { code: "const nothing = 1", text: "; No values" },
+    { code: "", text: "; No values" },
+    { code: 'console.log("hello"); console.error("err"); ({ r: 1 })', text: "hello\n[stderr] err\n=> { r: 1 }" },
+    { code: "const n: number = 4; n", text: "=> 4" },
+    { code: "2 + 3", args: { "capture-time": true }, text: /^=> 5\n\n; Timing: \d+ms real/ },
+    {
+      code: 'console.log("before"); throw new RangeError("boom")',
+      text: /^before\n\[ERROR\] RangeError\nboom\n\n\[Backtrace\]\n0: <eval \d+>:1/,
+      ...error,
+      shows: { status: "error", stdout: "before\n", values: [], condition: { type: "RangeError", message: "boom" } },
+    },
+    { code: "1 +", text: /^\[ERROR\] SyntaxError\n/, ...error },
+    { code: "for (;;);", args: TOO_LONG, text: TIMEOUT, ...error, shows: { status: "timeout", step: "interrupt" } },
+    {
+      code: "process.exit(3)",
+      text: /^\[Notice\] The state of session main was lost: .*\(exit code 3\).*\n\[LOST\] /,
+      ...error,
+      shows: { status: "lost", state: "lost", step: "restart" },
+    },
+  ],
+  lisp: [
+    { code: "(+ 1 2 3)", text: "=> 6" },
+    { code: "(floor 17 5)", text: "=> 3\n=> 2", shows: { values: ["3", "2"] } },
+    { code: "(values)", text: "; No values" },
+    { code: "", text: "; No values" },
+    { code: '(format t "hello") (format *error-output* "err") :r', text: "hello\n[stderr] err\n=> :R" },
+    {
+      code: '(warn "careful ~a" 1) :ok',
+      text: "[Warning] SIMPLE-WARNING: careful 1\n=> :OK",
+      shows: { warnings: [{ type: "SIMPLE-WARNING", message: "careful 1" }] },
+    },
+    {
+      code: "(+ 2 3)",
+      args: { "capture-time": true },
+      text: /^=> 5\n\n; Timing: \d+ms real, \d+ms run, \d+ms GC, [\d,]+ bytes consed$/,
+    },
+    {
+      code: '(princ "before") (error "custom ~a" :boom)',
+      text: /^before\n\[ERROR\] SIMPLE-ERROR\ncustom BOOM/,
+      ...error,
+      shows: {
+        status: "error",
+        stdout: "before",
+        condition: { type: "SIMPLE-ERROR", message: expect.stringMatching(/^custom BOOM\n/) as string },
+      },
+    },
+    {
+      code: "(defpackage :rooms (:use :cl)) (in-package :rooms) (defun hall () :here) (hall)",
+      text: "=> :HERE",
+      shows: { package: "ROOMS" },
+    },
+    { code: "(hall)", text: "=> :HERE", shows: { package: "ROOMS" } },
+    {
+      code: "(rooms::hall)",
+      args: { package: "cl-user" },
+      text: "=> :HERE",
+    },
+    { code: "(+ 1 2", text: /^\[ERROR\] END-OF-FILE\n/, ...error },
+    { code: "(loop)", args: TOO_LONG, text: TIMEOUT, ...error, shows: { status: "timeout", step: "interrupt" } },
+    {
+      code: "(sb-ext:exit :code 3)",
+      text: /^\[Notice\] The state of session main was lost: .*\(exit code 3\); lost definitions: .*hall\n\[LOST\] /,
+      ...error,
+      shows: { status: "lost", state: "lost", step: "restart" },
+    },
+    { code: "*package*", text: '=> #<PACKAGE "COMMON-LISP-USER">' },
+    {
+      code: '(princ "step 1") (finish-output) (sb-ext:exit :abort t)',
+      text: /\nstep 1\n\[LOST\] /,
+      ...error,
+      shows: { status: "lost", state: "lost", stdout: "step 1" },
+    },
+    {
+      code: '(dotimes (i 50000) (princ ".") (force-output))',
+      text: /^\.+\n=> NIL$/,
+      shows: { stdout: ".".repeat(50_000) },
+    },
+  ],
+};
+
+const OPEN = { js: () => javascript(), lisp: () => lisp() };
+
+describe.each(["js", "lisp"] as const)("a result in %s", (language) => {
+  const isSkipped = language === "lisp" && !hasSbcl();
+  let fixture: LiveFixture | undefined;
+  let check: ReturnType<Ajv2020["compile"]>;
+  beforeAll(async () => {
+    if (isSkipped) return;
+    fixture = await LiveFixture.open(OPEN[language](), language);
+    const { tools } = await fixture.client.listTools();
+    const { outputSchema } = tools.find(({ name }) => name === `evaluate-${language}`) ?? {};
+    if (outputSchema === undefined) throw new Error("The tool declares no output schema");
+    // Without additional properties, so that a field missing in the schema is found.
+    check = new Ajv2020({ allErrors: true, strict: false }).compile({ ...outputSchema, additionalProperties: false });
+  }, 60_000);
+  afterAll(() => fixture?.close());
+
+  it.skipIf(isSkipped).each(LANGUAGES[language])("of $code", async ({ code, args, text, isError = false, shows }) => {
+    if (fixture === undefined) throw new Error("The fixture is not open");
+    const result = await fixture.answer(code, { ...args });
+    expect(result.content).toHaveLength(1);
+    if (typeof text === "string") expect(textOf(result)).toBe(text);
+    else expect(textOf(result)).toMatch(text);
+    expect(result.isError).toBe(isError);
+    expect(check(result.structuredContent), JSON.stringify(check.errors)).toBe(true);
+    expect(result.structuredContent).toMatchObject({ session: "main", state: "kept", ...shows });
+  });
+});
