@@ -102,10 +102,13 @@ it("refuses wrong middleware, upstreams and options, and says why", () => {
   expect(to({ command: 5 })).toThrow("to() must be");
   expect(to(echo, { nams: "always" })).toThrow("to() has no option `nams`; did you mean `names`?");
   for (const address of ["nope", "ftp://x", { notes: "ftp://x" }]) expect(to(address)).toThrow("begins with http://");
-  expect(() => reach({ command: "x" }, { idel: 5 } as never)).toThrow(
-    "upstream() has no option `idel`; did you mean `idle`?",
+  expect(() => reach({ command: "x" }, { idelMs: 5 } as never)).toThrow(
+    "upstream() has no option `idelMs`; did you mean `idleMs`?",
   );
-  expect(() => reach({ command: "x" }, { unheard: 1 } as never)).toThrow("`unheard`; there are name, share, env");
+  expect(() => reach({ command: "x" }, { unheard: 1 } as never)).toThrow("`unheard`; the options are name, share, env");
+  expect(() => reach({ command: "x" }, { restart: { most: 3 } } as never)).toThrow(
+    "upstream() has no option `restart.most`; the options are maxFailures, windowMs, firstMs, maxMs",
+  );
   expect(() => reach({ command: "x" }, { revision: "2025" })).toThrow("YYYY-MM-DD");
   expect(to(echo, { names: "never" })).toThrow('`names` must be "when-needed" or "always", not "never"');
   expect(to(echo, { names: "always" })).toThrow("needs an upstream with a name");

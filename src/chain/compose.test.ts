@@ -193,10 +193,14 @@ it("fails the request, not the upstream, if notify throws", async () => {
 it("passes a changed context on, with a signal for each call of next", async () => {
   const caller = loneCaller();
   const stop = new AbortController();
-  const heard: Notification[] = [];
+  const received: Notification[] = [];
   const signals: AbortSignal[] = [];
   const listening = entry("listening", async (request, context, next) => {
-    const own = { ...context, signal: stop.signal, notify: (said: Notification) => void heard.push(said) };
+    const own = {
+      ...context,
+      signal: stop.signal,
+      notify: (notification: Notification) => void received.push(notification),
+    };
     const first = next(request, own).catch(() => text("first"));
     stop.abort();
     await first;
@@ -209,5 +213,5 @@ it("passes a changed context on, with a signal for each call of next", async () 
   };
   expect(await compose([listening], upstream)(call("a"), caller.context)).toEqual(text("done"));
   expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
-  expect(heard).toHaveLength(2);
+  expect(received).toHaveLength(2);
 });

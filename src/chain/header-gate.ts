@@ -3,9 +3,8 @@
 // headers). A server does this for its own tools; a gateway does it for its upstreams, which may never see a header.
 // The schemas come from the lists that pass, and from a list of its own for a tool that is in none of them.
 
-import type { Context } from "../core/handler.ts";
-import type { Handler, Request, Result } from "../core/handler.ts";
 import { abortable } from "../core/async.ts";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/objects.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, markHeadersChecked, wereHeadersChecked } from "../protocol/header-values.ts";

@@ -2,14 +2,16 @@
 // is in `catenary/middleware`.
 
 export { chain, type Chain, type GatewayOptions } from "./chain.ts";
-export { upstream, type Upstream } from "./upstream/upstream.ts";
-export { type Share } from "./upstream/options.ts";
-export { type UpstreamTarget } from "./upstream/options.ts";
-export { type UpstreamOptions } from "./upstream/options.ts";
-export type { UpstreamState, UpstreamStatus } from "./upstream/options.ts";
 export type { ChainEntry } from "./entries.ts";
 export type { Gateway } from "./gateway.ts";
 export { on } from "./on.ts";
-export type { RestartOptions } from "./upstream/options.ts";
-export type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-export type { Context } from "../core/handler.ts";
+export type {
+  RestartOptions,
+  Share,
+  UpstreamOptions,
+  UpstreamState,
+  UpstreamStatus,
+  UpstreamTarget,
+} from "./upstream/options.ts";
+export { upstream, type Upstream } from "./upstream/upstream.ts";
+export type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";

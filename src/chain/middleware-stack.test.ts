@@ -118,15 +118,15 @@ it.each(REVISION_NAMES)("notifies a caller of %s of the changed list when middle
   const gateway = chain(through()).to(server);
   const { client, close } = await connectInMemory(gateway, { revision, cache: false });
   const changes: string[] = [];
-  const heard = async (times: number): Promise<void> =>
+  const notified = async (times: number): Promise<void> =>
     vi.waitFor(() => expect(changes).toEqual(Array.from({ length: times }, () => "notifications/tools/list_changed")));
   await client.listen({ toolsListChanged: true }, ({ method }) => changes.push(method));
   // A session gets change notifications from its first request on.
   expect((await client.listTools()).tools).toHaveLength(1);
   gateway.replace("a", hiding);
-  await heard(1);
+  await notified(1);
   expect((await client.listTools()).tools).toEqual([]);
   server.tool("more", { description: "More" }, () => "more");
-  await heard(2);
+  await notified(2);
   await close();
 });

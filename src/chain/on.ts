@@ -5,8 +5,8 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { isObject } from "../core/objects.ts";
+import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 import type { CreateTaskResult, InputRequiredResult } from "../protocol/model/index.ts";
@@ -128,16 +128,16 @@ type AnswerClientRequest = (
 
 function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest): Middleware {
   return async (request, context, next) => {
-    const requests = new ClientRequests(methods, run, context);
-    const result = await requests.run(request, next);
+    const call = new InterceptedCall(methods, run, context);
+    const result = await call.run(request, next);
     // The upstream got an error instead of an answer, but the fault was the function's.
-    if (requests.accident !== undefined) throw requests.accident.error;
+    if (call.accident !== undefined) throw call.accident.error;
     return result;
   };
 }
 
-/** The requests to the client during one call. */
-class ClientRequests {
+/** One call, whose requests to the client pass through the function. */
+class InterceptedCall {
   /** An exception of the function that was not a deliberate answer. */
   accident: { readonly error: unknown } | undefined;
   readonly #methods: ReadonlySet<string>;

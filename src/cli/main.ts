@@ -5,62 +5,9 @@
 import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
-import { EXIT, UsageError, type Command } from "./command.ts";
+import { EXIT, UsageError } from "./command.ts";
+import { COMMANDS } from "./commands/index.ts";
 import { exit, exitWithError } from "./terminal/output.ts";
-
-interface CommandEntry {
-  /** Its line in `catenary --help`. */
-  readonly summary: string;
-  /** Commands are loaded on use, so that --help stays fast. */
-  load(): Promise<Command>;
-}
-
-const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  up: {
-    summary: "start a local gateway for all servers of a config",
-    load: async () => (await import("./commands/up.ts")).upCommand,
-  },
-  serve: {
-    summary: "serve the gateway of a config, or the server of a module, on stdio or HTTP",
-    load: async () => (await import("./commands/serve.ts")).serveCommand,
-  },
-  run: {
-    summary: "run one stdio server so that clients of any revision can use it",
-    load: async () => (await import("./commands/run.ts")).runCommand,
-  },
-  check: {
-    summary: "check a config and explain its problems",
-    load: async () => (await import("./commands/check.ts")).checkCommand,
-  },
-  tools: {
-    summary: "list the tools of a server, or show one",
-    load: async () => (await import("./commands/tools.ts")).toolsCommand,
-  },
-  resources: {
-    summary: "list the resources of a server",
-    load: async () => (await import("./commands/resources.ts")).resourcesCommand,
-  },
-  prompts: {
-    summary: "list the prompts of a server, or show one",
-    load: async () => (await import("./commands/prompts.ts")).promptsCommand,
-  },
-  call: {
-    summary: "call a tool",
-    load: async () => (await import("./commands/tools.ts")).callCommand,
-  },
-  read: {
-    summary: "read a resource",
-    load: async () => (await import("./commands/resources.ts")).readCommand,
-  },
-  eval: {
-    summary: "evaluate code in a live session of JavaScript or Common Lisp",
-    load: async () => (await import("./commands/eval.ts")).evalCommand,
-  },
-  prompt: {
-    summary: "get a prompt",
-    load: async () => (await import("./commands/prompts.ts")).promptCommand,
-  },
-};
 
 function helpText(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`);

@@ -101,7 +101,7 @@ export class Client {
     return this.#calls.cached(method, params, options);
   }
 
-  /** If the server runs the tool as a task, waits for the result and answers its input requests. Aborting cancels it. */
+  /** If the server runs the tool as a task, waits for its result and answers its input requests. Abort cancels it. */
   async callTool(
     name: string,
     args: { readonly [name: string]: unknown } = {},

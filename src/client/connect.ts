@@ -128,7 +128,7 @@ export interface OpenedTarget {
   readonly program?: Program;
 }
 
-/** Opens a connection without a client: requests and notifications go to `defaultContext` and to the contexts of the calls. */
+/** Opens a connection without a client: the server's requests and notifications go to the contexts of the caller. */
 export async function openTarget(
   target: Target,
   options: TargetOptions,
@@ -141,7 +141,7 @@ export async function openTarget(
     if (connecting.revision !== undefined && connecting.revision !== NEWEST.name) {
       knownRevision(connecting.revision);
       throw new TypeError(
-        `connect() calls a handler directly, in ${NEWEST.name}; use connectInMemory of catenary/testing for ${connecting.revision}`,
+        `A handler is called directly, in ${NEWEST.name}; use connectInMemory() of catenary/testing for other revisions`,
       );
     }
     return { opened: await openHandler(target, connecting) };
@@ -201,8 +201,8 @@ function parseUrl(target: string | URL): URL {
     throw new ConnectionError("refused", `${problem}: neither http nor https; ${advice}`, notSent);
   }
   if (url.username !== "" || url.password !== "") {
-    const message = `Cannot connect to ${url.host}: the URL must not contain a user name or password; use \`headers\` or \`auth\``;
-    throw new ConnectionError("refused", message, notSent);
+    const advice = "the URL must not contain a user name or password; use `headers` or `auth`";
+    throw new ConnectionError("refused", `Cannot connect to ${url.host}: ${advice}`, notSent);
   }
   url.hash = "";
   return url;

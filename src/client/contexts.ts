@@ -1,5 +1,5 @@
 // Contexts of outgoing requests: who we are, how requests from the server are answered, and where progress, logs and
-// changes go. `defaultContext` lives as long as the connection and serves what belongs to no call; every call has its own context.
+// changes go. Every call has its own context; `defaultContext` is for everything outside a call.
 
 import { onAbort } from "../core/async.ts";
 import {

@@ -1,5 +1,5 @@
-// `client.listen`: one long `subscriptions/listen` request. It is open once the server has acknowledged it and ends when
-// either side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change;
+// `client.listen`: one long `subscriptions/listen` request. It is open once the server has acknowledged it, until either
+// side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change;
 // other notifications, such as the log messages of a session, go to the client's own listeners.
 
 import { attempt, onAbort } from "../core/async.ts";

@@ -1,5 +1,5 @@
-// Task handles with a scripted server: failures on the way, unexpected behaviour of the server, and the requests that it
-// receives.
+// Task handles with a scripted server: failures on the way, unexpected behaviour of the server, and the requests that
+// it receives.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/task-end.ts";

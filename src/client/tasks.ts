@@ -38,7 +38,7 @@ export class Tasks {
 
   async start(name: string, args: Json, options: CallOptions = {}): Promise<TaskHandle> {
     const { handler, calls } = this.#client;
-    const params: Params & WithTaskRequest = { name, arguments: args, [TASK_REQUESTED]: "if-it-can" };
+    const params: Params & WithTaskRequest = { name, arguments: args, [TASK_REQUESTED]: "if-supported" };
     const request = calls.createRequest("tools/call", params, options);
     const result = await calls.run(request.method, options, (context) =>
       callWithInput(handler, request, withTasksExtension(context)),

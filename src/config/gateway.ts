@@ -4,10 +4,8 @@
 import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
-import type { UpstreamStatus } from "../chain/upstream/options.ts";
+import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
-import { type UpstreamTarget } from "../chain/upstream/options.ts";
-import { type UpstreamOptions } from "../chain/upstream/options.ts";
 import { ownInfo } from "../client/connect.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";

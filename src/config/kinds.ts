@@ -5,8 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import type { UpstreamTarget } from "../chain/upstream/options.ts";
-import type { UpstreamOptions } from "../chain/upstream/options.ts";
+import type { UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Position, Problem } from "./problems.ts";

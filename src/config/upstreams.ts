@@ -1,9 +1,8 @@
 // The upstreams of a config: the entries of `mcpServers` and of `servers`, which mean the same. Here are the fields that
 // every entry may have; the others belong to its kind. Keys that only other clients know are ignored.
 
-import { labelsOf } from "../chain/router/labels.ts";
-import { SHARES } from "../chain/upstream/options.ts";
-import { type UpstreamOptions } from "../chain/upstream/options.ts";
+import { createLabels } from "../chain/router/names.ts";
+import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Member } from "./document.ts";
@@ -212,7 +211,7 @@ function findKind(cursor: Cursor): UpstreamKind | undefined {
 /** Warns of names that cannot be used as a prefix of tool names as they are. */
 function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
   const names = [...entries.keys()];
-  labelsOf(names).forEach(({ name: label }, index) => {
+  createLabels(names).forEach(({ name: label }, index) => {
     const name = names[index] ?? "";
     const cursor = entries.get(name);
     if (label === name || cursor === undefined) return;

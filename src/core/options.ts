@@ -1,16 +1,16 @@
-// Checks the options of every public function. An option that does not exist is refused with the nearest name, because
-// a misspelt option that is ignored is only noticed by what does not happen.
+// Checks the options of every public function. An unknown option is refused with the nearest name, since a misspelt
+// option that is ignored is hard to notice.
 
 import { isObject } from "./objects.ts";
 
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 /** The longest delay that setTimeout accepts. */
 const MAX_DELAY_MS = 0x7fffffff;
 
-/** The names within `maxDistance` edits, nearest first. A name that begins with what was written comes first of all. */
+/** The names within `maxDistance` edits, nearest first. A name that starts with `name` has the distance 0. */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
-  // A name this long is not a typing error, and comparing it is slow.
-  if (name.length > LONGEST_NAME) return [];
+  // A longer name is not a typing error, and comparing it is slow.
+  if (name.length > MAX_NAME_LENGTH) return [];
   const wanted = name.toLowerCase();
   return [...names]
     .map((candidate) => ({ candidate, distance: distanceTo(wanted, candidate.toLowerCase()) }))
@@ -47,7 +47,7 @@ export function didYouMean(name: string, names: readonly string[]): string {
   return near === undefined ? `the options are ${names.join(", ")}` : `did you mean \`${near}\`?`;
 }
 
-/** Throws a TypeError if `given` is not an object or has an option that `known` has not. */
+/** Throws a TypeError if `given` is not an object or has an option that `known` lacks. */
 export function checkOptions(owner: string, given: unknown, known: object, prefix = ""): void {
   if (!isObject(given)) throw new TypeError(`${owner}: the options must be an object, not ${kindOf(given)}`);
   for (const name of Object.keys(given)) {

@@ -232,12 +232,12 @@ export function parseError(details: string): ErrorMessage {
   return { jsonrpc: "2.0", id: null, error: { code: PARSE_ERROR, message: "Parse error", data } };
 }
 
-export function invalidRequest(id: Id | null, details: string): ErrorMessage {
+function invalidRequest(id: Id | null, details: string): ErrorMessage {
   return invalid(id, { kind: "invalid_request", details });
 }
 
 /** Its `data` is a plain string, which existing clients expect. */
-export function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage {
+function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage {
   return invalid(id, `Missing required field: ${field}`);
 }
 

@@ -1,5 +1,5 @@
-// evaluateOnce with a guest of a few lines of Node: output is reported as it is printed, an abort interrupts it, and the
-// process is gone afterwards in any case.
+// evaluateOnce with a guest of a few lines of Node: output is reported as it is printed, an abort interrupts it, and
+// the process is gone afterwards in any case.
 
 import { describe, expect, it } from "vitest";
 import { evaluateOnce } from "./evaluate-once.ts";

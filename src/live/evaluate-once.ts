@@ -1,4 +1,5 @@
-// Runs one evaluation in a session that ends with it, for the command line. The caller gets all output as it is printed.
+// Runs one evaluation in a session that ends with it, for the command line. The caller gets all output as it is
+// printed.
 
 import { within } from "../core/async.ts";
 import { toEvaluation, type Evaluation } from "./evaluation.ts";

@@ -1,5 +1,5 @@
-// Validates messages from the guest process. The user's code can write to the guest's channel too, so a message must not
-// cost the host much: the number of values, unrequested messages and the shape of an evaluation are checked here.
+// Validates messages from the guest process. The user's code can write to the guest's channel too, so a message must
+// not cost the host much: the number of values, unrequested messages and the shape of an evaluation are checked here.
 
 import { isObject } from "../core/objects.ts";
 

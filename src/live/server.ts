@@ -1,5 +1,5 @@
-// Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to the
-// caller as progress while the code runs, and cancelling the call interrupts the code.
+// Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
+// the caller as progress while the code runs, and cancelling the call interrupts the code.
 
 import { EVALUATES_CODE } from "../core/evaluates-code.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -57,13 +57,8 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
   });
-  const server = createServer({
-    name: options.name ?? `catenary-${runtime.language}`,
-    version: "1",
-    title,
-    instructions,
-    listChanged: false,
-  });
+  const info = { name: options.name ?? `catenary-${runtime.language}`, version: "1", title };
+  const server = createServer(info, { instructions, listChanged: false });
   registerEvaluate(server, language.evaluate, sessions);
   for (const tool of language.tools) registerTool(server, tool, sessions);
   registerSessionTools(server, language, sessions);

@@ -1,4 +1,5 @@
-// Scheduling within one session: the queue of calls, of which one runs at a time, and the deadline of the one that runs.
+// Scheduling within one session: the queue of calls, of which one runs at a time, and the deadline of the one that
+// runs.
 
 import { onCancel } from "../core/cancel.ts";
 import type { Context } from "../core/handler.ts";

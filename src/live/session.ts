@@ -1,6 +1,6 @@
-// One live session: a name, a guest process, and a queue of calls. Each evaluation has a deadline. One that does not end
-// by itself is stopped by the gentlest step that works; the last step ends the process. The next call then starts a new
-// process and reports once what was lost.
+// One live session: a name, a guest process, and a queue of calls. Each evaluation has a deadline. One that does not
+// end by itself is stopped by the gentlest step that works; the last step ends the process. The next call then starts a
+// new process and reports once what was lost.
 
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -135,7 +135,9 @@ export class Session {
     }
   }
 
-  /** Sends a request that is answered while the evaluator works. Undefined if there is no process, or it exits first. */
+  /**
+   * Sends a request that is answered while the evaluator works. Undefined if there is no process, or it exits first.
+   */
   async control(op: string, params: GuestReply): Promise<GuestReply | undefined> {
     return this.#guest?.control(op, { ...params, target: this.#active?.id ?? 0 }).catch((error: unknown) => {
       if (!(error instanceof GuestExited)) throw error;

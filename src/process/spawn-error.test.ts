@@ -25,9 +25,19 @@ describe("a command", () => {
   });
 
   it.each([
-    ["that is not on the PATH", { command: "catenary-no-such" }, "ENOENT", "there is no command of that name on the PATH"],
+    [
+      "that is not on the PATH",
+      { command: "catenary-no-such" },
+      "ENOENT",
+      "there is no command of that name on the PATH",
+    ],
     ["that is a missing file", { command: "./nothing" }, "ENOENT", "there is no file"],
-    ["in a missing folder", { command: process.execPath, cwd: "/no/such" }, "ENOENT", "its folder /no/such does not exist"],
+    [
+      "in a missing folder",
+      { command: process.execPath, cwd: "/no/such" },
+      "ENOENT",
+      "its folder /no/such does not exist",
+    ],
     ["with its arguments in it", { command: "node x.js" }, "ENOENT", 'its arguments into "args"'],
   ])("%s is explained", async (_name, command, code, message) => {
     const problem = await findSpawnProblem(command);

@@ -22,7 +22,7 @@ export const LISTS_TASKS: unique symbol = Symbol("catenary.listsTasks");
 
 export type WithTaskSupport = { readonly [TASK_SUPPORT]?: TaskSupport };
 export type WithTaskRequest = {
-  readonly [TASK_REQUESTED]?: true | "if-it-can";
+  readonly [TASK_REQUESTED]?: true | "if-supported";
   readonly [TASK_PARAMS]?: { readonly [key: string]: unknown };
 };
 export type WithTaskListing = { readonly [LISTS_TASKS]?: true };

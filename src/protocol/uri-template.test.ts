@@ -1,4 +1,4 @@
-// URI templates by example: the expansions of RFC 6570, the matching rules in the header of uri-template.ts, and invalid
+// URI templates by example: the expansions of RFC 6570, the matching rules of UriTemplate, and invalid
 // templates. Properties are in uri-template.laws.test.ts.
 
 import { describe, expect, it } from "vitest";

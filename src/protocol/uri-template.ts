@@ -1,11 +1,5 @@
-// URI templates (RFC 6570, all four levels): expanded with values, and matched against a URI to find the values. The RFC
-// does not define matching; the rules here are:
-// - `{a}` and `{+a}` are required and not empty; `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional; named
-//   ones (`;`, `?`, `&`) may be in any order, each once, and may be empty;
-// - `{a}` stops at "/", "?" and "#"; a value is as short as the rest of the template allows;
-// - values are percent-decoded, so they may contain any character; a value that cannot be decoded is not a match;
-// - `{a*}` gives an array, all others a string, so the types depend on the template alone.
-// A match takes time linear in the URI (uri-matcher.ts).
+// URI templates (RFC 6570, all four levels): expanded with values, and matched against a URI to find the values. A match
+// takes time linear in the URI (uri-matcher.ts).
 
 import { ProgramBuilder, END, type Op, type Program, run, stopsAt } from "./uri-matcher.ts";
 
@@ -20,6 +14,14 @@ export interface UriTemplate {
   /** The names of the variables without duplicates, in order. */
   readonly names: readonly string[];
   expand(values: TemplateInput): string;
+  /**
+   * Undefined if the URI does not match. The RFC does not define matching; the rules are:
+   * - `{a}` and `{+a}` are required and not empty; `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional; named
+   *   ones (`;`, `?`, `&`) may be in any order, each once, and may be empty;
+   * - `{a}` stops at "/", "?" and "#"; a value is as short as the rest of the template allows;
+   * - values are percent-decoded, so they may contain any character; a value that cannot be decoded is not a match;
+   * - `{a*}` gives an array, all others a string, so the types depend on the template alone.
+   */
   match(uri: string): TemplateMatch | undefined;
 }
 
@@ -177,13 +179,13 @@ function decode(text: string): string | undefined {
   }
 }
 
-export interface Variable {
+interface Variable {
   readonly name: string;
   readonly explode: boolean;
   readonly prefix: number | undefined;
 }
 
-export interface Operator {
+interface Operator {
   readonly first: string;
   readonly between: string;
   readonly named: boolean;
@@ -195,13 +197,13 @@ export interface Operator {
   readonly empty: string;
 }
 
-export interface Expression {
+interface Expression {
   readonly operator: Operator;
   readonly variables: readonly Variable[];
 }
 
 /** A literal, or an expression in braces. */
-export type Part = string | Expression;
+type Part = string | Expression;
 
 function operator(first: string, between: string, stops: string, more: Partial<Operator> = {}): Operator {
   return { first, between, stops, named: false, reserved: false, empty: "", ...more };
@@ -222,7 +224,7 @@ const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f
 const MAX_TEMPLATE_LENGTH = 4096;
 const MAX_VARIABLES = 64;
 
-export function parseTemplateParts(text: string): readonly Part[] {
+function parseTemplateParts(text: string): readonly Part[] {
   if (text.length > MAX_TEMPLATE_LENGTH)
     throw invalidTemplate(text, `it is longer than ${MAX_TEMPLATE_LENGTH} characters`);
   const parts: Part[] = [];
@@ -243,7 +245,7 @@ export function parseTemplateParts(text: string): readonly Part[] {
   return parts;
 }
 
-export function variablesOf(parts: readonly Part[]): readonly Variable[] {
+function variablesOf(parts: readonly Part[]): readonly Variable[] {
   return parts.flatMap((part) => (typeof part === "string" ? [] : part.variables));
 }
 
@@ -275,7 +277,7 @@ function invalidTemplate(text: string, problem: string): TypeError {
 }
 
 /** Percent-encodes a string; with `reserved`, reserved characters and existing escapes stay. */
-export function encode(text: string, reserved: boolean): string {
+function encode(text: string, reserved: boolean): string {
   // A lone surrogate has no UTF-8; it becomes U+FFFD, as in any encoder.
   const whole = text.replace(/\p{Cs}/gu, "\ufffd");
   if (!reserved) return encodeURIComponent(whole).replace(/[!'()*]/g, escape);

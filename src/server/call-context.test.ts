@@ -1,5 +1,5 @@
-// The context of a handler: progress and requests to the client. Their transport is tested in dialogue/, log messages in
-// logging.test.ts.
+// The context of a handler: progress and requests to the client. Their transport is tested in dialogue/, log messages
+// in logging.test.ts.
 
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";

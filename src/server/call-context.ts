@@ -1,5 +1,5 @@
-// The context that handlers of tools, resources and prompts get. Each function is a getter that binds when it is read,
-// so a call that uses none of them costs nothing extra, and handlers can destructure (`(args, { progress, ask }) => ...`).
+// The context that handlers of tools, resources and prompts get. Each function is a getter that binds when it is read:
+// a call that uses none pays for none, and handlers can destructure the context (`(args, { progress, ask }) => ...`).
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
@@ -98,7 +98,7 @@ export interface RetryInput {
 
 const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer(info, { logging: true })";
 
-/** One promise for all: with loader hooks each import() takes its own time, and concurrent requests would be reordered. */
+/** One promise for all: with loader hooks each import() takes its own time, which would reorder concurrent requests. */
 let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
 
 export class CallContext implements ToolContext {

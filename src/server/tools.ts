@@ -42,8 +42,8 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   /** For the model: what the tool does and when to call it. */
   readonly description?: string;
   /**
-   * The schema of the arguments: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. Each call
-   * is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
+   * The schema of the arguments: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. Each
+   * call is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
    *
    * @example
    * input: z.object({ text: z.string() })
@@ -75,7 +75,8 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    */
   readonly scopes?: readonly string[];
   /**
-   * Whether a call can run as a task: the client gets a task at once and fetches the result later. Default: "forbidden".
+   * Whether a call can run as a task: the client gets a task at once and fetches the result later. Default:
+   * "forbidden".
    *
    * @example
    * task: "optional"

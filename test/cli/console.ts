@@ -1,19 +1,18 @@
-// The consoles of a page, to be played in a shell: each command with what stands below it, and a folder in which
-// `catenary` is the command as it is built.
+// Runs the console examples of a page in a shell, in a folder in which `catenary` is the built command.
 
 import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { codeBlocks } from "../docs/markdown.ts";
-import { CLI } from "./stage.ts";
+import { CLI } from "./cli-process.ts";
 
-export interface Played {
+export interface ConsoleExample {
   readonly command: string;
   readonly output: string;
 }
 
-export function consoles(page: string): Played[] {
+export function consoles(page: string): ConsoleExample[] {
   return codeBlocks(page)
     .filter(({ language }) => language === "console")
     .flatMap(({ code }) => code.split(/^\$ /m).slice(1))
@@ -23,14 +22,14 @@ export function consoles(page: string): Played[] {
     });
 }
 
-/** Puts the command into the folder, under its name. */
+/** Adds the `catenary` command to the folder. */
 export function putCommand(folder: string): void {
   const shim = join(folder, "catenary");
   writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
   chmodSync(shim, 0o755);
 }
 
-/** What a shell in the folder prints on stdout; what is printed on stderr is not looked at. */
+/** Runs a command in the folder and returns its stdout. */
 export function play(command: string, folder: string): Promise<string> {
   const shell = spawn("sh", ["-c", command], {
     cwd: folder,

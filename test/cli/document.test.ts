@@ -1,5 +1,5 @@
-// The examples of docs/cli.md: every block of a console is played in a shell, and must come out as it stands there. They
-// are played in a folder that has our examples, and the files that the page shows by name.
+// The examples of docs/cli.md: every console block is run in a shell and must print what the page shows. The folder has our
+// examples, and the files that the page shows by name.
 
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,12 +10,12 @@ import { EXIT } from "../../src/cli/command.ts";
 import { codeBlocks, tableUnder } from "../docs/markdown.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
 import { consoles, play, putCommand } from "./console.ts";
-import { Run } from "./stage.ts";
+import { CliProcess } from "./cli-process.ts";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const PAGE = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
 
-const PLAYED = consoles(PAGE);
+const EXAMPLES = consoles(PAGE);
 
 let folder = "";
 beforeAll(() => {
@@ -30,19 +30,19 @@ afterAll(() => {
 
 describe("docs/cli.md", () => {
   it("has examples", () => {
-    expect(PLAYED.length).toBeGreaterThan(8);
+    expect(EXAMPLES.length).toBeGreaterThan(8);
   });
 
-  it.each(PLAYED)("$command", async ({ command, output }) => {
+  it.each(EXAMPLES)("$command", async ({ command, output }) => {
     expect(await play(`exec 2>&1\n${command}`, folder)).toBe(output);
   });
 
-  it.skipIf(!HAS_TERMINAL)("shows a question as a terminal does", async () => {
-    const talk = codeBlocks(PAGE).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
-    const [command = "", ...shown] = talk.split("\n");
+  it.skipIf(!HAS_TERMINAL)("shows a question in a terminal", async () => {
+    const block = codeBlocks(PAGE).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
+    const [command = "", ...shown] = block.split("\n");
     const env = { PATH: `${folder}${delimiter}${process.env["PATH"]}` };
     const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: folder });
-    await terminal.shows("sky (a number or a name):");
+    await terminal.shows("sky (number or name):");
     terminal.type(`2${ENTER}`);
     await terminal.shows("Send this?");
     terminal.type(ENTER);
@@ -50,10 +50,10 @@ describe("docs/cli.md", () => {
     expect(terminal.screen).toBe(shown.join("\n").trimEnd());
   });
 
-  it("shows what up says", async () => {
+  it("shows the output of up", async () => {
     const shown = codeBlocks(PAGE).find(({ code }) => code.startsWith("$ catenary up\n"))?.code ?? "";
-    const run = new Run(["up", "--http", "127.0.0.1:0"], { cwd: folder });
-    await run.says("A client's entry: ");
+    const run = new CliProcess(["up", "--http", "127.0.0.1:0"], { cwd: folder });
+    await run.waitForStderr("For a client's config: ");
     run.process.kill("SIGTERM");
     expect(await run.exited).toBe(0);
     const [, port = ""] = /:(\d+)\/mcp$/m.exec(run.err) ?? [];

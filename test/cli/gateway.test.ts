@@ -1,5 +1,5 @@
-// `catenary serve CONFIG`, `up` and `check`, as processes: a config's servers as one, on stdio and over HTTP; what is
-// told of a config that is wrong, and of ends that fail; who is let in; and how it all comes to its end.
+// `catenary serve CONFIG`, `up` and `check` as processes: the servers of a config as one, on stdio and over HTTP; problems
+// of a config; reports on failing upstreams; tokens; and shutdown.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,12 +7,20 @@ import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { catenary, CLI, DESK_COMMAND, marking, nobodyLeft, type Run, runner } from "./stage.ts";
+import {
+  catenary,
+  CLI,
+  TEST_SERVER_COMMAND,
+  markProcesses,
+  expectNoProcesses,
+  type CliProcess,
+  cliRunner,
+} from "./cli-process.ts";
 
 const TOKEN = "correct-horse-battery";
-const [NODE, ...DESK_ARGS] = DESK_COMMAND;
-const DESK = { command: NODE, args: DESK_ARGS };
-/** A server without a package, in a module: it needs no process of its own. */
+const [NODE, ...SERVER_ARGS] = TEST_SERVER_COMMAND;
+const DEMO = { command: NODE, args: SERVER_ARGS };
+/** A server in a module without imports; it needs no process. */
 const MINE = `
 export default async ({ method, params }) => {
   if (method === "server/discover") return { capabilities: { tools: {} } };
@@ -29,16 +37,18 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Written with a comment, as people do. */
+/** Writes a config with a comment. */
 function config(name: string, value: object): string {
   const file = join(folder, name);
   writeFileSync(file, `// for a test\n${JSON.stringify(value, undefined, 2)}\n`);
   return file;
 }
 
-const run = runner();
+const run = cliRunner();
 
-async function ready(one: Run): Promise<{ url: string; ends: Record<string, { state: string; target: string }> }> {
+async function ready(
+  one: CliProcess,
+): Promise<{ url: string; upstreams: Record<string, { state: string; target: string }> }> {
   const isOver = (): boolean => one.out.includes("\n") || one.process.exitCode !== null;
   await expect.poll(isOver, { timeout: 20_000 }).toBe(true);
   return JSON.parse(one.out || one.err) as Awaited<ReturnType<typeof ready>>;
@@ -47,7 +57,7 @@ async function ready(one: Run): Promise<{ url: string; ends: Record<string, { st
 describe("check", () => {
   const wrong = '{\n  "mcpServers": {\n    "notes": { "comand": "npx", "env": { "API_KEY": "sk-secret" } }\n  }\n}\n';
 
-  it("explains each mistake with its place, and shows no key", async () => {
+  it("explains each mistake with its position, and shows no key", async () => {
     const file = join(folder, "wrong.json");
     writeFileSync(file, wrong);
     const { code, out, err } = await catenary(["check", "wrong.json"], "", { cwd: folder });
@@ -66,19 +76,19 @@ describe("check", () => {
         expect.objectContaining({ line: 3, column: 16, severity: "error", message: expect.any(String) }),
       ]),
     });
-    // Whoever would serve it hears the same, and nothing is started.
+    // `serve` prints the same and starts nothing.
     const serving = await catenary(["serve", "wrong.json"], "", { cwd: folder });
     expect(serving).toMatchObject({ code: 1, out: "" });
     expect(serving.err).toContain(out);
     expect(serving.err).toMatch(/^catenary: wrong\.json has \d errors?; nothing was started\n$/m);
   });
 
-  it("says what there is, and what there is not", async () => {
-    const file = config("right.json", { mcpServers: { a: DESK, b: DESK } });
+  it("summarizes a valid config, and reports a missing one", async () => {
+    const file = config("right.json", { mcpServers: { a: DEMO, b: DEMO } });
     const right = await catenary(["check", file]);
     expect(right).toMatchObject({ code: 0, out: `ok: ${file} has 2 servers (a, b)\n`, err: "" });
     expect(JSON.parse((await catenary(["check", file, "--json"])).out)).toEqual({
-      ...{ ok: true, servers: ["a", "b"], links: [], problems: [] },
+      ...{ ok: true, servers: ["a", "b"], middleware: [], problems: [] },
     });
     const none = await catenary(["check"], "", { cwd: folder });
     expect(none).toMatchObject({ code: 2, out: "" });
@@ -87,26 +97,26 @@ describe("check", () => {
 });
 
 describe("serve", () => {
-  it("makes one server of those of a config, on stdio", async () => {
-    config("catenary.json", { mcpServers: { desk: DESK } });
+  it("serves all servers of a config as one, on stdio", async () => {
+    config("catenary.json", { mcpServers: { demo: DEMO } });
     const through = [process.execPath, CLI, "serve"];
-    const said = await catenary(["call", "echo", "text=hi", "--", ...through], "", { cwd: folder });
-    expect(said).toMatchObject({ code: 0, out: "hi\n" });
+    const result = await catenary(["call", "echo", "text=hi", "--", ...through], "", { cwd: folder });
+    expect(result).toMatchObject({ code: 0, out: "hi\n" });
     rmSync(join(folder, "catenary.json"));
     const none = await catenary(["serve", "other.json"], "", { cwd: folder });
     expect(none).toMatchObject({ code: 2, out: "", err: "catenary: There is no config other.json\n" });
   });
 
-  it("says of a module that never comes to its end that it does not", async () => {
+  it("reports a module that never finishes loading", async () => {
     writeFileSync(join(folder, "never.mjs"), "await new Promise(() => undefined);");
-    const said = await catenary(["serve", join(folder, "never.mjs")]);
-    expect(said).toMatchObject({ code: 1, out: "" });
-    expect(said.err).toContain("waits for something that never comes");
+    const result = await catenary(["serve", join(folder, "never.mjs")]);
+    expect(result).toMatchObject({ code: 1, out: "" });
+    expect(result.err).toContain("waits for a promise that never settles");
   });
 
-  it("asks callers over HTTP for the token of the config, and says no word of it", async () => {
+  it("requires the token of the config over HTTP, and does not print it", async () => {
     const file = config("closed.json", {
-      mcpServers: { desk: DESK },
+      mcpServers: { demo: DEMO },
       listen: { token: "${MY_TOKEN}", path: "/gate" },
     });
     const one = run(["serve", file, "--http", "127.0.0.1:0", "--json"], { env: { MY_TOKEN: TOKEN } });
@@ -124,31 +134,31 @@ describe("serve", () => {
 });
 
 describe("up", () => {
-  it("tells of its ends, at the start and when one fails, and drains at a signal", async () => {
+  it("reports on its upstreams, and shuts down at a signal", async () => {
     const far = { url: "http://127.0.0.1:1/${FAR}/mcp" };
-    const file = config("two.json", { mcpServers: { desk: DESK, far, gone: { command: "catenary-no-such-command" } } });
+    const file = config("two.json", { mcpServers: { demo: DEMO, far, gone: { command: "catenary-no-such-command" } } });
     const one = run(["up", file, "--http", ":0"], { env: { FAR: "a-key-in-a-path" } });
-    await one.says("A client's entry:");
+    await one.waitForStderr("For a client's config:");
     const [, url = ""] = /^Serving .*two\.json at (http:\S+)$/m.exec(one.err) ?? [];
-    expect(one.err).toMatch(/^ {2}desk +\S*node \S+ +asleep, starts when/m);
+    expect(one.err).toMatch(/^ {2}demo +\S*node \S+ +idle \(starts/m);
     expect(one.err).toContain(`{"mcpServers":{"two":{"type":"http","url":"${url}"}}}`);
     expect(one.out).toBe("");
     const client = await connect(url);
     expect((await client.callTool("echo", { text: "hi" })).content).toEqual([{ type: "text", text: "hi" }]);
-    await one.says("desk started (process ");
-    await one.says("gone failed, and is started again in a while: ");
-    await one.says("far failed: Nothing listens at 127.0.0.1:1");
+    await one.waitForStderr("demo started (pid ");
+    await one.waitForStderr("gone crashed; restarting soon: ");
+    await one.waitForStderr("far failed: Nothing listens at 127.0.0.1:1");
     const listed = await catenary(["tools", url, "--json"]);
-    expect(listed.err).toContain("What far has is missing: The end far failed: Nothing listens at 127.0.0.1:1");
-    const missing = (JSON.parse(listed.out) as { _meta: Record<string, { end: string }[]> })._meta[
+    expect(listed.err).toContain("Not listed: far (The upstream far failed: Nothing listens at 127.0.0.1:1");
+    const missing = (JSON.parse(listed.out) as { _meta: Record<string, { upstream: string }[]> })._meta[
       "catenary/unavailable"
     ];
-    expect(missing?.map(({ end }) => end)).toEqual(["far", "gone"]);
-    const [, pid] = /desk started \(process (\d+)/.exec(one.err) ?? [];
+    expect(missing?.map(({ upstream }) => upstream)).toEqual(["far", "gone"]);
+    const [, pid] = /demo started \(pid (\d+)/.exec(one.err) ?? [];
     process.kill(Number(pid), "SIGKILL");
-    await one.says("desk failed");
+    await one.waitForStderr("demo crashed");
     expect((await client.callTool("echo", { text: "again" })).content).toEqual([{ type: "text", text: "again" }]);
-    await one.says("desk restarted (process ");
+    await one.waitForStderr("demo restarted (pid ");
     await client.close();
     one.process.kill("SIGINT");
     expect(await one.exited).toBe(130);
@@ -156,11 +166,11 @@ describe("up", () => {
     expect(one.err + listed.err + listed.out).not.toContain("a-key-in-a-path");
   });
 
-  it("serves what a module exports beside commands, and says it to programs in one line", async () => {
+  it("serves a module, and prints JSON for programs", async () => {
     const file = config("mine.json", { mcpServers: { mine: { module: "./mine.mjs" } }, listen: { port: 0 } });
     const one = run(["up", file, "--json"]);
-    const { url, ends } = await ready(one);
-    expect(ends).toMatchObject({ mine: { state: "running", target: "in this process" } });
+    const { url, upstreams } = await ready(one);
+    expect(upstreams).toMatchObject({ mine: { state: "running", target: "in this process" } });
     const client = await connect(url);
     expect(await client.callTool("mine")).toMatchObject({ content: [{ text: "mine says mine" }] });
     await client.close();
@@ -168,35 +178,35 @@ describe("up", () => {
     expect(await one.exited).toBe(0);
     const module = await catenary(["up", join(folder, "mine.mjs")]);
     expect(module).toMatchObject({ code: 1, out: "" });
-    expect(module.err).toContain("is no config; a module is served by catenary serve");
+    expect(module.err).toContain("is not a config; to serve a module, run catenary serve");
   });
 });
 
 describe("inputs", () => {
   const asking = (): string =>
     config("asking.json", {
-      inputs: [{ id: "desk-key", type: "promptString", description: "The key", password: true }],
-      servers: { desk: { ...DESK, env: { KEY: "${input:desk-key}" } } },
+      inputs: [{ id: "demo-key", type: "promptString", description: "The key", password: true }],
+      servers: { demo: { ...DEMO, env: { KEY: "${input:demo-key}" } } },
     });
 
-  it("are taken from the environment, which keeps none of it, or missed by name", async () => {
+  it("are taken from the environment, which upstreams do not inherit, or reported as missing", async () => {
     const through = [process.execPath, CLI, "serve", asking()];
-    const env = { CATENARY_INPUT_DESK_KEY: "from outside" };
+    const env = { CATENARY_INPUT_DEMO_KEY: "from outside" };
     const value = async (name: string): Promise<string> =>
       (await catenary(["call", "environment", `name=${name}`, "--", ...through], "", { env })).out;
     expect(await value("KEY")).toBe("from outside\n");
-    expect(await value("CATENARY_INPUT_DESK_KEY")).toBe("undefined\n");
+    expect(await value("CATENARY_INPUT_DEMO_KEY")).toBe("undefined\n");
     const missed = await catenary(["serve", asking()]);
     expect(missed).toMatchObject({ code: 1, out: "" });
-    expect(missed.err).toContain("CATENARY_INPUT_DESK_KEY");
+    expect(missed.err).toContain("CATENARY_INPUT_DEMO_KEY");
   });
 
-  it.runIf(HAS_TERMINAL)("are asked of the person, who does not see a password", async () => {
-    const { mark, env } = marking();
+  it.runIf(HAS_TERMINAL)("are asked for at the terminal, without echoing a password", async () => {
+    const { mark, env } = markProcesses();
     const terminal = new Terminal([process.execPath, CLI, "up", asking(), "--http", ":0"], { env });
     await terminal.shows("The key:");
     terminal.type(`${TOKEN}${ENTER}`);
-    await terminal.shows("A client's entry:");
+    await terminal.shows("For a client's config:");
     expect(terminal.bytes).not.toContain(TOKEN);
     const [, url = ""] = /at (http:\S+)/.exec(terminal.screen) ?? [];
     expect(terminal.bytes).toContain("\u001b[36m");
@@ -205,6 +215,6 @@ describe("inputs", () => {
     await client.close();
     terminal.type("\u0003");
     expect(await terminal.exited).toBe(130);
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 });

@@ -1,5 +1,4 @@
-// Live sessions as the commands reach them: `up` and `serve` without a config, the token that HTTP asks for, and `eval`.
-// What sessions do is told elsewhere; here it is who comes to them, and what is seen of it.
+// Live sessions from the command line: `up` and `serve` without a config, the token over HTTP, and `eval`.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,9 +8,17 @@ import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasSbcl } from "../support/setup/sbcl.ts";
-import { catenary, CLI, marking, nobodyLeft, type Run, runner, type RunOptions } from "./stage.ts";
+import {
+  catenary,
+  CLI,
+  markProcesses,
+  expectNoProcesses,
+  type CliProcess,
+  cliRunner,
+  type RunOptions,
+} from "./cli-process.ts";
 
-/** As if it evaluated something; it needs no process. */
+/** A server that is marked as evaluating code, without doing so. */
 const MARKED = `
 const server = async ({ method }) => {
   if (method === "server/discover") return { capabilities: { tools: {} } };
@@ -32,10 +39,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const run = runner();
+const run = cliRunner();
 
-/** The one line on stdout. */
-async function ready(one: Run): Promise<{ url: string; token?: string }> {
+/** The JSON line on stdout. */
+async function ready(one: CliProcess): Promise<{ url: string; token?: string }> {
   await Promise.race([once(one.process.stdout, "data"), one.exited]);
   return JSON.parse(one.out || one.err) as { url: string; token?: string };
 }
@@ -45,15 +52,15 @@ async function status(url: string, token?: string): Promise<number> {
   return (await fetch(url, { method: "POST", headers: { ...headers }, body: "" })).status;
 }
 
-/** It was let in, and said nothing that could be understood. */
-const LET_IN = 415;
+/** The status of an authenticated request without a valid body. */
+const AUTHENTICATED = 415;
 
 describe("without a config", () => {
-  it("up is a JavaScript session, with an entry that works as it is pasted", async () => {
+  it("up serves a JavaScript session, with a config entry that works", async () => {
     const one = run(["up", "--http", ":0"], { cwd: empty });
-    await one.says("The token is for this run");
+    await one.waitForStderr("This token is valid until you stop the server");
     expect(one.err).toMatch(/^Serving a live JavaScript session at http:\S+\n {2}js +live sessions +/);
-    const entry = /^A client's entry: (.*)$/m.exec(one.err)?.[1] ?? "";
+    const entry = /^For a client's config: (.*)$/m.exec(one.err)?.[1] ?? "";
     const { js } = (
       JSON.parse(entry) as { mcpServers: Record<string, { url: string; headers: Record<string, string> }> }
     ).mcpServers;
@@ -70,35 +77,35 @@ describe("without a config", () => {
     expect(await one.exited).toBe(0);
   });
 
-  it("serve is one on stdio, and says so", async () => {
+  it("serve serves one on stdio, with a note", async () => {
     const call = ["call", "evaluate-js", "code=[1, 2].map((n) => n + 1)", "--", process.execPath, CLI, "serve"];
-    const said = await catenary(call, "", { cwd: empty });
-    expect(said).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
+    const result = await catenary(call, "", { cwd: empty });
+    expect(result).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
     const alone = await catenary(["serve"], "", { cwd: empty });
     expect(alone).toMatchObject({
       code: 0,
       out: "",
-      err: "catenary: there is no catenary.json here, so a live JavaScript session is served on stdio\n",
+      err: "catenary: there is no catenary.json here; serving a live JavaScript session on stdio\n",
     });
   });
 });
 
 describe("the token", () => {
-  it("is made where a module's server evaluates code, and told to programs", async () => {
+  it("is generated if the server of a module evaluates code, and printed as JSON", async () => {
     const { url, token } = await ready(run(["serve", join(folder, "marked.mjs"), "--http", ":0", "--json"]));
     expect(await status(url)).toBe(401);
-    expect(await status(url, token)).toBe(LET_IN);
+    expect(await status(url, token)).toBe(AUTHENTICATED);
   });
 
-  it("is left out where a person wants it so, and that is warned of", async () => {
+  it("is not required with --no-token, with a warning", async () => {
     const one = run(["up", "--http", ":0", "--json", "--no-token"], { cwd: empty });
     const { url, token } = await ready(one);
     expect(token).toBeUndefined();
-    expect(await status(url)).toBe(LET_IN);
-    await one.says("Warning: code is evaluated here, and nobody is asked for a token: every program\non this machine");
+    expect(await status(url)).toBe(AUTHENTICATED);
+    await one.waitForStderr("Warning: no token is required, so every program on this machine\ncan run code as you.");
   });
 
-  it("is that of the config, which is told to nobody and cannot be left out", async () => {
+  it("is that of the config, which is not printed and cannot be disabled", async () => {
     const file = join(folder, "closed.json");
     const listen = { token: "${MY_TOKEN}", port: 0 };
     writeFileSync(file, JSON.stringify({ mcpServers: { mine: { module: "./marked.mjs" } }, listen }));
@@ -107,13 +114,13 @@ describe("the token", () => {
     const { url, token } = await ready(one);
     expect(token).toBeUndefined();
     expect(await status(url)).toBe(401);
-    expect(await status(url, "correct-horse")).toBe(LET_IN);
+    expect(await status(url, "correct-horse")).toBe(AUTHENTICATED);
     expect(one.out + one.err).not.toContain("correct-horse");
     const refused = await catenary(["up", file, "--no-token"], "", { env });
     expect(refused).toMatchObject({ code: 1, out: "" });
-    expect(refused.err).toContain("--no-token: ");
+    expect(refused.err).toContain("--no-token contradicts listen.token");
     const stdio = await catenary(["serve", file, "--no-token"], "", { env });
-    expect(stdio).toMatchObject({ code: 1, err: "catenary: --no-token goes with --http HOST:PORT\n" });
+    expect(stdio).toMatchObject({ code: 1, err: "catenary: --no-token needs --http HOST:PORT\n" });
   });
 });
 
@@ -121,7 +128,7 @@ describe("eval", () => {
   const evaluate = (args: readonly string[], input = "", options: RunOptions = {}): ReturnType<typeof catenary> =>
     catenary(["eval", ...args], input, options);
 
-  it("prints what the code prints, each on its stream, and then its value", async () => {
+  it("prints output on its stream, and then the value", async () => {
     const code = 'console.log("out"); console.error("err"); process.stdout.write("half"); ({ a: [1, "b"] })';
     expect(await evaluate(["js", code])).toMatchObject({
       code: 0,
@@ -130,7 +137,7 @@ describe("eval", () => {
     });
   });
 
-  it("reads stdin and files, and takes types and promises", async () => {
+  it("reads stdin and files, and supports types and promises", async () => {
     const code = "const n: number = await Promise.resolve(5); n + 1";
     expect(await evaluate(["js", "-"], code)).toMatchObject({ code: 0, out: "6\n", err: "" });
     const file = join(folder, "code.ts");
@@ -138,29 +145,29 @@ describe("eval", () => {
     expect(await evaluate(["TS", "--file", file])).toMatchObject({ code: 0, out: "6\n", err: "" });
   });
 
-  it("ends with 5 where the code fails, and says where", async () => {
-    const said = await evaluate(["js", 'console.log("before");\nfunction f() { null.x }\nf()']);
-    expect(said).toMatchObject({ code: 5, out: "before\n" });
-    expect(said.err).toMatch(/^TypeError: Cannot read properties of null.*\n {2}\d: .*f/);
+  it("exits with 5 if the code fails, with a backtrace", async () => {
+    const result = await evaluate(["js", 'console.log("before");\nfunction f() { null.x }\nf()']);
+    expect(result).toMatchObject({ code: 5, out: "before\n" });
+    expect(result.err).toMatch(/^TypeError: Cannot read properties of null.*\n {2}\d: .*f/);
   });
 
-  it("names the file in which the code stands", async () => {
+  it("shows the name of the file", async () => {
     const file = join(folder, "wrong.ts");
     writeFileSync(file, "let a = 1;\nnull.x");
-    const said = await evaluate(["js", "--file", file]);
-    expect(said).toMatchObject({ code: 5, out: "" });
-    expect(said.err).toContain(`\n  0: ${file}:2:6\n`);
+    const result = await evaluate(["js", "--file", file]);
+    expect(result).toMatchObject({ code: 5, out: "" });
+    expect(result.err).toContain(`\n  0: ${file}:2:6\n`);
   });
 
-  it("says that the code ended its process", async () => {
+  it("reports that the code ended its process", async () => {
     const err = "catenary: The code ended its process (exit code 3)\n";
     expect(await evaluate(["js", "process.exit(3)"])).toMatchObject({ code: 5, out: "", err });
   });
 
-  it("gives programs all of it in one document", async () => {
-    const said = await evaluate(["js", 'console.log("out"); throw new RangeError("no")', "--json"]);
-    expect(said).toMatchObject({ code: 5, err: "" });
-    expect(JSON.parse(said.out)).toMatchObject({
+  it("prints everything as one JSON document", async () => {
+    const result = await evaluate(["js", 'console.log("out"); throw new RangeError("no")', "--json"]);
+    expect(result).toMatchObject({ code: 5, err: "" });
+    expect(JSON.parse(result.out)).toMatchObject({
       status: "error",
       stdout: "out\n",
       values: [],
@@ -168,13 +175,13 @@ describe("eval", () => {
     });
   });
 
-  it("ends what takes too long", async () => {
-    const said = await evaluate(["js", "for (;;);", "--timeout", "0.3"]);
-    expect(said).toMatchObject({ code: 5, out: "" });
-    expect(said.err).toMatch(/^catenary: It took longer than 0\.3 s and was interrupted; --timeout gives it longer\n/);
+  it("times out", async () => {
+    const result = await evaluate(["js", "for (;;);", "--timeout", "0.3"]);
+    expect(result).toMatchObject({ code: 5, out: "" });
+    expect(result.err).toMatch(/^catenary: Timed out after 0\.3 s and was interrupted; --timeout gives it longer\n/);
   });
 
-  it("is interrupted by Ctrl-C, and shows what was printed until then", async () => {
+  it("is interrupted by Ctrl-C, after printing output", async () => {
     const one = run(["eval", "js", 'console.log("begun"); for (;;);']);
     await once(one.process.stdout, "data");
     one.process.kill("SIGINT");
@@ -183,8 +190,8 @@ describe("eval", () => {
     expect(one.err).toMatch(/^catenary: Cancelling.*\ncatenary: Interrupted after [\d.]+ s\n/);
   });
 
-  it("ends where nobody reads on", async () => {
-    const { mark, env } = marking();
+  it("ends when stdout is closed", async () => {
+    const { mark, env } = markProcesses();
     const code = 'for (;;) console.log("y".repeat(1000));';
     const shell = spawn("sh", ["-c", '"$0" "$1" eval js "$2" | head -c 10', process.execPath, CLI, code], {
       env: { ...process.env, ...env },
@@ -194,34 +201,34 @@ describe("eval", () => {
     shell.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
     await once(shell, "close");
     expect(out).toBe("yyyyyyyyyy");
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 
-  it.runIf(hasSbcl())("knows Common Lisp, with several values, warnings and conditions", async () => {
+  it.runIf(hasSbcl())("supports Common Lisp, with several values, warnings and conditions", async () => {
     expect(await evaluate(["lisp", '(format t "hi") (floor 17 5)'])).toMatchObject({
       code: 0,
       out: "hi\n3\n2\n",
-      err: expect.stringMatching(/^(?:catenary: Common Lisp is being prepared.*\n)?$/) as string,
+      err: expect.stringMatching(/^(?:catenary: Preparing Common Lisp.*\n)?$/) as string,
     });
     const failed = await evaluate(["lisp", '(warn "careful") (/ 1 0)']);
     expect(failed).toMatchObject({ code: 5, out: "" });
     expect(failed.err).toMatch(
-      /^(?:catenary: Common Lisp is being .*\n)?Warning: SIMPLE-WARNING: careful\nDIVISION-BY-ZERO: arithmetic error/,
+      /^(?:catenary: Preparing Common Lisp.*\n)?Warning: SIMPLE-WARNING: careful\nDIVISION-BY-ZERO: arithmetic error/,
     );
     const file = join(folder, "code.lisp");
     writeFileSync(file, "\ufeff#!/usr/bin/sbcl --script\n(+ 2 4)");
     expect(await evaluate(["lisp", "--file", file])).toMatchObject({ code: 0, out: "6\n" });
   });
 
-  it.runIf(hasSbcl())("says why nothing comes where Common Lisp is prepared for the first time", async () => {
+  it.runIf(hasSbcl())("explains the delay of the first start of Common Lisp", async () => {
     const one = run(["eval", "lisp", "1"], { env: { CATENARY_CACHE: join(folder, "cache") } });
-    await one.says("catenary: Common Lisp is being prepared; the first time on a machine it takes some seconds\n");
+    await one.waitForStderr("catenary: Preparing Common Lisp; this takes a few seconds the first time...\n");
     expect(one.out).toBe("");
   });
 
-  it("says what to install where there is no SBCL", async () => {
-    const said = await evaluate(["lisp", "(+ 1 2)"], "", { env: { PATH: empty } });
-    expect(said).toMatchObject({ code: 4, out: "" });
-    expect(said.err).toMatch(/^catenary: .*sbcl.*apt-get install sbcl/i);
+  it("says what to install if there is no SBCL", async () => {
+    const result = await evaluate(["lisp", "(+ 1 2)"], "", { env: { PATH: empty } });
+    expect(result).toMatchObject({ code: 4, out: "" });
+    expect(result.err).toMatch(/^catenary: .*sbcl.*apt-get install sbcl/i);
   });
 });

@@ -1,6 +1,5 @@
-// Signing in from the command line: a server that wants a token, an authorization server, and a browser that comes back
-// at once. The person sees where they are sent and never a token; the next run needs nobody; without a person the
-// command says what to do.
+// Signing in from the command line, with an authorization server and a browser that returns at once. The user sees where
+// the browser goes, and never a token; the next run uses the saved token; without a terminal the error says what to do.
 
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +9,7 @@ import { AuthError, type Authenticator } from "../../src/core/authentication.ts"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AuthorizationServer, openAuthorizationServer } from "../support/authorization-server.ts";
 import { CTRL_C, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { catenary, CLI, marking, nobodyLeft } from "./stage.ts";
+import { catenary, CLI, markProcesses, expectNoProcesses } from "./cli-process.ts";
 
 let folder = "";
 let browser = "";
@@ -18,9 +17,9 @@ let issuer: AuthorizationServer;
 let front: Awaited<ReturnType<typeof serve>>;
 let terminal: Terminal | undefined;
 let state = "";
-const { mark, env: marked } = marking();
+const { mark, env: marked } = markProcesses();
 
-/** Takes whatever the authorization server has issued. */
+/** Accepts every token of the authorization server. */
 const auth: Authenticator = {
   authenticate: async ({ headers, endpoint }) => {
     const token = headers["authorization"]?.replace("Bearer ", "") ?? "";
@@ -66,21 +65,23 @@ const env = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
   ...more,
 });
 
-function person(args: readonly string[], more?: NodeJS.ProcessEnv): Terminal {
+function openTerminal(args: readonly string[], more?: NodeJS.ProcessEnv): Terminal {
   terminal = new Terminal([process.execPath, CLI, ...args], { columns: 1_000, env: { ...marked, ...env(more) } });
   return terminal;
 }
 
-const left = "signing in from a real terminal is left out: there is no python3 here";
-if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
+const skipped = "signing in from a real terminal is skipped: python3 is not installed";
+if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 
-describe.runIf(HAS_TERMINAL)("a person", () => {
-  it("is told, sent to the browser, and let in; the next time nobody is needed", async () => {
+describe.runIf(HAS_TERMINAL)("a user", () => {
+  it("signs in with the browser; the next run uses the saved token", async () => {
     const url = String(front.url);
-    const shown = person(["call", url, "open", "--scope", "read write"]);
+    const shown = openTerminal(["call", url, "open", "--scope", "read write"]);
     expect(await shown.exited).toBe(0);
     const { host } = new URL(url);
-    expect(shown.screen).toContain(`${host} wants you to sign in, at ${new URL(issuer.url).host}. The browser opens;`);
+    expect(shown.screen).toContain(
+      `${host} asks you to sign in at ${new URL(issuer.url).host}. If the browser does not open,`,
+    );
     expect(shown.screen).toContain(`${issuer.url}/authorize?`);
     expect(shown.screen.split("\n").at(-1)).toBe("opened");
     expect(issuer.at("/authorize")[0]?.query.get("scope")).toBe("read write");
@@ -94,29 +95,29 @@ describe.runIf(HAS_TERMINAL)("a person", () => {
     const again = await catenary(["call", url, "open", "--no-login"], "", { env: env() });
     expect(again).toMatchObject({ code: 0, out: "opened\n", err: "" });
     expect(issuer.requests).toHaveLength(asked);
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 
-  it("may bring a client that was registered beforehand, with its secret in the environment", async () => {
+  it("may use a registered client, with its secret in the environment", async () => {
     issuer.metadata = { ...issuer.metadata, token_endpoint_auth_methods_supported: ["client_secret_basic"] };
     const flags = ["--client-id", "known", "--client-secret-env", "VAULT_SECRET"];
-    const shown = person(["call", String(front.url), "open", ...flags], { VAULT_SECRET: "hush-hush" });
+    const shown = openTerminal(["call", String(front.url), "open", ...flags], { VAULT_SECRET: "hush-hush" });
     expect(await shown.exited).toBe(0);
     expect(issuer.at("/register")).toEqual([]);
     expect([...issuer.issued.values()].map(({ client }) => client)).toEqual(["known"]);
     expect(shown.bytes).not.toContain("hush-hush");
   });
 
-  it("who never comes back can leave by Ctrl-C", async () => {
-    const shown = person(["tools", String(front.url)], { BROWSER: "true" });
+  it("can cancel with Ctrl-C", async () => {
+    const shown = openTerminal(["tools", String(front.url)], { BROWSER: "true" });
     await shown.shows("/authorize?");
     shown.type(CTRL_C);
     expect(await shown.exited).toBe(130);
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 
-  it("who said that nothing may open is not bothered", async () => {
-    const shown = person(["tools", String(front.url), "--no-login"]);
+  it("is not sent to the browser with --no-login", async () => {
+    const shown = openTerminal(["tools", String(front.url), "--no-login"]);
     expect(await shown.exited).toBe(3);
     expect(shown.screen).not.toContain("/authorize");
     expect(shown.screen).toContain("without --no-login");
@@ -124,24 +125,22 @@ describe.runIf(HAS_TERMINAL)("a person", () => {
   });
 });
 
-describe("without a person", () => {
-  it("nothing opens, and it is said what to do", async () => {
-    const said = await catenary(["tools", String(front.url)], "", { env: env() });
-    expect(said).toMatchObject({ code: 3, out: "" });
-    expect(said.err).toContain(
-      "What you can do: sign in by running it in a terminal, without --no-login, or give a token in",
-    );
+describe("without a terminal", () => {
+  it("no browser opens, and the error says what to do", async () => {
+    const result = await catenary(["tools", String(front.url)], "", { env: env() });
+    expect(result).toMatchObject({ code: 3, out: "" });
+    expect(result.err).toContain("What you can do: sign in from a terminal, without --no-login, or set a token in");
     expect(issuer.at("/authorize")).toEqual([]);
     expect(issuer.at("/register")).toEqual([]);
   });
 
   it.each([
-    [["--client-secret-env", "X"], "--client-secret-env goes with --client-id"],
-    [["--client-id", "a", "--client-secret-env", "NOT_SET_AT_ALL"], "there is no variable NOT_SET_AT_ALL"],
+    [["--client-secret-env", "X"], "--client-secret-env needs --client-id"],
+    [["--client-id", "a", "--client-secret-env", "NOT_SET_AT_ALL"], "the variable NOT_SET_AT_ALL is not set"],
     [["--client-metadata", "http://x/y"], "--client-metadata must be an https URL with a path"],
-  ])("%j is a mistake", async (flags, words) => {
-    const said = await catenary(["tools", String(front.url), ...flags], "", { env: env() });
-    expect(said.code).toBe(1);
-    expect(said.err).toContain(words);
+  ])("%j is refused", async (flags, message) => {
+    const result = await catenary(["tools", String(front.url), ...flags], "", { env: env() });
+    expect(result.code).toBe(1);
+    expect(result.err).toContain(message);
   });
 });

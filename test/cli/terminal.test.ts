@@ -1,5 +1,5 @@
-// The commands in a real terminal: progress drawn in place, Ctrl-C once and twice, questions answered by keys, and
-// nothing of what a hostile server sends that would act on the terminal.
+// The commands in a real terminal: progress in place, Ctrl-C once and twice, answering questions, and control characters
+// from a hostile server.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
-import { CLI, DESK_COMMAND, marking, nobodyLeft } from "./stage.ts";
+import { CLI, TEST_SERVER_COMMAND, markProcesses, expectNoProcesses } from "./cli-process.ts";
 
 let folder = "";
 let log = "";
 const opened: Terminal[] = [];
-const { mark, env: marked } = marking();
+const { mark, env: marked } = markProcesses();
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-terminal-"));
@@ -34,7 +34,7 @@ interface Options {
 }
 
 function catenary(args: readonly string[], { env, columns, to }: Options = {}): Terminal {
-  const line = [process.execPath, CLI, ...args, "--", ...DESK_COMMAND];
+  const line = [process.execPath, CLI, ...args, "--", ...TEST_SERVER_COMMAND];
   const command = to === undefined ? line : ["sh", "-c", 'to=$1; shift; exec "$@" > "$to"', "sh", to, ...line];
   const terminal = new Terminal(command, {
     env: { ...marked, CATENARY_TEST_LOG: log, ...env },
@@ -44,18 +44,18 @@ function catenary(args: readonly string[], { env, columns, to }: Options = {}): 
   return terminal;
 }
 
-const noted = (): string => readFileSync(log, "utf8");
+const readLog = (): string => readFileSync(log, "utf8");
 
 async function answered(terminal: Terminal): Promise<unknown> {
   expect(await terminal.exited).toBe(0);
   return JSON.parse(terminal.screen.split("\n").findLast((line) => line !== "") ?? "");
 }
 
-const left = "the command line in a real terminal is left out: there is no python3 here";
-if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(left, () => expect.fail(left));
+const skipped = "the command line in a real terminal is skipped: python3 is not installed";
+if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 
 describe.runIf(HAS_TERMINAL)("progress", () => {
-  it("is a bar that is redrawn in place, and gone at the end", async () => {
+  it("is a bar that is redrawn in place, and removed at the end", async () => {
     const terminal = catenary(["call", "count", "to=4", "ms=150"]);
     await terminal.showed("[######------------------] 25% 1/4  step 1");
     await terminal.showed("[########################] 100% 4/4  step 4");
@@ -63,14 +63,14 @@ describe.runIf(HAS_TERMINAL)("progress", () => {
     expect(terminal.screen).toBe("counted to 4");
   });
 
-  it("is a counter where there is no total, and fits a narrow screen", async () => {
+  it("is a counter without a total, and fits a narrow screen", async () => {
     const terminal = catenary(["call", "count", "to=3", "ms=150", "total=false"], { columns: 11 });
     await terminal.showed("2  st...");
     expect(await terminal.exited).toBe(0);
     expect(terminal.screen).toBe("counted to 3");
   });
 
-  it("stays on the screen where the data goes elsewhere", async () => {
+  it("goes to the screen if stdout is a file", async () => {
     const to = join(folder, "out.txt");
     const terminal = catenary(["call", "count", "to=2", "ms=150"], { to });
     await terminal.showed("50% 1/2");
@@ -79,7 +79,7 @@ describe.runIf(HAS_TERMINAL)("progress", () => {
     expect(readFileSync(to, "utf8")).toBe("counted to 2\n");
   });
 
-  it("is not drawn where the person wants quiet, or the terminal cannot", async () => {
+  it("is not drawn with --quiet or on a dumb terminal", async () => {
     const quiet = catenary(["call", "count", "to=2", "ms=120", "--quiet"]);
     expect(await quiet.exited).toBe(0);
     expect(quiet.bytes).toBe("counted to 2\r\n");
@@ -90,29 +90,29 @@ describe.runIf(HAS_TERMINAL)("progress", () => {
 });
 
 describe.runIf(HAS_TERMINAL)("Ctrl-C", () => {
-  it("cancels the call: the tool hears of it, and the exit code is 130", async () => {
+  it("cancels the call and the tool, and the exit code is 130", async () => {
     const terminal = catenary(["call", "hang"]);
     await terminal.showed("1  hanging");
     terminal.type(CTRL_C);
     expect(await terminal.exited).toBe(130);
-    expect(terminal.screen).toContain("Cancelling; Ctrl-C once more quits at once\ncatenary: Cancelled");
-    expect(noted()).toContain("aborted");
-    await nobodyLeft(mark);
+    expect(terminal.screen).toContain("Cancelling; press Ctrl-C again to quit at once\ncatenary: Cancelled");
+    expect(readLog()).toContain("aborted");
+    await expectNoProcesses(mark);
   });
 
-  it("twice quits at once, and the server is gone all the same", async () => {
-    const terminal = catenary(["call", "deaf"]);
-    await terminal.showed("1  deaf");
-    await expect.poll(noted).toContain("deaf");
+  it("twice quits at once, and the server process ends too", async () => {
+    const terminal = catenary(["call", "block"]);
+    await terminal.showed("1  blocked");
+    await expect.poll(readLog).toContain("blocked");
     terminal.type(CTRL_C);
     await terminal.shows("Cancelling");
     terminal.type(CTRL_C);
     expect(await terminal.exited).toBe(130);
     expect(terminal.screen).not.toContain("Cancelled");
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 
-  it("gives up connecting", async () => {
+  it("cancels connecting", async () => {
     const terminal = new Terminal(
       [process.execPath, CLI, "tools", "--", process.execPath, "-e", "process.stdin.resume()"],
       {
@@ -123,7 +123,7 @@ describe.runIf(HAS_TERMINAL)("Ctrl-C", () => {
     await terminal.showed("Connecting to node");
     terminal.type(CTRL_C);
     expect(await terminal.exited).toBe(130);
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 });
 
@@ -133,21 +133,21 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     ["in a session", ["--revision", NEWEST_SESSION.name]],
   ] as const;
 
-  it.each(revisions)("is asked field by field, and looked over before it is sent, %s", async (_name, flags) => {
+  it.each(revisions)("is asked field by field and reviewed before it is sent, %s", async (_name, flags) => {
     const to = join(folder, "form.json");
     const terminal = catenary(["call", "form", ...flags], { to });
     const fill = async (prompt: string, answer: string): Promise<void> => {
       await terminal.shows(new RegExp(`^${prompt}.*:$`, "m"));
       terminal.type(`${answer}${ENTER}`);
     };
-    await terminal.shows("desk 1.2.3 asks: Who \\x1b[31mare you?");
+    await terminal.shows("demo 1.2.3 asks: Who \\x1b[31mare you?");
     await fill("Your name", "A");
     await terminal.shows("It must have at least 2 characters\nYour name");
     terminal.type(`Ann${ENTER}`);
-    await fill("mail", "nobody");
-    await terminal.shows("It must be written like name@example.com");
+    await fill("mail", "ann");
+    await terminal.shows("It must look like name@example.com");
     terminal.type(ENTER);
-    await fill("age \\(whole number, 0 to 150, may be left out\\) \\[30\\]", "200");
+    await fill("age \\(whole number, 0 to 150, optional\\) \\[30\\]", "200");
     await terminal.shows("It must be at most 150");
     terminal.type(`41${ENTER}`);
     await fill("glad", "n");
@@ -160,7 +160,7 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     terminal.type(`3, 1${ENTER}`);
     await terminal.shows("Send this?");
     expect(terminal.screen).toContain(
-      "  Your name: Ann\n  mail: left out\n  age: 41\n  glad: no\n  colour: green\n  size: Large\n  days: wed, mon\n",
+      "  Your name: Ann\n  mail: (empty)\n  age: 41\n  glad: no\n  colour: green\n  size: Large\n  days: wed, mon\n",
     );
     terminal.type(ENTER);
     expect(await terminal.exited).toBe(0);
@@ -170,10 +170,10 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     });
   });
 
-  it("can be edited before it is sent: what was typed stands as the default", async () => {
+  it("can be edited before it is sent, with the answers as defaults", async () => {
     const terminal = catenary(["call", "form"]);
     await terminal.shows("Your name");
-    // As one who types ahead, or pastes.
+    // Typed ahead, or pasted.
     terminal.type(["Ann", "", "", "", "red", "", "tue", ""].join(ENTER));
     await terminal.shows("  days: tue\nSend this?");
     terminal.type(`e${ENTER}`);
@@ -191,7 +191,7 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
   it.each([
     [":decline", `:decline${ENTER}`, { action: "decline" }],
     [":cancel", `:cancel${ENTER}`, { action: "cancel" }],
-    ["the end of input", CTRL_D, { action: "cancel" }],
+    ["Ctrl-D", CTRL_D, { action: "cancel" }],
   ])("is refused or dismissed by %s", async (_name, keys, answer) => {
     const terminal = catenary(["call", "form"]);
     await terminal.shows("Your name");
@@ -199,16 +199,16 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     expect(await answered(terminal)).toEqual(answer);
   });
 
-  it("at Ctrl-C gives way to the cancelling of the call", async () => {
+  it("is cancelled with the call by Ctrl-C", async () => {
     const terminal = catenary(["call", "form"]);
     await terminal.shows("Your name");
     terminal.type(`half a na${CTRL_C}`);
     expect(await terminal.exited).toBe(130);
     expect(terminal.screen).toContain("half a na\nCancelling");
-    await nobodyLeft(mark);
+    await expectNoProcesses(mark);
   });
 
-  it("without fields is a question for a yes", async () => {
+  it("without fields asks for consent", async () => {
     for (const [keys, answer] of [
       ["y", { action: "accept", content: {} }],
       ["d", { action: "decline" }],
@@ -216,7 +216,7 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     ] as const) {
       const terminal = catenary(["call", "agree"]);
       await terminal.shows("Agree? [y]es, [d]ecline, [c]ancel:");
-      // What is typed ahead of the question does not count, and what is no answer is asked again.
+      // Lines typed before the question do not count, and an invalid answer is asked again.
       terminal.type(`what${ENTER}y${ENTER}`);
       await terminal.shows(/Agree\?[^]*Agree\?/);
       terminal.type(`${keys}${ENTER}`);
@@ -224,7 +224,7 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
     }
   });
 
-  it("waits for another that is being asked", async () => {
+  it("waits until another is answered", async () => {
     const terminal = catenary(["call", "two"]);
     await terminal.shows("The first?");
     await terminal.shows("first (text):");
@@ -241,13 +241,13 @@ describe.runIf(HAS_TERMINAL)("a form", () => {
 });
 
 describe.runIf(HAS_TERMINAL)("a page to visit", () => {
-  it("is shown with its host, and opened only on a yes", async () => {
+  it("is shown with its host, and opened only after a yes", async () => {
     const visited = join(folder, "visited");
     const browser = join(folder, "browser.mjs");
     writeFileSync(browser, `import { writeFileSync } from "node:fs"; writeFileSync("${visited}", process.argv[2]);`);
     const terminal = catenary(["call", "visit"], { env: { BROWSER: `node ${browser}` } });
     await terminal.shows("Open it in the browser?");
-    expect(terminal.screen).toContain("  host:    sign.example\n  address: https://sign.example/form?a=%E2%80%AEb\n");
+    expect(terminal.screen).toContain("  host: sign.example\n  URL:  https://sign.example/form?a=%E2%80%AEb\n");
     terminal.type(`y${ENTER}`);
     expect(await answered(terminal)).toEqual({ action: "accept" });
     await expect.poll(() => readFileSync(visited, "utf8")).toBe("https://sign.example/form?a=%E2%80%AEb");
@@ -261,14 +261,14 @@ describe.runIf(HAS_TERMINAL)("a page to visit", () => {
     const terminal = catenary(["call", "visit"], { env: { BROWSER: "none", DISPLAY: "", WAYLAND_DISPLAY: "" } });
     await terminal.shows("Open it in the browser?");
     terminal.type(`y${ENTER}`);
-    await terminal.shows("It was not opened in a browser");
+    await terminal.shows("Could not open a browser");
     terminal.type(`${keys}${ENTER}`);
     expect(await answered(terminal)).toEqual(answer);
   });
 });
 
-describe.runIf(HAS_TERMINAL)("what a hostile server sends", () => {
-  /** What only the server could have sent; a screen that meets a sequence it does not know throws as well. */
+describe.runIf(HAS_TERMINAL)("output of a hostile server", () => {
+  /** Sequences that only the server sends; the test screen also throws at an unknown one. */
   const HOSTILE = ["\u001b[2J", "\u001b[1;1H", "\u001b]0;", "\u009b", "\u202e", "\revil", "\rover"];
   const SHOWN = "safe\\x1b[2J\\x1b[1;1H\\x1b]0;pwned\\x07\\x9b31m\\u{202e}evil\\x0dover";
 
@@ -279,38 +279,38 @@ describe.runIf(HAS_TERMINAL)("what a hostile server sends", () => {
     ],
     [["tools"], [`hostile      ${SHOWN}`]],
     [["tools", "hostile"], [SHOWN]],
-    [["read", "desk://raw"], [SHOWN]],
+    [["read", "demo://raw"], [SHOWN]],
     [["call", "throws"], [`catenary: ${SHOWN}`]],
     [["call", "hostile", "--json"], ['"text": "safe\\u001b[2J\\u001b[1;1H\\u001b]0;pwned\\u0007\\u009b31m\\u202eevil']],
-  ])("by %j reaches the screen in letters", async (args, words) => {
+  ])("of %j is escaped on the screen", async (args, texts) => {
     const terminal = catenary(args, { columns: 200 });
     await terminal.exited;
     for (const sequence of HOSTILE) expect(terminal.bytes).not.toContain(sequence);
-    for (const shown of words) expect(terminal.screen).toContain(shown);
+    for (const shown of texts) expect(terminal.screen).toContain(shown);
   });
 
-  it("is never a row of bytes", async () => {
-    const terminal = catenary(["read", "desk://bytes"]);
+  it("is never printed as bytes", async () => {
+    const terminal = catenary(["read", "demo://bytes"]);
     expect(await terminal.exited).toBe(0);
-    const words = "desk://bytes, image/png, 70 bytes: not shown; --save DIR or --output FILE writes it to a file";
-    expect(terminal.screen).toBe(words);
+    const text = "demo://bytes, image/png, 70 bytes: not shown; use --save DIR or --output FILE to write it to a file";
+    expect(terminal.screen).toBe(text);
   });
 });
 
 describe.runIf(HAS_TERMINAL)("colour", () => {
-  it("is there, unless it is not wanted or not to be had", async () => {
+  it("is used, unless NO_COLOR or TERM=dumb is set", async () => {
     const shown = async (env: NodeJS.ProcessEnv): Promise<string> => {
       const terminal = catenary(["prompts", "--quiet"], { env });
       await terminal.exited;
       return terminal.bytes;
     };
-    const plain = "greet  Greet somebody\r\n       name=string [tone=string]\r\ntalk   A talk\r\n";
-    expect(await shown({})).toContain("\u001b[1mgreet\u001b[22m  Greet somebody");
+    const plain = "greet  Greet a person\r\n       name=string [tone=string]\r\ntalk   A talk\r\n";
+    expect(await shown({})).toContain("\u001b[1mgreet\u001b[22m  Greet a person");
     expect(await shown({ NO_COLOR: "1" })).toBe(plain);
     expect(await shown({ TERM: "dumb" })).toBe(plain);
   });
 
-  it("is left out of questions too", async () => {
+  it("is not used in questions either", async () => {
     const terminal = catenary(["call", "agree"], { env: { NO_COLOR: "1" } });
     await terminal.shows("Agree?");
     for (const colour of [1, 2, 33]) expect(terminal.bytes).not.toContain(`\u001b[${colour}m`);

@@ -117,7 +117,7 @@ describe("examples/conversation", () => {
       expect(lines.length).toBeGreaterThanOrEqual(12);
       for (const line of lines) {
         const message = JSON.parse(line.slice(2)) as Message;
-        expect(judge.judge(line.startsWith("→") ? "caller" : "end", message), line).toEqual([]);
+        expect(judge.judge(line.startsWith("→") ? "client" : "server", message), line).toEqual([]);
       }
       const first = JSON.parse(lines[0]?.slice(2) ?? "") as { method: string };
       expect(first.method).toBe(style === "session" ? "initialize" : "server/discover");

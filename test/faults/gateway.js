@@ -13,8 +13,8 @@ const WORKER = fileURLToPath(new URL("worker.js", import.meta.url));
 
 function worker(name, revisions) {
   const args = [WORKER, "--log", values.log, "--end", name, ...(revisions === "" ? [] : ["--revisions", revisions])];
-  const restart = { firstMs: 5, maxMs: 20, most: 1_000_000 };
-  return upstream({ command: process.execPath, args }, { name, restart, idle: 0 });
+  const restart = { firstMs: 5, maxMs: 20, maxFailures: 1_000_000 };
+  return upstream({ command: process.execPath, args }, { name, restart, idleMs: 0 });
 }
 
 const ends = values.end.map((given) => given.split("="));

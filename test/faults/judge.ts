@@ -52,7 +52,7 @@ export function judge(calls: readonly Call[], kills: readonly Kill[], log: strin
         hit.add(kill);
       }
       // The process that comes next does not know what the one before had asked.
-      const isTold = call.words.includes(`The end ${call.end} `) || call.words.includes("requestState");
+      const isTold = call.words.includes(`The upstream ${call.end} `) || call.words.includes("requestState");
       if (!isTold) faults.push(`${call.text}: nobody is named by: ${call.words}`);
     }
   }

@@ -1,5 +1,5 @@
-// A tenth of `npm run load`: many sessions at once in one process, each counting its own evaluations. No result may be lost
-// or mixed up, and no process may be left. Times are not asserted.
+// A tenth of `npm run load`: many sessions at once in one process, each counting its own evaluations. No result may be
+// lost or mixed up, and no process may be left. Times are not asserted.
 
 import { expect, it } from "vitest";
 import { liveCrowd } from "../../bench/live-crowd.ts";

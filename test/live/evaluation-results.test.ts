@@ -1,5 +1,5 @@
-// Results of evaluations in both languages, as a client gets them: the text in the form of the seed, the record, which must
-// match the declared schema, and isError.
+// Results of evaluations in both languages, as a client gets them: the text in the form of the seed, the record, which
+// must match the declared schema, and isError.
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

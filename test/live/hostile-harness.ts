@@ -1,6 +1,6 @@
 // Runs hostile code in a session that has a definition, while a second session of the same server is used all the time.
-// Each case says how its evaluation ends, by which step, and whether the definition survives. The second session's waiting
-// times are reported but not asserted; the goal is at most 100 ms.
+// Each case says how its evaluation ends, by which step, and whether the definition survives. The second session's
+// waiting times are reported but not asserted; the goal is at most 100 ms.
 
 import { expect } from "vitest";
 import type { Evaluation } from "../../src/live/index.ts";

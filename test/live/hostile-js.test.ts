@@ -1,5 +1,5 @@
-// Hostile JavaScript through the tools: loops wherever code can run, blocking calls, growing heaps and buffers, exits, and
-// broken globals. Also every way to declare a name again.
+// Hostile JavaScript through the tools: loops wherever code can run, blocking calls, growing heaps and buffers, exits,
+// and broken globals. Also every way to declare a name again.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../src/live/index.ts";

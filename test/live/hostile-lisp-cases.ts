@@ -41,7 +41,11 @@ export const LISP_CASES: readonly HostileCase[] = [
     code: '(sb-alien:alien-funcall (sb-alien:extern-alien "sleep" (function sb-alien:unsigned sb-alien:unsigned)) 50)',
     ...STOPPED,
   },
-  { name: "a child process that is waited for", code: '(sb-ext:run-program "/bin/sleep" (list "100"))', ...STOPPED },
+  {
+    name: "a child process that is waited for",
+    code: '(sb-ext:run-program "sleep" (list "100") :search t)',
+    ...STOPPED,
+  },
   {
     name: "a mutex that is never released",
     code: `(let ((mutex (sb-thread:make-mutex)) (taken (sb-thread:make-semaphore)))
@@ -173,7 +177,7 @@ export const LISP_CASES: readonly HostileCase[] = [
   },
   {
     name: "writes all over the heap",
-    code: `(loop for at from #x1000000000 by 64 repeat 300000
+    code: `(loop for at from sb-vm:dynamic-space-start by 64 repeat 300000
       do (setf (sb-sys:sap-ref-word (sb-sys:int-sap at) 0) #xdeadbeef)) (gc :full t)`,
     timeout: SLOW,
     ...GONE,
@@ -187,7 +191,7 @@ export const LISP_CASES: readonly HostileCase[] = [
   },
   {
     name: "output of a child process",
-    code: '(sb-ext:run-program "/bin/echo" (list "child") :output t) 1',
+    code: '(sb-ext:run-program "echo" (list "child") :search t :output t) 1',
     timeout: SLOW,
     status: "ok",
     shows: { stdout: "child\n", values: ["1"] },

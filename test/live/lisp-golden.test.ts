@@ -1,12 +1,11 @@
-// Every Lisp tool, on a real SBCL, as a caller sees it. Each file of lisp-golden/ is a transcript: `>>> tool arguments`
-// lines, each with the text that came back, under `[isError]` where it was an error. The calls of a file are made in a
-// session of its own, and the transcript must come out the same. What differs between two runs is replaced on both
-// sides: addresses, folders, times, byte counts, and the tables of samples (see VARYING and SAMPLES). The texts are those
-// of SBCL 2.2.9; another release words some of them otherwise, and then nothing is compared. To write the transcripts
-// anew, set UPDATE_GOLDEN=1 and read the difference.
+// Every Lisp tool on a real SBCL, as a client sees it. Each file of lisp-golden/ is a transcript: lines `>>> tool
+// arguments`, each followed by the text of the result, with `[isError]` before an error. The calls of a file run in their
+// own session. The transcripts hold our own texts: what SBCL, the machine or the run decide is replaced on both sides (see
+// VARYING and TABLES). SBCL's messages are those of one release; with another release nothing is compared. To rewrite the
+// transcripts, set UPDATE_GOLDEN=1 and read the diff.
 
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,28 +19,54 @@ const UPDATE = process.env["UPDATE_GOLDEN"] === "1";
 const RELEASE = "SBCL 2.2.9";
 const MARK = ">>> ";
 
-/** Those of all live servers, which are tested with them. */
-const OF_ALL = ["list-sessions", "interrupt-session", "close-session"];
+/** Tools of all live servers, which sessions.test.ts covers. */
+const SESSION_TOOLS = ["list-sessions", "interrupt-session", "close-session"];
 
-/** What varies, and what stands in its place. */
+/** Text that differs between runs and machines, and its replacement. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\{[0-9A-F]{8,16}\}/g, "{ADDRESS}"],
   [/[\d.,]+( ?)(ms|bytes)\b/g, "N$1$2"],
   [/(Bytes consed: +|Total bytes consed: |bytes allocated: )[\d,]+/g, "$1N"],
-  [/:( +)N bytes\.$/gm, ": N bytes."],
-  [/\S+(?=\/contrib\/sb-)/g, "<sbcl>"],
-  // An argument that one kind of processor still has when it is asked for, and another has not.
+  // The build of SBCL decides where in its own sources a function is defined, and may have no sources.
+  [/\n {2}Source: SYS:.*/g, "\n  Source: <sbcl>"],
+  // Some processors still have this argument when the error is reported, others do not.
   [/\(CAR (42|#<unavailable>)\)/g, "(CAR 42)"],
+  // The length of a structure is counted in words of the architecture, with padding.
+  [/^( +(?:current|new) length:) \d+$/gm, "$1 N"],
 ];
 
-/** Where a profiler's own table begins and ends. */
-const SAMPLES = [
-  /Number of samples:[^]*?\d+\.\d +elsewhere/g,
-  / +seconds {2}\|[^]*internal profiling/g,
-  /(Breakdown for|Summary of spaces)[^]*?(?=\n\nGC Statistics)/g,
+/** Texts of SBCL itself, by their beginning and end: the profilers' tables, and the output of ROOM. */
+const TABLES: readonly (readonly [RegExp, string])[] = [
+  [/Number of samples:[^]*?\d+\.\d +elsewhere/g, "<table>"],
+  [/ +seconds {2}\|[^]*internal profiling/g, "<table>"],
+  // The spaces of memory depend on the architecture.
+  [/Dynamic space usage is:[^]*?Garbage collection is currently \w+\./g, "<usage>"],
+  [/(?:Breakdown for|Summary of spaces)[^]*?(?=\n\nGC Statistics)/g, "<table>"],
 ];
 
-function installed(): string {
+/** An entry of list-local-systems that comes with SBCL: which ones exist depends on the architecture and the build. */
+const SBCL_SYSTEM = /^ {2}(?:sb-[\w-]+|asdf[\w-]*|uiop)\n(?: {4}.*\n)?/gm;
+
+/** Removes SBCL's own systems from the list, and from its count if that is right. */
+function withoutSbclSystems(text: string): string {
+  const [header = "", count = ""] = /^Local Systems \((\d+)\):\n/.exec(text) ?? [];
+  const systems = `${text}\n`.match(/^ {2}\S/gm) ?? [];
+  if (header === "" || systems.length !== Number(count)) return text;
+  const others = `${text}\n`.replace(SBCL_SYSTEM, "").trimEnd();
+  return others.replace(header, `Local Systems (<sbcl> + ${(others.match(/^ {2}\S/gm) ?? []).length}):\n`);
+}
+
+/**
+ * A folder whose path Lisp prints as it is: without links, without characters that have a meaning in Lisp pathnames, and
+ * short enough for a frame of a backtrace.
+ */
+function makeScratch(): string {
+  const isPlain = /^[\w/. -]{1,60}$/.test(realpathSync(tmpdir()));
+  return mkdtempSync(join(realpathSync(isPlain ? tmpdir() : "/tmp"), "catenary-golden-"));
+}
+
+/** The version of the installed SBCL; empty if there is none. */
+function installedVersion(): string {
   try {
     return execFileSync("sbcl", ["--version"], { encoding: "utf8" });
   } catch {
@@ -49,27 +74,30 @@ function installed(): string {
   }
 }
 
-interface Call {
+interface TranscriptCall {
   readonly tool: string;
-  readonly given: string;
+  /** The arguments as JSON. */
+  readonly json: string;
 }
 
 /** The lines before the first call, and the calls. */
-function parsed(text: string): { readonly head: string; readonly calls: readonly Call[] } {
+function parseTranscript(text: string): { readonly head: string; readonly calls: readonly TranscriptCall[] } {
   const [head = "", ...rest] = text.split(new RegExp(`^${MARK}`, "m"));
   const calls = rest.map((part) => {
-    const [, tool = "", given = "{}"] = /^(\S+) ?(.*)/.exec(part) ?? [];
-    return { tool, given };
+    const [, tool = "", json = "{}"] = /^(\S+) ?(.*)/.exec(part) ?? [];
+    return { tool, json };
   });
   return { head, calls };
 }
 
-describe.skipIf(!installed().startsWith(RELEASE))(`the tools of a Lisp session, on ${RELEASE}`, () => {
-  const scratch = mkdtempSync(join(tmpdir(), "catenary-golden-"));
-  // What a tool finds in the home folder is the same on every machine.
-  const server = lisp({ env: { HOME: scratch } });
+describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp session, on ${RELEASE}`, () => {
+  const scratch = makeScratch();
+  // The home folder, and with it the user's configuration of ASDF, is the same on every machine.
+  const configuration = { XDG_CONFIG_HOME: "", XDG_CONFIG_DIRS: "", XDG_DATA_HOME: "", XDG_CACHE_HOME: "" };
+  const asdf = { CL_SOURCE_REGISTRY: "", ASDF_OUTPUT_TRANSLATIONS: "" };
+  const server = lisp({ env: { HOME: scratch, ...configuration, ...asdf } });
   let client: Client;
-  /** Each with whether it is of one session. */
+  /** By name, whether the tool takes a session. */
   const tools = new Map<string, boolean>();
 
   beforeAll(async () => {
@@ -85,39 +113,38 @@ describe.skipIf(!installed().startsWith(RELEASE))(`the tools of a Lisp session, 
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  function normal(text: string): string {
-    let shown = text.replaceAll(scratch, "<scratch>");
-    for (const table of SAMPLES) shown = shown.replace(table, "<table>");
-    for (const [pattern, instead] of VARYING) shown = shown.replace(pattern, instead);
-    return shown;
+  function normalize(text: string): string {
+    let normal = withoutSbclSystems(text.replaceAll(scratch, "<scratch>"));
+    for (const [pattern, replacement] of [...TABLES, ...VARYING]) normal = normal.replace(pattern, replacement);
+    return normal;
   }
 
   async function replay(session: string, text: string): Promise<string> {
-    const { head, calls } = parsed(text);
-    let shown = head;
-    for (const { tool, given } of calls) {
-      const args = JSON.parse(given.replaceAll("<scratch>", scratch)) as Record<string, unknown>;
+    const { head, calls } = parseTranscript(text);
+    let transcript = head;
+    for (const { tool, json } of calls) {
+      const args = JSON.parse(json.replaceAll("<scratch>", scratch)) as Record<string, unknown>;
       const result = await client.callTool(tool, tools.get(tool) === true ? { session, ...args } : args);
       const [block] = result.content;
-      const said = block?.type === "text" ? block.text : JSON.stringify(result.content);
-      shown += `${MARK}${tool} ${given}\n${result.isError === true ? "[isError]\n" : ""}${normal(said)}\n\n`;
+      const output = block?.type === "text" ? block.text : JSON.stringify(result.content);
+      transcript += `${MARK}${tool} ${json}\n${result.isError === true ? "[isError]\n" : ""}${normalize(output)}\n\n`;
     }
-    return shown;
+    return transcript;
   }
 
   for (const file of FILES) {
     const name = basename(file, ".txt");
     it(name, async () => {
       const golden = readFileSync(join(FOLDER, file), "utf8");
-      const shown = await replay(name, golden);
+      const replayed = await replay(name, golden);
       await client.callTool("close-session", { session: name });
-      if (UPDATE) writeFileSync(join(FOLDER, file), shown);
-      else expect(shown).toBe(golden);
+      if (UPDATE) writeFileSync(join(FOLDER, file), replayed);
+      else expect(replayed).toBe(golden);
     });
   }
 
   it("has a transcript for each tool", () => {
-    const wanted = [...tools.keys()].filter((name) => !OF_ALL.includes(name));
+    const wanted = [...tools.keys()].filter((name) => !SESSION_TOOLS.includes(name));
     expect(FILES.toSorted()).toEqual(wanted.map((name) => `${name}.txt`).toSorted());
   });
 });

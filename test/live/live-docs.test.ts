@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
 import { consoles, play, putCommand } from "../cli/console.ts";
-import { Run } from "../cli/stage.ts";
+import { CliProcess } from "../cli/cli-process.ts";
 import { codeBlocks, tableUnder } from "../docs/markdown.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
 
@@ -35,8 +35,8 @@ describe("docs/live.md", () => {
 
   it("shows the output of `catenary up`", async () => {
     const shown = codeBlocks(PAGE).find(({ code }) => code.startsWith("$ catenary up\n"))?.code ?? "";
-    const run = new Run(["up", "--http", "127.0.0.1:0"], { cwd: folder });
-    await run.says("The token is for this run");
+    const run = new CliProcess(["up", "--http", "127.0.0.1:0"], { cwd: folder });
+    await run.waitForStderr("This token is valid until you stop the server");
     run.process.kill("SIGTERM");
     expect(await run.exited).toBe(0);
     const [, port = ""] = /:(\d+)\/mcp$/m.exec(run.err) ?? [];

@@ -1,5 +1,5 @@
-// Notices that the next call gets, whichever tool it calls: lost state, and output printed in between. The guest is a few
-// lines of Node that run the given code, so that each test decides what the guest does.
+// Notices that the next call gets, whichever tool it calls: lost state, and output printed in between. The guest is a
+// few lines of Node that run the given code, so that each test decides what the guest does.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLiveServer } from "../../src/live/server.ts";

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { javascript, lisp, type Live } from "../../src/live/index.ts";
-import { nobodyLeft } from "../cli/stage.ts";
+import { expectNoProcesses } from "../cli/cli-process.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
 import { canSee, commandLine, processes } from "../support/processes.ts";
 import { ServeProcess } from "./serve-process.ts";
@@ -32,7 +32,7 @@ const LANGUAGES: readonly Language[] = [
     name: "lisp",
     open: () => lisp(),
     start: `(format nil "~a ~a" (eval (read-from-string "(sb-posix:getpid)"))
-      (sb-ext:process-pid (sb-ext:run-program "/bin/sleep" (list "600") :wait nil)))`,
+      (sb-ext:process-pid (sb-ext:run-program "sleep" (list "600") :search t :wait nil)))`,
     loop: "(loop)",
     blocking: "(sb-sys:without-interrupts (loop))",
   },
@@ -117,6 +117,6 @@ describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocki
       process.kill(guardian, "SIGCONT");
     }
     await expect.poll(() => running([...theirs, guardian]), { timeout: 10_000 }).toEqual([]);
-    await nobodyLeft(program.run.mark);
+    await expectNoProcesses(program.run.mark);
   });
 });

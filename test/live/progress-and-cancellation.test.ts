@@ -1,5 +1,5 @@
-// An evaluation while it runs: its output is reported as progress, it can be cancelled, and it may run as a task. Tested
-// with JavaScript, which is always available.
+// An evaluation while it runs: its output is reported as progress, it can be cancelled, and it may run as a task.
+// Tested with JavaScript, which is always available.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../src/live/index.ts";

@@ -1,5 +1,5 @@
-// Random operations on three sessions at once: good and hostile code, interrupts, resets, closes, cancelled calls. Every
-// call gets an answer, and afterwards every session works.
+// Random operations on three sessions at once: good and hostile code, interrupts, resets, closes, cancelled calls.
+// Every call gets an answer, and afterwards every session works.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lisp } from "../../src/live/index.ts";

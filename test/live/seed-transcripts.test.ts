@@ -1,9 +1,9 @@
-// Replays the transcripts of the two seeds about a Lisp server against `catenary serve` with live Lisp. Each response must
-// contain everything that the transcript shows; where a seed only sketches a Lisp's output, the table below has the real
-// one. test/contract/messages checks that the transcripts are those of the seeds.
+// Replays the transcripts of the two seeds about a Lisp server against `catenary serve` with live Lisp. Each response
+// must contain everything that the transcript shows; where a seed only sketches a Lisp's output, the table below has
+// the real one. test/contract/messages checks that the transcripts are those of the seeds.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { nobodyLeft } from "../cli/stage.ts";
+import { expectNoProcesses } from "../cli/cli-process.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
 import { missing } from "../contract/messages/containment.ts";
 import { EXCEPTIONS } from "../contract/messages/exceptions.ts";
@@ -56,7 +56,7 @@ const programs: ServeProcess[] = [];
 afterEach(async () => {
   for (const program of programs.splice(0)) {
     await program.kill();
-    await nobodyLeft(program.run.mark);
+    await expectNoProcesses(program.run.mark);
   }
 });
 

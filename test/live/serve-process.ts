@@ -1,16 +1,16 @@
-// The built program as `catenary serve CONFIG`, driven line by line over stdio. Its processes carry a mark by which leftover
-// ones can be found.
+// The built program as `catenary serve CONFIG`, driven line by line over stdio. Its processes carry a mark by which
+// leftover ones can be found.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Run } from "../cli/stage.ts";
+import { CliProcess } from "../cli/cli-process.ts";
 
 /** Longer than any machine takes for one line. */
 const LINE_TIMEOUT_MS = 20_000;
 
 export class ServeProcess {
-  readonly run: Run;
+  readonly run: CliProcess;
   readonly #folder: string;
   #read = 0;
 
@@ -18,7 +18,7 @@ export class ServeProcess {
     this.#folder = mkdtempSync(join(tmpdir(), "catenary-live-"));
     const file = join(this.#folder, "catenary.json");
     writeFileSync(file, JSON.stringify({ mcpServers: servers }));
-    this.run = new Run(["serve", file]);
+    this.run = new CliProcess(["serve", file]);
   }
 
   send(line: string): void {

@@ -1,5 +1,5 @@
-// Sessions as clients use them: names, separation, order, listing, interrupt, reset, close, idle timeout, limits. Tested
-// with JavaScript, which is always available; sessions work the same in all languages.
+// Sessions as clients use them: names, separation, order, listing, interrupt, reset, close, idle timeout, limits.
+// Tested with JavaScript, which is always available; sessions work the same in all languages.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../src/live/index.ts";

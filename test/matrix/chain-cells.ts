@@ -52,6 +52,6 @@ export function testFlow(
 function refusalOf(caller: string, { front, back, end }: Arrangement): RegExp | undefined {
   const isLost = (wire: Wire, revision: string): boolean => wire === "old sse" && revision === NEWEST.name;
   if (isLost(front, caller)) return new RegExp(`^The server does not speak ${caller}: POST is not allowed at /sse`);
-  if (isLost(back, end)) return /The end behind failed: No MCP server was found at .*There is nothing at \/sse/s;
+  if (isLost(back, end)) return /The upstream behind failed: No MCP server was found at .*There is nothing at \/sse/s;
   return undefined;
 }

@@ -189,7 +189,7 @@ export const FEATURES: Readonly<Record<Feature, (party: Party) => Promise<void>>
     expect(hasTasks(client.capabilities)).toBe(false);
     await expect(client.task("any")).rejects.toMatchObject({
       kind: "refused",
-      message: `The end has not declared the extension ${TASKS_EXTENSION}: it knows no tasks`,
+      message: `The server has not declared the extension ${TASKS_EXTENSION}`,
     });
     // What could be a task is an ordinary call.
     const handle = await client.callToolAsTask("brief", { name });

@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { DPoPKey } from "./keys.ts";
 import { withNonce } from "./token-request.ts";
 
-const MCP_URL = new URL("https://end.example/mcp?session=1#part");
+const MCP_URL = new URL("https://mcp.example/mcp?session=1#part");
 
 const claimsOf = async (proof: string): Promise<JWTPayload> => {
   const { payload } = await jwtVerify(proof, EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
@@ -34,7 +34,7 @@ describe("a proof", () => {
     expect(claims).toEqual({
       jti: expect.any(String),
       htm: "POST",
-      htu: "https://end.example/mcp",
+      htu: "https://mcp.example/mcp",
       iat: expect.any(Number),
     });
     expect(claims.iat).toBeGreaterThanOrEqual(before);
@@ -43,8 +43,8 @@ describe("a proof", () => {
 
   it("names the normalized URL", async () => {
     const key = await DPoPKey.create();
-    const url = new URL("HTTPS://user@END.example:443/a/../mcp/%7Ex?a#b");
-    expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://end.example/mcp/%7Ex");
+    const url = new URL("HTTPS://user@MCP.example:443/a/../mcp/%7Ex?a#b");
+    expect(decodeJwt(await key.proof({ method: "GET", url }))["htu"]).toBe("https://mcp.example/mcp/%7Ex");
   });
 
   it("is bound to one token: the example of RFC 9449", async () => {
@@ -109,9 +109,9 @@ describe("a nonce of an MCP server", () => {
     expect(key.storeNonce(MCP_URL, { "content-type": "text/plain" })).toBe(false);
     expect(await nonceOf(key, MCP_URL)).toBeUndefined();
     expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n1" })).toBe(true);
-    expect(await nonceOf(key, new URL("https://end.example/other"))).toBe("n1");
+    expect(await nonceOf(key, new URL("https://mcp.example/other"))).toBe("n1");
     expect(await nonceOf(key, new URL("https://other.example/mcp"))).toBeUndefined();
-    expect(await nonceOf(key, new URL("https://end.example:8443/mcp"))).toBeUndefined();
+    expect(await nonceOf(key, new URL("https://mcp.example:8443/mcp"))).toBeUndefined();
     expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
     expect(key.storeNonce(MCP_URL, { "dpop-nonce": "n2" })).toBe(true);
     expect(key.storeNonce(MCP_URL, {})).toBe(false);

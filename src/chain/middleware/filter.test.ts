@@ -81,13 +81,13 @@ it("passes requests for visible items", async () => {
 it("grants no subscription to hidden resources, and passes no updates of them", async () => {
   const server = notes();
   const client = await connect(chain(filter(options)).to(server));
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const both = { resourceSubscriptions: ["note://open/1", "note://shut/2"] };
-  const listening = await client.listen(both, ({ params }) => heard.push(params?.["uri"]));
+  const listening = await client.listen(both, ({ params }) => received.push(params?.["uri"]));
   expect(listening.honoured.resourceSubscriptions).toEqual(["note://open/1"]);
   server.resourceUpdated("note://shut/2");
   server.resourceUpdated("note://open/1");
-  await expect.poll(() => heard).toEqual(["note://open/1"]);
+  await expect.poll(() => received).toEqual(["note://open/1"]);
   await client.close();
   const caller = loneCaller();
   const below = chain(filter(options)).to(async (_request, context) => {

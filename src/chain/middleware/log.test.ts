@@ -92,9 +92,9 @@ it("writes no arguments, contents, error messages or queries unless asked to", a
   ].join("\n");
   expect(all).not.toMatch(/s3cret|the contents/);
   expect(all).toContain("resources/read https://host/a: complete");
-  const [told] = await lines({ arguments: true }, failing(McpError.of("invalid_params", "s3cret")));
-  expect(told).toContain("failed (invalid_params: s3cret)");
-  expect(told).toContain('arguments {"token":"s3cret"}');
+  const [full] = await lines({ arguments: true }, failing(McpError.of("invalid_params", "s3cret")));
+  expect(full).toContain("failed (invalid_params: s3cret)");
+  expect(full).toContain('arguments {"token":"s3cret"}');
   const [cut] = await lines({ arguments: 5 }, done);
   expect(cut).toMatch(/arguments \{"tok…$/);
   const circle: Record<string, unknown> = {};

@@ -93,12 +93,14 @@ it("reports a missing item by the name that the caller used", async () => {
 it("subscribes to the old addresses and notifies with the new ones", async () => {
   const server = notes();
   const client = await connect(chain(rename(options)).to(server));
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const uris = ["notes:///a.txt", "file:///a.txt"];
-  const listening = await client.listen({ resourceSubscriptions: uris }, ({ params }) => heard.push(params?.["uri"]));
+  const listening = await client.listen({ resourceSubscriptions: uris }, ({ params }) =>
+    received.push(params?.["uri"]),
+  );
   expect(listening.honoured.resourceSubscriptions).toEqual(["notes:///a.txt"]);
   server.resourceUpdated("file:///a.txt");
-  await expect.poll(() => heard).toEqual(["notes:///a.txt"]);
+  await expect.poll(() => received).toEqual(["notes:///a.txt"]);
   await client.close();
 });
 

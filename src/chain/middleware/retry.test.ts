@@ -122,14 +122,14 @@ describe("does not send again", () => {
     const changed = await knowing({ readOnlyHint: true });
     await knowing({}, changed);
     expect(await send(call("a"), [lost()], changed)).toMatchObject({ sent: 1 });
-    const told = await knowing({ readOnlyHint: true });
+    const notified = await knowing({ readOnlyHint: true });
     const listen = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
     const change = async (context: Context): Promise<Result> => {
       context.notify({ method: "notifications/tools/list_changed" });
       return { resultType: "complete" };
     };
-    await send(listen, [change], told);
-    expect(await send(call("a"), [lost()], told)).toMatchObject({ sent: 1 });
+    await send(listen, [change], notified);
+    expect(await send(call("a"), [lost()], notified)).toMatchObject({ sent: 1 });
   });
 
   it("a request that the upstream has answered", async () => {

@@ -25,7 +25,7 @@ const MAX_PAGES = 20;
 const MAX_ITEMS = 5_000;
 
 /** Undefined if the catalogue is too long or not valid. */
-export async function readCatalogue(
+async function readCatalogue(
   handler: Handler,
   discovered: Result,
   background: Context,
@@ -77,7 +77,7 @@ export function answerFrom(catalogue: Catalogue, { method, params }: Request): R
 }
 
 /** The capabilities whose lists differ. */
-export function changesBetween(before: Catalogue, now: Catalogue): readonly ListCapability[] {
+function changesBetween(before: Catalogue, now: Catalogue): readonly ListCapability[] {
   const changed = Object.values(LISTS).filter(
     ({ method }) => JSON.stringify(before.lists[method]) !== JSON.stringify(now.lists[method]),
   );

@@ -61,7 +61,7 @@ export function callerKey(context: Context): string {
 }
 
 /** The same for one principal, whatever capabilities its calls declare: for upstreams without sessions. */
-export function principalKey(context: Context): string {
+function principalKey(context: Context): string {
   return keyFor(context, "");
 }
 

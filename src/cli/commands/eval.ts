@@ -30,8 +30,8 @@ begin with a dash.
 
   --file PATH            evaluate the code in this file
   --timeout SECONDS      how long it may take; default 30, 0: no limit
-  --json                 print one JSON document on stdout at the end: {"status", "values", "stdout",
-                         "stderr", "warnings", "condition", "timing", ...}
+  --json                 print one JSON document on stdout at the end: {"status", "values",
+                         "stdout", "stderr", "warnings", "condition", "timing", ...}
 
 Exit codes: 0 ok; 1 wrong command line; 2 no such file; 4 the session could not be started (such as
 SBCL not installed); 5 the evaluation failed or timed out; 130 interrupted.

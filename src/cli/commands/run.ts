@@ -36,7 +36,8 @@ crashes; exits when stdin closes. The stderr of COMMAND is passed on.
   --env KEY=VALUE        an environment variable for COMMAND; repeatable
   --cwd DIR              the folder to start COMMAND in
   --revision DATE        use this protocol revision with COMMAND only
-  --share HOW            which callers share one process of COMMAND: ${SHARES.join(", ")};
+  --share HOW            which callers share one process of COMMAND, one of
+                         ${SHARES.join(", ")};
                          by default, callers that COMMAND cannot tell apart
   --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 

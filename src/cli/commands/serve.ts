@@ -32,8 +32,8 @@ other handler (request, context) => Promise<Result>, as the default export or as
 \`chain\`. The module must not call serve() itself.
 
 A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
-the default is ./${CONFIG}. If there is none, a live JavaScript session is served. Over HTTP, its
-"listen" sets the path, the allowed names and the token; --http sets the address.
+the default is ./${CONFIG}. If there is none, a live JavaScript session is served. Over HTTP,
+"listen" in the config sets the path, the allowed names and the token; --http sets the address.
 
   --stdio                serve on stdin and stdout (the default)
   --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);

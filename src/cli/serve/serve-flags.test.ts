@@ -32,7 +32,7 @@ describe("an address", () => {
     ["localhost:65536", "from 0"],
     ["99999", "from 0"],
     ["::1", "[::1]"],
-    ["::1:3000", "write ["],
+    ["::1:3000", "write an IPv6 address as ["],
     ["[::1", "is not a valid address"],
     ["[localhost]:3000", "is not a valid address"],
     ["[::1]:x", "is not a valid address"],

@@ -15,13 +15,13 @@ export function toMcpError(error: unknown): McpError {
   if (error instanceof ConnectionError) {
     const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
     const { kind: connection, mayHaveRun } = error;
-    return McpError.of(kind, withoutEvidence(error), { connection, mayHaveRun }, { cause: error });
+    return McpError.of(kind, withoutDiagnostics(error), { connection, mayHaveRun }, { cause: error });
   }
   return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
 }
 
 /** Removes the output of a program from the message: it is meant for its operator, and may be about another client. */
-function withoutEvidence(error: ConnectionError): string {
+function withoutDiagnostics(error: ConnectionError): string {
   let { message } = error;
   for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
     if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");

@@ -152,16 +152,8 @@ export class SessionRenewal {
 
 function renewalFailed(error: unknown): unknown {
   if (!(error instanceof ConnectionError)) return error;
-  const { kind, status, message } = error;
-  return new ConnectionError(
-    kind,
-    `The server has forgotten the session, and a new one could not be begun: ${message}`,
-    {
-      cause: error,
-      mayHaveRun: false,
-      ...(status === undefined ? undefined : { status }),
-    },
-  );
+  const message = `The server has forgotten the session, and a new one could not be begun: ${error.message}`;
+  return error.with({ message, mayHaveRun: false });
 }
 
 function cancelled({ reason }: AbortSignal): unknown {

@@ -28,7 +28,7 @@ describe("the capabilities of a server", () => {
     async ({ name }) => {
       const { ask, end, opened } = await desk({ revision: name });
       expect(opened.discovered["capabilities"]).toEqual({ tools: {} });
-      expect(await ask("tools/call", { name: "job", [TASK_REQUESTED]: "if-it-can" })).toMatchObject({
+      expect(await ask("tools/call", { name: "job", [TASK_REQUESTED]: "if-supported" })).toMatchObject({
         content: [{ text: "plain" }],
       });
       expect(end.all("tools/list")).toEqual([]);
@@ -58,10 +58,10 @@ describe("a call", () => {
   it.each([
     ["job", undefined, true],
     ["maybe", undefined, false],
-    ["maybe", "if-it-can", true],
+    ["maybe", "if-supported", true],
     ["maybe", true, true],
-    ["never", "if-it-can", false],
-    ["silent", "if-it-can", false],
+    ["never", "if-supported", false],
+    ["silent", "if-supported", false],
     ["nowhere", undefined, false],
     // The server reports what is wrong with it.
     ["nowhere", true, false],

@@ -185,7 +185,7 @@ export class StatelessFront {
 /** A client that declares tasks lets the server decide whether to make one; a session-style server must be told so. */
 function requestTask(method: string, params: Params, { capabilities }: Caller): Params {
   if (method !== "tools/call" || !hasTasks(capabilities)) return params;
-  const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-it-can" };
+  const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-supported" };
   return requesting;
 }
 

@@ -1,10 +1,6 @@
 // Parses server-sent events from bytes as the HTML standard does, with two additions: an event with an id and no data is
 // reported too, because the stream can be resumed from it; and an event above the limit is reported by its beginning and
 // skipped, so that the stream continues.
-//
-// eventsource-parser is not used: it keeps strings, so that a 10 MiB event in chunks took 3 times its bytes as one line,
-// 4 times as many lines, and 7 to 11 times for five in a row. It also drops the id of an event without data, and delays
-// an event whose last line ends with a bare carriage return.
 
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { asBuffer, decodeUtf8, GrowableBuffer } from "./growable-buffer.ts";
@@ -64,6 +60,11 @@ export async function readSse(
   }
 }
 
+/**
+ * Not eventsource-parser: it keeps strings, so that a 10 MiB event in chunks took 3 times its bytes as one line, 4 times as
+ * many lines, and 7 to 11 times for five in a row. It also drops the id of an event without data, and delays an event
+ * whose last line ends with a bare carriage return.
+ */
 export class SseReader {
   readonly #options: SseReaderOptions;
   readonly #maxBytes: number;

@@ -294,7 +294,10 @@ test("a refused unsolicited stream is reopened when a call is accepted, and a ga
 test("closing asks no user to sign in, and does not wait for credentials", async () => {
   let isUnresponsive = false;
   const refused = vi.fn<Authorizer["refused"]>(async () => true);
-  const auth: Authorizer = { authorize: () => (isUnresponsive ? new Promise(() => undefined) : Promise.resolve({})), refused };
+  const auth: Authorizer = {
+    authorize: () => (isUnresponsive ? new Promise(() => undefined) : Promise.resolve({})),
+    refused,
+  };
   const first = await session(({ method }) => (method === "DELETE" ? answer(401) : undefined), auth);
   await first.transport.close();
   expect(first.server.requests.at(-1)?.method).toBe("DELETE");

@@ -66,7 +66,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
         if (site !== "cross-site" && !(rules.isOpen && !isAddress(host as string))) return undefined;
         return new HttpError(
           403,
-          `Cross-site request without an Origin (Sec-Fetch-Site: ${shown(site)}) is not allowed.`,
+          `A browser request without an Origin (Sec-Fetch-Site: ${shown(site)}) is not allowed.`,
         );
       }
       return allowsOrigin(origin, host as string) ? undefined : originError(origin);

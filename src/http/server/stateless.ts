@@ -122,7 +122,7 @@ export class StatelessEndpoint {
   #cancel(call: InFlightCall): void {
     if (call.done || call.cancelled) return;
     call.cancelled = true;
-    call.cancelToken.abort(cancellationError("it hung up", "the caller"));
+    call.cancelToken.abort(cancellationError("it disconnected", "the caller"));
   }
 }
 

@@ -91,8 +91,8 @@ function positionText({ file, line, column }: SyntaxPosition): string {
 /** Node's messages about modules name a file of ours and give no advice. */
 function withAdvice(message: string): string {
   const [, wanted, from] =
-    /^Cannot find package '([^']+)' imported from (\S+)$/.exec(message) ??
-    /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (\S+\/)session\.js$/.exec(message) ??
+    /^Cannot find package '([^']+)' imported from (.+)$/.exec(message) ??
+    /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (.+\/)session\.js$/.exec(message) ??
     [];
   if (wanted !== undefined && from !== undefined) {
     const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
@@ -101,7 +101,7 @@ function withAdvice(message: string): string {
   if (message === "Cannot use 'import.meta' outside a module") {
     return `${message}: evaluated code is not a module; import() a file, or use process.cwd()`;
   }
-  return message.replace(/\nRequire stack:\n- \S+\/session\.js$/, "");
+  return message.replace(/\nRequire stack:\n- .+\/session\.js$/, "");
 }
 
 /** The condition of code that could not be parsed. */

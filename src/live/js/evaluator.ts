@@ -1,6 +1,6 @@
-// Runs the user's code in the main thread, in Node's own context, so that values of Node's modules have the classes that
-// the code expects (an Error is an Error, a Buffer a Uint8Array). It is not a sandbox. The code may be terminated at
-// any instruction; the controller then answers for it.
+// Runs the user's code in the main thread, in Node's own context, so that values of Node's modules have the classes
+// that the code expects (an Error is an Error, a Buffer a Uint8Array). It is not a sandbox. The code may be terminated
+// at any instruction; the controller then answers for it.
 
 // Not used as a security boundary, only for the name of the code, its first line and `import()`.
 // oxlint-disable-next-line no-restricted-imports

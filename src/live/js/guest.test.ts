@@ -1,5 +1,5 @@
-// Evaluations in a real guest: values, declarations that are kept, and errors. Interruptions and hostile code are tested in
-// interruption.test.ts.
+// Evaluations in a real guest: values, declarations that are kept, and errors. Interruptions and hostile code are
+// tested in interruption.test.ts.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
-// The program of a JavaScript session: two threads and a port between them. The user's code runs in the main thread. The
-// controller, a worker thread, talks to the host and stops what runs in the main thread. It is started before anything
-// else is loaded, because it takes longest.
+// The program of a JavaScript session: two threads and a port between them. The user's code runs in the main thread.
+// The controller, a worker thread, talks to the host and stops what runs in the main thread. It is started before
+// anything else is loaded, because it takes longest.
 
 import { writeSync } from "node:fs";
 import { MessageChannel, Worker } from "node:worker_threads";

@@ -1,5 +1,5 @@
-// Interrupting code in a real guest: the code is stopped and the variables are kept, or the process visibly ends. Deadlines
-// and code that cannot be stopped are the session's business (see ../session.ts).
+// Interrupting code in a real guest: the code is stopped and the variables are kept, or the process visibly ends.
+// Deadlines and code that cannot be stopped are the session's business (see ../session.ts).
 
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -43,7 +43,7 @@ describe("an interrupt", () => {
     ["a loop after a timer", "await new Promise((r) => setTimeout(r)); for (;;);"],
     ["loops in intervals", "setInterval(whirl, 1); setInterval(whirl, 1); await new Promise(() => {})"],
     ["a loop in an immediate", "await new Promise(() => setImmediate(whirl))"],
-    ["a loop after a file was read", "await new Promise(() => fs.readFile('/etc/passwd', whirl))"],
+    ["a loop after a file was read", "await new Promise(() => fs.readFile('/dev/null', whirl))"],
     ["a loop of exceptions", "function fall() { try { fall() } finally { fall() } }; fall()"],
     ["a loop while printing", "({ [util.inspect.custom]() { for (;;); } })"],
     ["a loop in an error", "throw new Proxy({}, { get() { for (;;); } })"],
@@ -163,7 +163,8 @@ describe("the process ends", () => {
   it("when its memory is full", async () => {
     const full = await JavaScriptGuest.start({}, { memoryMb: 64 });
     await expect(full.evaluate("const all = []; for (;;) all.push(new Array(1000).fill({}))")).rejects.toThrow(
-      "SIGABRT",
+      // Which signal V8 uses depends on the processor.
+      /^SIG(?:ABRT|TRAP|ILL)$/,
     );
     await full.close();
   });

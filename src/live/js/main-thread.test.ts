@@ -1,5 +1,5 @@
-// Stopping a main thread that neither answers nor pauses, with a fake inspector: no listeners leak. interruption.test.ts
-// stops real threads.
+// Stopping a main thread that neither answers nor pauses, with a fake inspector: no listeners leak.
+// interruption.test.ts stops real threads.
 
 import { EventEmitter } from "node:events";
 import { afterEach, expect, it, vi } from "vitest";

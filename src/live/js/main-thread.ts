@@ -1,13 +1,16 @@
-// The main thread of a guest as the controller sees it: probes whether it is idle, finds out where it is if not, and stops
-// it, with Node's inspector. An idle thread is never terminated, because some versions of Node crash when the next thing
-// that runs there is their own code. So the thread is probed first, then paused, and terminated where it is.
+// The main thread of a guest as the controller sees it: probes whether it is idle, finds out where it is if not, and
+// stops it, with Node's inspector. An idle thread is never terminated, because some versions of Node crash when the
+// next thing that runs there is their own code. So the thread is probed first, then paused, and terminated where it is.
 
 import { Session, type Debugger } from "node:inspector";
 import type { ToMainThread } from "./messages.ts";
 
 /** How long an idle thread may take to answer a probe. */
 const PROBE_TIMEOUT_MS = 100;
-/** How long a busy one may take to pause. Native code never does; a thread that is only slow must not lose its backtrace. */
+/**
+ * How long a busy one may take to pause. Native code never does; a thread that is only slow must not lose its
+ * backtrace.
+ */
 const PAUSE_TIMEOUT_MS = 600;
 /** The same after a termination, when the backtrace is known. */
 const PAUSE_AGAIN_TIMEOUT_MS = 100;

@@ -45,7 +45,9 @@ export function parse(source: string): Parsed {
   throw looksTyped(source, plain.at) ? typed : plain;
 }
 
-/** Whether the JavaScript error is at something that may be TypeScript. If not, the JavaScript error is the better one. */
+/**
+ * Whether the JavaScript error is at something that may be TypeScript. If not, the JavaScript error is the better one.
+ */
 function looksTyped(source: string, at: number): boolean {
   const words = "abstract|as|declare|enum|implements|interface|module|namespace|private|protected|public|readonly|type";
   if (/^[\w$]*\s*[:?!<]/.test(source.slice(at))) return true;

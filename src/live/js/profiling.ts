@@ -1,5 +1,5 @@
-// Profiles the user's code in the main thread with Node's inspector: CPU time and retained allocations. The inspector is
-// loaded on first use. reports.ts turns the profiles into text.
+// Profiles the user's code in the main thread with Node's inspector: CPU time and retained allocations. The inspector
+// is loaded on first use. reports.ts turns the profiles into text.
 
 import { createRequire } from "node:module";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";

@@ -1,6 +1,6 @@
-// Rewrites code so that every declaration can be made again: a top-level variable becomes a property of the global object,
-// classes and imports become assignments to one, functions stay as they are. With a top-level `await` the code becomes
-// an async function that hands its value to the evaluator. Lines stay in place; columns are mapped back.
+// Rewrites code so that every declaration can be made again: a top-level variable becomes a property of the global
+// object, classes and imports become assignments to one, functions stay as they are. With a top-level `await` the code
+// becomes an async function that hands its value to the evaluator. Lines stay in place; columns are mapped back.
 
 import type {
   ClassDeclaration,
@@ -22,7 +22,9 @@ export interface Declared {
 
 export interface Rewritten {
   readonly code: string;
-  /** The function declarations, each in its place, to be run first. Undefined if there are none or they were not moved. */
+  /**
+   * The function declarations, each in its place, to be run first. Undefined if there are none or they were not moved.
+   */
   readonly hoisted?: string;
   /** The code evaluates to a function, which is called with an `EvaluationScope`. */
   readonly isAsync: boolean;
@@ -34,7 +36,9 @@ export interface Rewritten {
   readonly columns: ColumnMap;
 }
 
-/** The context of a declaration: in a list of statements, the only body of another statement, or in the head of a loop. */
+/**
+ * The context of a declaration: in a list of statements, the only body of another statement, or in the head of a loop.
+ */
 type Context = "list" | "single" | "init" | "left";
 
 export function rewrite(parsed: Parsed): Rewritten {

@@ -1,6 +1,6 @@
-// The main thread of a guest, which runs the user's code: it takes jobs from the controller one after the other and sends
-// back the outcome. It keeps the functions it needs before the user's code can replace them. Whatever runs here may be
-// terminated at any instruction; the next message is then handled normally.
+// The main thread of a guest, which runs the user's code: it takes jobs from the controller one after the other and
+// sends back the outcome. It keeps the functions it needs before the user's code can replace them. Whatever runs here
+// may be terminated at any instruction; the next message is then handled normally.
 
 import { writeSync } from "node:fs";
 import { register } from "node:module";
@@ -79,7 +79,7 @@ export class UserThread {
     this.#current = state;
     if (job.cell?.importsTypeScript === true && !this.#canImportTypeScript) {
       this.#canImportTypeScript = true;
-      register("../../modules/typescript-hook.js", import.meta.url);
+      register("../../modules/typescript.js", import.meta.url);
     }
     const done = (outcome: object): void => {
       if (state.isOver) return;

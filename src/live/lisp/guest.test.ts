@@ -31,10 +31,10 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   });
 
   it.each([
-    ["(/ 1 0)", "DIVISION-BY-ZERO", "arithmetic error DIVISION-BY-ZERO signalled\nOperation was (/ 1 0)."],
+    ["(/ 1 0)", "DIVISION-BY-ZERO", expect.stringMatching(/DIVISION-BY-ZERO[^]*\(\/ 1 0\)/)],
     ['(error "custom boom")', "SIMPLE-ERROR", "custom boom"],
-    ["(car 42)", "TYPE-ERROR", "The value\n  42\nis not of type\n  LIST\nwhen binding LIST"],
-    ["nope", "UNBOUND-VARIABLE", "The variable NOPE is unbound."],
+    ["(car 42)", "TYPE-ERROR", expect.stringMatching(/^The value\s+42\s+is not of type\s+LIST\b/)],
+    ["nope", "UNBOUND-VARIABLE", expect.stringMatching(/NOPE is unbound/)],
     ["(+ 1 2", "END-OF-FILE", expect.stringContaining("the parenthesis opened at line 1, column 0 is not closed")],
     [")", "SIMPLE-READER-ERROR", expect.stringMatching(/^unmatched close parenthesis/)],
     ["#.(+ 1 2)", "SIMPLE-READER-ERROR", expect.stringMatching(/^can't read #\. while \*READ-EVAL\* is NIL/)],
@@ -59,7 +59,10 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     });
     const undefinedFunction = await lisp.evaluate("(nope-fn 1)");
     expect(undefinedFunction.warnings).toEqual([
-      { type: "SIMPLE-STYLE-WARNING", message: "undefined function: COMMON-LISP-USER::NOPE-FN" },
+      {
+        type: expect.stringMatching(/STYLE-WARNING$/) as string,
+        message: expect.stringMatching(/^undefined function: .*NOPE-FN$/) as string,
+      },
     ]);
     expect(undefinedFunction.condition?.type).toBe("UNDEFINED-FUNCTION");
     const many = await lisp.evaluate('(dotimes (i 150) (warn "w"))');
@@ -163,7 +166,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
 
   it("reports the timing on request", async () => {
     expect(Object.keys((await lisp.evaluate("1")).timing)).toEqual(["realMs"]);
-    const { timing } = await lisp.evaluate("(make-array 1000000) 1", { captureTime: true });
+    const { timing } = await lisp.evaluate("(make-array 1000000 :element-type '(unsigned-byte 64)) 1", {
+      captureTime: true,
+    });
     expect(Object.keys(timing)).toEqual(["realMs", "runMs", "gcMs", "bytes"]);
     expect(timing.bytes).toBeGreaterThanOrEqual(8_000_000);
   });

@@ -1,5 +1,5 @@
-// The SBCL runtime: the error if SBCL is missing; starting from the sources, from the compiled guest and from a saved core;
-// and a damaged core.
+// The SBCL runtime: the error if SBCL is missing; starting from the sources, from the compiled guest and from a saved
+// core; and a damaged core.
 
 import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -104,7 +104,10 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
   });
 
   it("starts without a core if the cache folder cannot be used, and warns once", async () => {
-    vi.stubEnv("CATENARY_CACHE", "/proc/catenary");
+    // No user, not even root, can create a folder below a file.
+    const file = join(folder, "file");
+    await writeFile(file, "");
+    vi.stubEnv("CATENARY_CACHE", join(file, "cache"));
     const warnings: string[] = [];
     const runtime = lispRuntime({}, (text) => warnings.push(text));
     const first = await runtime.start(DEFAULT_LIMITS);
@@ -112,7 +115,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     runtime.onReady?.();
     const error = await runtime.saved();
     expect(error?.message).toMatch(
-      /the cache folder cannot be used \(.*\/proc\/catenary.*set CATENARY_CACHE to a writable folder/,
+      /the cache folder cannot be used \(.*\/file\/cache.*set CATENARY_CACHE to a writable folder/,
     );
     expect(await runtime.start(DEFAULT_LIMITS)).toEqual(first);
     expect(warnings).toEqual([error?.message]);

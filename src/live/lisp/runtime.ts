@@ -1,5 +1,5 @@
-// The SBCL runtime: starts a guest from a saved core if there is one, else from the compiled guest, else from its sources.
-// Once a guest is ready, it saves a core in the background for the next start.
+// The SBCL runtime: starts a guest from a saved core if there is one, else from the compiled guest, else from its
+// sources. Once a guest is ready, it saves a core in the background for the next start.
 
 import { within } from "../../core/async.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";

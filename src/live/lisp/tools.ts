@@ -1,5 +1,5 @@
-// The tools of a Lisp session: their names, arguments and descriptions for the model. The names and arguments are those of
-// CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement them in the image.
+// The tools of a Lisp session: their names, arguments and descriptions for the model. The names and arguments are those
+// of CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement them in the image.
 
 import type { ArgumentSpec, GuestTool } from "../tool.ts";
 

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { nobodyLeft, Run } from "../../cli/stage.ts";
+import { expectNoProcesses, CliProcess } from "../../cli/cli-process.ts";
 import { startEverything, type EverythingProcess } from "../everything-process.ts";
 import { installedSuite } from "../install.ts";
 import { heldAt, isTold, judge, NEWEST, runHeld, tellOf, WITH_SET } from "../server-scenarios.ts";
@@ -32,7 +32,7 @@ const known = await suite.scenarios();
 class Chained {
   #folder: string | undefined;
   #server: EverythingProcess | undefined;
-  #gateway: Run | undefined;
+  #gateway: CliProcess | undefined;
 
   async start({ wire, revisions }: Behind): Promise<string> {
     const spoken = revisions === undefined ? [] : ["--revisions", revisions.join(",")];
@@ -45,7 +45,7 @@ class Chained {
     this.#folder = folder;
     const config = join(folder, "catenary.json");
     writeFileSync(config, JSON.stringify({ mcpServers: { everything: end } }));
-    const gateway = new Run(["serve", config, "--http", "127.0.0.1:0", "--json"], {
+    const gateway = new CliProcess(["serve", config, "--http", "127.0.0.1:0", "--json"], {
       env: { CATENARY_CACHE: join(folder, "cache") },
     });
     this.#gateway = gateway;
@@ -138,7 +138,7 @@ export function chainRun(revision: string, behind: Behind): void {
       "leaves a gateway that has complained of nothing, ends when it is told to, and leaves nothing behind",
       async () => {
         expect(await end()).toEqual({ code: 0, said: [] });
-        await nobodyLeft(chained.mark);
+        await expectNoProcesses(chained.mark);
       },
       END_MS,
     );

@@ -1,5 +1,5 @@
-// The whole way with a real authorization server (node-oidc-provider): our client, our server behind `bearer`, the
-// loopback redirect with a browser that follows it, and nothing in between that was made for the test.
+// The whole OAuth flow with a real authorization server (node-oidc-provider): our client, our server with `bearer()`,
+// and the loopback redirect with a browser that follows it.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { connect } from "../../../src/client/index.ts";
@@ -28,7 +28,7 @@ async function open(more: { pushedOnly?: boolean } = {}): Promise<void> {
 }
 
 beforeEach(() => {
-  // The package tells on the console that it is only tried out.
+  // The package prints warnings about its development settings.
   vi.spyOn(console, "info").mockReturnValue();
   vi.spyOn(console, "warn").mockReturnValue();
   vi.useFakeTimers({ toFake: ["Date"] });
@@ -46,41 +46,41 @@ const auth = (more: OAuthOptions = {}): ReturnType<typeof oauth> =>
 
 const text = ({ content }: { content?: unknown }): unknown => (content as { text: string }[])[0]?.text;
 
-/** How often the authorization server was asked at each of its places. */
-const counted = (): Record<string, number> => {
+/** The number of requests to each endpoint of the authorization server. */
+const countRequests = (): Record<string, number> => {
   const count = (what: string): number => provider.requests.filter((request) => request === what).length;
   return { registrations: count("POST /reg"), consents: count("GET /auth"), tokens: count("POST /token") };
 };
 
 const later = (seconds: number): void => void vi.setSystemTime(Date.now() + seconds * 1000);
 
-/** What the person was asked to allow, each time. */
-const asked = (): (string | null)[] =>
+/** The scopes of each authorization request. */
+const requestedScopes = (): (string | null)[] =>
   browser.history.filter(({ pathname }) => pathname === "/auth").map(({ searchParams }) => searchParams.get("scope"));
 
 describe("with node-oidc-provider", () => {
-  it("registers, asks for consent, and calls a tool as the person who consented", async () => {
+  it("registers, asks for consent, and calls a tool as the user who consented", async () => {
     await open();
     const client = await connect(url, { auth: auth() });
     expect(text(await client.callTool("read"))).toBe("for ada");
     await client.close();
-    expect(counted()).toEqual({ registrations: 1, consents: 1, tokens: 1 });
-    expect(asked()).toEqual(["notes:read offline_access"]);
+    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 });
+    expect(requestedScopes()).toEqual(["notes:read offline_access"]);
     expect(browser.history.at(-1)?.searchParams.get("iss")).toBe(provider.issuer);
   });
 
-  it("refreshes the token before it expires, time after time", async () => {
+  it("refreshes the token each time before it expires", async () => {
     await open();
     const client = await connect(url, { auth: auth() });
     for (const round of [1, 2, 3]) {
       later(TOKEN_SEC - 30);
       expect(text(await client.callTool("read"))).toBe("for ada");
-      expect(counted()).toEqual({ registrations: 1, consents: 1, tokens: 1 + round });
+      expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 1 + round });
     }
     await client.close();
   });
 
-  it("refreshes a token that a store kept from an earlier run", async () => {
+  it("refreshes a stored token of an earlier run", async () => {
     await open();
     const store = memoryTokens();
     const first = await connect(url, { auth: auth({ store }) });
@@ -89,21 +89,21 @@ describe("with node-oidc-provider", () => {
     const second = await connect(url, { auth: oauth({ store }) });
     expect(text(await second.callTool("read"))).toBe("for ada");
     await second.close();
-    expect(counted()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
+    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
   });
 
-  it("asks for more where a tool needs more, and keeps what it had", async () => {
+  it("requests more scopes if a tool needs them, and keeps the old ones", async () => {
     await open();
     const client = await connect(url, { auth: auth() });
     expect(text(await client.callTool("read"))).toBe("for ada");
     expect(text(await client.callTool("erase"))).toBe("erased");
     expect(text(await client.callTool("read"))).toBe("for ada");
     await client.close();
-    expect(asked()).toEqual(["notes:read offline_access", "notes:read offline_access notes:write"]);
-    expect(counted()).toEqual({ registrations: 1, consents: 2, tokens: 2 });
+    expect(requestedScopes()).toEqual(["notes:read offline_access", "notes:read offline_access notes:write"]);
+    expect(countRequests()).toEqual({ registrations: 1, consents: 2, tokens: 2 });
   });
 
-  it("serves many callers at once by one consent and by one refresh", async () => {
+  it("serves concurrent calls with one consent and one refresh", async () => {
     await open();
     const client = await connect(url, { auth: auth() });
     const many = (): Promise<unknown[]> => Promise.all(Array.from({ length: 8 }, () => client.callTool("read")));
@@ -111,27 +111,27 @@ describe("with node-oidc-provider", () => {
     later(TOKEN_SEC - 30);
     expect(await many()).toHaveLength(8);
     await client.close();
-    expect(counted()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
+    expect(countRequests()).toEqual({ registrations: 1, consents: 1, tokens: 2 });
   });
 
-  it("works for a client that is told nothing but the session style", async () => {
+  it("works for a client with the session style", async () => {
     await open();
     const client = await connect(url, { auth: auth(), revision: "2025-11-25" });
     expect(text(await client.callTool("erase"))).toBe("erased");
     await client.close();
-    expect(counted().consents).toBe(2);
+    expect(countRequests().consents).toBe(2);
   });
 
-  it("hands the request over beforehand where the server takes no other", async () => {
+  it("pushes the authorization request if the server requires it", async () => {
     await open({ pushedOnly: true });
     const client = await connect(url, { auth: auth() });
     expect(text(await client.callTool("erase"))).toBe("erased");
     await client.close();
-    expect(asked()).toEqual([null, null]);
+    expect(requestedScopes()).toEqual([null, null]);
     expect(provider.requests.filter((one) => one === "POST /request")).toHaveLength(2);
   });
 
-  it("tells a refusal of the person in the server's words", async () => {
+  it("reports the user's refusal with the server's reason", async () => {
     await open();
     provider.consents = false;
     const connecting = connect(url, { auth: auth() });
@@ -139,6 +139,6 @@ describe("with node-oidc-provider", () => {
       kind: "unauthorized",
       message: expect.stringContaining("access_denied (Ada would rather not)"),
     });
-    expect(counted().tokens).toBe(0);
+    expect(countRequests().tokens).toBe(0);
   });
 });

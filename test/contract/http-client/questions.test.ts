@@ -30,7 +30,7 @@ const ANSWER = '{"action":"accept","content":{"name":"Ada"}}';
 describe.each(WAYS)("a question in %s", (_, options) => {
   it("is put once and answered once, under the id that the end gave it", async () => {
     const who = person();
-    const { end, client } = await met(options, who);
+    const { end, client } = await met(options, { elicit: who.elicit });
     for (const key of ["a", "b"]) expect(textOf(await client.callTool("ask", { key }))).toBe(ANSWER);
     expect(who.asked).toBe(2);
     expect(end.desk.answers.map(({ id }) => id)).toEqual([1, 2]);
@@ -42,7 +42,7 @@ describe.each(WAYS)("a question in %s", (_, options) => {
     ["cuts off what it says to", cut(10)],
   ])("is answered again where the end %s the first answer", async (_name, fault) => {
     const who = person();
-    const { end, client } = await met(options, who);
+    const { end, client } = await met(options, { elicit: who.elicit });
     end.lay("response", fault);
     expect(textOf(await client.callTool("ask", { key: "a" }))).toBe(ANSWER);
     expect(who.asked).toBe(1);
@@ -51,7 +51,7 @@ describe.each(WAYS)("a question in %s", (_, options) => {
 
   it("whose answer is refused leaves the call to its own time, and the client in order", async () => {
     const who = person();
-    const { end, client } = await met(options, who);
+    const { end, client } = await met(options, { elicit: who.elicit });
     end.lay("response", status(500), 10);
     const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeoutMs: 500 }));
     expectHelpful(error);
@@ -83,14 +83,14 @@ describe.each(WAYS)("a question in %s", (_, options) => {
 
 describe("a question on a stream that breaks", () => {
   it("is put once, wherever in it the stream is cut, and the answer to the call is had", async () => {
-    const lengths = await met(SESSION, person());
+    const lengths = await met(SESSION, { elicit: person().elicit });
     await lengths.client.callTool("ask", { key: "a" });
     const length = lengths.end.visits.find(({ what }) => what === "tools/call")?.sent ?? 0;
     const places = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
     await Promise.all(
       places.map(async (bytes) => {
         const who = person();
-        const { end, client } = await met(SESSION, who);
+        const { end, client } = await met(SESSION, { elicit: who.elicit });
         end.lay("tools/call", cut(bytes));
         const { value, error } = await outcome(client.callTool("ask", { key: "a" }));
         expect(end.desk.runsOf("a")).toBe(1);
@@ -108,7 +108,7 @@ describe("a question on a stream that breaks", () => {
 
   it("belongs to no session after the end was started anew: the call fails, and the next one asks again", async () => {
     const who = person();
-    const { end, client } = await met(SESSION, who);
+    const { end, client } = await met(SESSION, { elicit: who.elicit });
     end.lay("response", async (visit) => {
       visit.hangUp();
       await end.restart();

@@ -72,7 +72,7 @@ export async function outcome<T>(promise: Promise<T>): Promise<{ value?: T; erro
 export function expectHelpful(error: ConnectionError | McpError | undefined): void {
   expect(error).toBeInstanceOf(Error);
   const { message = "" } = error ?? {};
-  expect(message).toMatch(/\bend\b|127\.0\.0\.1/i);
+  expect(message).toMatch(/\bserver\b|127\.0\.0\.1/i);
   expect(message.length).toBeGreaterThan(25);
   expect(message).not.toMatch(/undefined|\[object|<html|NaN/);
 }

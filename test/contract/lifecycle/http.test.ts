@@ -155,9 +155,9 @@ describe("over HTTP", () => {
       [[slow, "--http", "127.0.0.1:70000"], "from 0"],
       [[slow, "--http", "0", "--stdio"], "not both"],
       [[slow, "--http", "0", "--path", "mcp"], "slash"],
-      [[slow, "--path", "/mcp"], "goes with --http"],
-      [[slow, "--allow-host", "example.com"], "goes with --http"],
-      [[slow, "--json"], "--json goes with --http"],
+      [[slow, "--path", "/mcp"], "needs --http"],
+      [[slow, "--allow-host", "example.com"], "needs --http"],
+      [[slow, "--json"], "--json needs --http"],
       [
         [slow, "--http", "0", "--allow-host", "http://example.com"],
         'allowedHosts (--allow-host): "http://example.com"',

@@ -1,5 +1,5 @@
-// A server for the tests of the command line: a tool for each thing that a person may meet. What a tool saw of its end
-// is written to the file that CATENARY_TEST_LOG names, because its caller may be gone by then.
+// A server for the tests of the command line, with a tool for each kind of result. Tools log how they ended to the file in
+// CATENARY_TEST_LOG, because the caller may be gone by then.
 
 import { appendFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
@@ -18,17 +18,17 @@ const PIXEL = Buffer.from(
   "base64",
 );
 
-/** Moves the cursor, clears the screen, sets the title, hides what follows, turns the writing round. */
+/** Moves the cursor, clears the screen, sets the title, and reverses the writing direction. */
 const HOSTILE = "safe\u001b[2J\u001b[1;1H\u001b]0;pwned\u0007\u009b31m\u202eevil\rover";
 
 /** @param {Record<string, unknown>} properties @param {string[]} [required] */
 const input = (properties, required = []) => ({ type: /** @type {const} */ ("object"), properties, required });
 
-export const server = createServer({ name: "desk", version: "1.2.3" })
+export const server = createServer({ name: "demo", version: "1.2.3" })
   .tool(
     "echo",
     {
-      description: "Give the text back",
+      description: "Echo the text",
       input: input({ text: { type: "string", description: "What to say" }, times: { type: "integer" } }, ["text"]),
     },
     ({ text, times }) => Array.from({ length: Number(times ?? 1) }, () => text).join("\n"),
@@ -37,7 +37,7 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
     "arguments",
     {
       title: "Arguments",
-      description: "Give the arguments back\nas they came",
+      description: "Return the arguments\nunchanged",
       input: {
         $defs: { size: { type: "number", description: "How large" } },
         ...input({
@@ -57,26 +57,26 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
     },
     (args) => JSON.stringify(args),
   )
-  .tool("structured", { description: "Give structured content" }, () => ({ answer: 42 }))
-  .tool("both", { description: "Give a text and something else structured" }, () => ({
+  .tool("structured", { description: "Return structured content" }, () => ({ answer: 42 }))
+  .tool("both", { description: "Return text and structured content" }, () => ({
     content: [{ type: "text", text: "in words" }],
     structuredContent: { answer: 42 },
   }))
-  .tool("fail", { description: "Fail as a tool does" }, () => {
+  .tool("fail", { description: "Throw an error" }, () => {
     throw new Error("out of order");
   })
-  .tool("refuse", { description: "Fail as a request does" }, () => {
+  .tool("refuse", { description: "Throw an McpError" }, () => {
     throw McpError.of("execution_failed", "not today");
   })
-  .tool("denied", { description: "Fail because one may not" }, () => {
+  .tool("denied", { description: "Deny access" }, () => {
     throw McpError.of("access_denied", "not you");
   })
-  .tool("picture", { description: "Give a picture, a sound, a link and a text" }, () => [
+  .tool("picture", { description: "Return an image, audio, a link and text" }, () => [
     { type: "text", text: "a picture:" },
     { type: "image", data: PIXEL.toString("base64"), mimeType: "image/png" },
     { type: "audio", data: Buffer.from("RIFF").toString("base64"), mimeType: "audio/wav" },
-    { type: "resource_link", uri: "desk://note", name: "note", mimeType: "text/plain", size: 12 },
-    { type: "resource", resource: { uri: "desk://inner", mimeType: "text/plain", text: "embedded" } },
+    { type: "resource_link", uri: "demo://note", name: "note", mimeType: "text/plain", size: 12 },
+    { type: "resource", resource: { uri: "demo://inner", mimeType: "text/plain", text: "embedded" } },
     {
       type: "resource",
       resource: { uri: "file:///../../etc/.passwd.sh?x=/../y", mimeType: "image/gif", blob: "R0lGOA==" },
@@ -86,13 +86,13 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
     context.log("warning", HOSTILE);
     return HOSTILE;
   })
-  .tool("throws", { description: "Fail with hostile words" }, () => {
+  .tool("throws", { description: "Throw an error with control characters" }, () => {
     throw McpError.of("execution_failed", HOSTILE);
   })
   .tool(
     "count",
     {
-      description: "Count, a step at a time",
+      description: "Count with progress",
       input: input({ to: { type: "integer" }, ms: { type: "integer" }, total: { type: "boolean" } }),
     },
     async ({ to = 3, ms = 100, total = true }, { progress, signal }) => {
@@ -103,13 +103,13 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
       return `counted to ${String(to)}`;
     },
   )
-  .tool("logs", { description: "Say something at two levels" }, (_, { log }) => {
+  .tool("logs", { description: "Log at two levels" }, (_, { log }) => {
     log("debug", "a detail");
     log("warning", { low: "ink" });
-    process.stderr.write("own stderr\nwithout an end");
+    process.stderr.write("own stderr\nincomplete line");
     return "said";
   })
-  .tool("hang", { description: "Never end by itself" }, async (_, { signal, progress }) => {
+  .tool("hang", { description: "Run until cancelled" }, async (_, { signal, progress }) => {
     progress(1, undefined, "hanging");
     log("hanging");
     await new Promise((_resolve, reject) => {
@@ -119,23 +119,23 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
       });
     });
   })
-  .tool("deaf", { description: "Neither end nor listen" }, async (_, { progress }) => {
+  .tool("block", { description: "Block the process" }, async (_, { progress }) => {
     process.on("SIGTERM", () => undefined);
-    progress(1, undefined, "deaf");
+    progress(1, undefined, "blocked");
     await wait(100);
-    log("deaf");
-    // Nothing is heard any more, not even the end of the input.
+    log("blocked");
+    // Not even the end of stdin is noticed.
     for (;;);
   })
   .tool(
     "environment",
-    { description: "Name a variable's value", input: input({ name: { type: "string" } }) },
+    { description: "Return an environment variable", input: input({ name: { type: "string" } }) },
     ({ name }) => String(process.env[String(name)]),
   )
-  .tool("roots", { description: "Name the folders that the caller offers" }, async (_, { ask }) =>
+  .tool("roots", { description: "Return the roots of the caller" }, async (_, { ask }) =>
     (await ask.roots()).roots.map(({ uri }) => uri).join("\n"),
   )
-  .tool("form", { description: "Ask the person for something of each kind" }, async (_, { ask }) => {
+  .tool("form", { description: "Ask for a field of each kind" }, async (_, { ask }) => {
     const answer = await ask.elicit({
       message: "Who \u001b[31mare you?",
       requestedSchema: {
@@ -160,7 +160,7 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
     });
     return JSON.stringify(answer);
   })
-  .tool("two", { description: "Ask two things at once" }, async (_, { ask }) => {
+  .tool("two", { description: "Ask two questions at once" }, async (_, { ask }) => {
     const requestedSchema = (/** @type {string} */ name) => input({ [name]: { type: "string" } }, [name]);
     const answers = await Promise.all(
       ["first", "second"].map((name) =>
@@ -169,25 +169,21 @@ export const server = createServer({ name: "desk", version: "1.2.3" })
     );
     return JSON.stringify(answers.map(({ content }) => content));
   })
-  .tool("agree", { description: "Ask for a yes" }, async (_, { ask }) => {
+  .tool("agree", { description: "Ask for consent" }, async (_, { ask }) => {
     const answer = await ask.elicit({ message: "Really?", requestedSchema: { type: "object", properties: {} } });
     return JSON.stringify(answer);
   })
-  .tool("visit", { description: "Ask the person to visit a page" }, async (_, { ask }) => {
+  .tool("visit", { description: "Ask the user to visit a page" }, async (_, { ask }) => {
     const answer = await ask.elicit({ mode: "url", message: "Sign here", url: "https://sign.example/form?a=\u202eb" });
     return JSON.stringify(answer);
   })
-  .resource(
-    "desk://note",
-    { name: "note", description: "A note", mimeType: "text/plain" },
-    () => "no newline at its end",
-  )
-  .resource("desk://raw", { name: "raw" }, () => HOSTILE)
-  .resource("desk://bytes", { name: "bytes", mimeType: "image/png", size: PIXEL.length }, () => PIXEL)
-  .template("desk://day/{day}", { name: "day", description: "A day" }, ({ day }) => `day ${day}`)
+  .resource("demo://note", { name: "note", description: "A note", mimeType: "text/plain" }, () => "no final newline")
+  .resource("demo://raw", { name: "raw" }, () => HOSTILE)
+  .resource("demo://bytes", { name: "bytes", mimeType: "image/png", size: PIXEL.length }, () => PIXEL)
+  .template("demo://day/{day}", { name: "day", description: "A day" }, ({ day }) => `day ${day}`)
   .prompt(
     "greet",
-    { description: "Greet somebody", arguments: { name: { description: "Whom", required: true }, tone: {} } },
+    { description: "Greet a person", arguments: { name: { description: "Who", required: true }, tone: {} } },
     ({ name, tone }) => `Greet ${name}${tone === undefined ? "" : ` in a ${tone} tone`}.`,
   )
   .prompt("talk", { description: "A talk" }, () => [

@@ -1,4 +1,4 @@
-;;;; A stand-in for Quicklisp, as far as its two tools ask it: it loads what ASDF can find, and knows some names.
+;;;; A stub of Quicklisp for the two tools that use it: it loads systems with ASDF and knows some names.
 
 (defpackage :ql (:use :cl) (:export #:quickload #:system-list))
 (defpackage :ql-dist (:use :cl) (:export #:name))

@@ -1,5 +1,5 @@
-;;;; A stand-in for the library telos, as far as the telos tools ask it: two features of a garden, one that shares its
-;;;; name with another, a function that has an intent, and two decisions. One question makes it fail.
+;;;; A stub of the library telos for the telos tools: two features of a garden, one that shares its name with another, a
+;;;; function with an intent, and two decisions. One request makes it fail.
 
 (defpackage :telos
   (:use :cl)

@@ -1,5 +1,5 @@
-// The command as it is built, run as people and programs run it, with a server for it to talk to. Processes that bear
-// the mark of a run are counted afterwards: none may be left.
+// Runs the built CLI as a process, with a test server to talk to. Each run marks its environment, so that tests can check
+// that no process is left.
 
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -9,12 +9,12 @@ import { fileURLToPath } from "node:url";
 import { afterEach, expect } from "vitest";
 
 export const CLI: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const DESK = fileURLToPath(new URL("desk.js", import.meta.url));
+const TEST_SERVER = fileURLToPath(new URL("test-server.js", import.meta.url));
 
-/** What stands behind `--` to start the server of these tests. */
-export const DESK_COMMAND: readonly string[] = [process.execPath, CLI, "serve", DESK];
+/** The command of the test server, for use after `--`. */
+export const TEST_SERVER_COMMAND: readonly string[] = [process.execPath, CLI, "serve", TEST_SERVER];
 
-/** Inherited by all that a run starts. */
+/** A variable that child processes inherit. */
 const MARK = "CATENARY_CLI_TEST";
 
 export interface RunOptions {
@@ -22,13 +22,13 @@ export interface RunOptions {
   readonly cwd?: string;
 }
 
-export class Run {
+export class CliProcess {
   readonly process: ChildProcessWithoutNullStreams;
   readonly exited: Promise<number | null>;
   readonly mark: string = randomUUID();
   out = "";
   err = "";
-  /** Stdout as it came. */
+  /** The chunks of stdout. */
   readonly bytes: Buffer[] = [];
 
   constructor(args: readonly string[], { env, cwd }: RunOptions = {}) {
@@ -45,37 +45,37 @@ export class Run {
     this.exited = new Promise((resolve) => this.process.once("close", resolve));
   }
 
-  async says(words: string): Promise<void> {
-    await expect.poll(() => (this.err.includes(words) ? words : this.err), { timeout: 20_000 }).toBe(words);
+  async waitForStderr(text: string): Promise<void> {
+    await expect.poll(() => (this.err.includes(text) ? text : this.err), { timeout: 20_000 }).toBe(text);
   }
 }
 
-export interface Ran {
+export interface CliResult {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
   readonly bytes: Buffer;
 }
 
-/** Runs `catenary` to its end, with this on its stdin. */
-export async function catenary(args: readonly string[], input = "", options: RunOptions = {}): Promise<Ran> {
-  const run = new Run(args, options);
+/** Runs `catenary` until it exits, with `input` on stdin. */
+export async function catenary(args: readonly string[], input = "", options: RunOptions = {}): Promise<CliResult> {
+  const run = new CliProcess(args, options);
   run.process.stdin.end(input);
-  const late = setTimeout(() => run.process.kill("SIGKILL"), 25_000);
+  const killTimer = setTimeout(() => run.process.kill("SIGKILL"), 25_000);
   const code = await run.exited;
-  clearTimeout(late);
-  await nobodyLeft(run.mark);
+  clearTimeout(killTimer);
+  await expectNoProcesses(run.mark);
   return { code, out: run.out, err: run.err, bytes: Buffer.concat(run.bytes) };
 }
 
-/** The same toward the server of these tests, which is started for it. */
-export function atDesk(args: readonly string[], input = "", options: RunOptions = {}): Promise<Ran> {
-  return catenary([...args, "--", ...DESK_COMMAND], input, options);
+/** Runs `catenary` with the test server as its target. */
+export function callTestServer(args: readonly string[], input = "", options: RunOptions = {}): Promise<CliResult> {
+  return catenary([...args, "--", ...TEST_SERVER_COMMAND], input, options);
 }
 
-/** The server of these tests over HTTP. */
-export async function deskOverHttp(options: RunOptions = {}): Promise<{ url: string; close(): Promise<void> }> {
-  const run = new Run(["serve", DESK, "--http", "127.0.0.1:0", "--json"], options);
+/** Starts the test server over HTTP. */
+export async function startTestServer(options: RunOptions = {}): Promise<{ url: string; close(): Promise<void> }> {
+  const run = new CliProcess(["serve", TEST_SERVER, "--http", "127.0.0.1:0", "--json"], options);
   await Promise.race([once(run.process.stdout, "data"), run.exited]);
   if (run.out === "") throw new Error(run.err);
   return {
@@ -87,8 +87,8 @@ export async function deskOverHttp(options: RunOptions = {}): Promise<{ url: str
   };
 }
 
-/** Who still bears the mark; only Linux shows it. */
-function marked(mark: string): string[] {
+/** The pids of processes with this mark; only on Linux. */
+function findMarked(mark: string): string[] {
   if (process.platform !== "linux") return [];
   return readdirSync("/proc").filter((pid) => {
     try {
@@ -99,29 +99,29 @@ function marked(mark: string): string[] {
   });
 }
 
-/** Whoever watches over children goes a moment after the program; there is no event to wait for. */
-export async function nobodyLeft(mark: string): Promise<void> {
-  await expect.poll(() => marked(mark), { timeout: 10_000 }).toEqual([]);
+/** Polls, because the guardian process ends a moment after the program. */
+export async function expectNoProcesses(mark: string): Promise<void> {
+  await expect.poll(() => findMarked(mark), { timeout: 10_000 }).toEqual([]);
 }
 
-/** The mark for a program that is started otherwise. */
-export function marking(): { readonly mark: string; readonly env: NodeJS.ProcessEnv } {
+/** A mark for a program that is not started by CliProcess. */
+export function markProcesses(): { readonly mark: string; readonly env: NodeJS.ProcessEnv } {
   const mark = randomUUID();
   return { mark, env: { [MARK]: mark } };
 }
 
-/** Starts runs for the tests of one file; after each test none of them is left, nor anybody that they have started. */
-export function runner(): (args: readonly string[], options?: RunOptions) => Run {
-  const started: Run[] = [];
+/** Starts processes for the tests of one file. After each test they are killed, and none may be left. */
+export function cliRunner(): (args: readonly string[], options?: RunOptions) => CliProcess {
+  const started: CliProcess[] = [];
   afterEach(async () => {
     for (const run of started.splice(0)) {
       run.process.kill("SIGKILL");
       await run.exited;
-      await nobodyLeft(run.mark);
+      await expectNoProcesses(run.mark);
     }
   });
   return (args, options = {}) => {
-    const one = new Run(args, options);
+    const one = new CliProcess(args, options);
     started.push(one);
     return one;
   };

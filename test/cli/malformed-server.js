@@ -1,5 +1,5 @@
-// A server that writes anything where something should be: lists with what is no member, content without its data,
-// texts that are numbers. It speaks by hand, because ours would not send such things.
+// A server that sends malformed data: lists with invalid items, content without data, numbers instead of strings. Written
+// by hand, because our server would not send such data.
 
 import { createInterface } from "node:readline";
 
@@ -7,7 +7,7 @@ const PIXEL = "R0lGODlhAQABAAAAACw=";
 
 /** @type {Record<string, unknown>} */
 const RESULTS = {
-  texts: { content: [{ type: "text" }, { type: "text", text: 5 }, null, 7, "x", { type: "text", text: "the end" }] },
+  texts: { content: [{ type: "text" }, { type: "text", text: 5 }, null, 7, "x", { type: "text", text: "valid" }] },
   pictures: { content: [{ type: "image" }, { type: "image", data: PIXEL }, { type: "audio", data: "!", mimeType: 5 }] },
   resources: {
     content: [
@@ -49,7 +49,7 @@ function answer(method, params) {
   const capabilities = { tools: {}, resources: {}, prompts: {} };
   switch (method) {
     case "initialize":
-      return { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name: "stranger", version: "1" } };
+      return { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name: "malformed", version: "1" } };
     case "tools/list":
       return { tools: [...Object.keys(RESULTS).map((name) => ({ name, inputSchema: { type: "object" } })), null, 3] };
     case "tools/call":

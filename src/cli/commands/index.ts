@@ -1,0 +1,57 @@
+// All commands, in the order of `catenary --help`.
+
+import type { Command } from "../command.ts";
+
+export interface CommandEntry {
+  /** Its line in `catenary --help`. */
+  readonly summary: string;
+  /** Commands are loaded on use, so that --help stays fast. */
+  load(): Promise<Command>;
+}
+
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  up: {
+    summary: "start a local gateway for all servers of a config",
+    load: async () => (await import("./up.ts")).upCommand,
+  },
+  serve: {
+    summary: "serve the gateway of a config, or the server of a module, on stdio or HTTP",
+    load: async () => (await import("./serve.ts")).serveCommand,
+  },
+  run: {
+    summary: "run one stdio server so that clients of any revision can use it",
+    load: async () => (await import("./run.ts")).runCommand,
+  },
+  check: {
+    summary: "check a config and explain its problems",
+    load: async () => (await import("./check.ts")).checkCommand,
+  },
+  tools: {
+    summary: "list the tools of a server, or show one",
+    load: async () => (await import("./tools.ts")).toolsCommand,
+  },
+  resources: {
+    summary: "list the resources of a server",
+    load: async () => (await import("./resources.ts")).resourcesCommand,
+  },
+  prompts: {
+    summary: "list the prompts of a server, or show one",
+    load: async () => (await import("./prompts.ts")).promptsCommand,
+  },
+  call: {
+    summary: "call a tool",
+    load: async () => (await import("./tools.ts")).callCommand,
+  },
+  read: {
+    summary: "read a resource",
+    load: async () => (await import("./resources.ts")).readCommand,
+  },
+  eval: {
+    summary: "evaluate code in a live session of JavaScript or Common Lisp",
+    load: async () => (await import("./eval.ts")).evalCommand,
+  },
+  prompt: {
+    summary: "get a prompt",
+    load: async () => (await import("./prompts.ts")).promptCommand,
+  },
+};
