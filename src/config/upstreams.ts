@@ -31,7 +31,18 @@ import type { Secret } from "./variables.ts";
 export const KINDS: readonly UpstreamKind[] = [command, url, module, live];
 
 /** The options of `upstream()` that any entry may set. */
-export type UpstreamPolicy = Pick<UpstreamOptions, (typeof POLICY_KEYS)[number]>;
+export type UpstreamPolicy = Pick<
+  UpstreamOptions,
+  | "share"
+  | "revision"
+  | "timeoutMs"
+  | "maxTimeoutMs"
+  | "startTimeoutMs"
+  | "idleMs"
+  | "maxSessions"
+  | "remember"
+  | "restart"
+>;
 
 export interface UpstreamEntry extends UpstreamSource {
   readonly name: string;
@@ -69,9 +80,9 @@ const POLICY = {
   maxSessions: positiveInteger,
   remember: flag,
   restart: objectOf(RESTART, "an object, such as {maxFailures: 5, windowMs: 180000}"),
-} as const satisfies Fields;
+} as const satisfies Record<keyof UpstreamPolicy, Reader<unknown>>;
 
-const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof typeof POLICY)[];
+const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
 
 const COMMON = {
   disabled: flag,

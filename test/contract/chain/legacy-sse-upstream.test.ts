@@ -2,10 +2,10 @@
 // sessions as those of a program.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { upstream, type Upstream } from "../../src/chain/upstream/upstream.ts";
-import type { Context } from "../../src/core/handler.ts";
-import { serve } from "../../src/serve.ts";
-import { createServer } from "../../src/server/index.ts";
+import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
+import type { Context } from "../../../src/core/handler.ts";
+import { serve } from "../../../src/serve.ts";
+import { createServer } from "../../../src/server/index.ts";
 import { call, caller, STATELESS, SESSION, textIn } from "./callers.ts";
 
 const NAME = { type: "object", properties: { name: { type: "string" } }, required: ["name"] } as const;

@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { upstream } from "../../src/chain/upstream/upstream.ts";
+import { upstream } from "../../../src/chain/upstream/upstream.ts";
 import { call, caller, STATELESS, SESSION } from "./callers.ts";
 
 /** A server whose revision can be changed; `ran` counts its calls. */

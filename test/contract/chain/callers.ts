@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
-import type { Handler, Caller } from "../../src/core/handler.ts";
-import { serveTransport } from "../../src/dialogue/connection.ts";
-import { memoryPair } from "../../src/transport/memory.ts";
+import { connect, type Client, type ConnectOptions } from "../../../src/client/index.ts";
+import type { Handler, Caller } from "../../../src/core/handler.ts";
+import { serveTransport } from "../../../src/dialogue/connection.ts";
+import { memoryPair } from "../../../src/transport/memory.ts";
 
 export const OLDEST = "2024-11-05";
 export const SESSION = "2025-11-25";

@@ -3,7 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { chain } from "../../src/chain/chain.ts";
+import { chain } from "../../../src/chain/chain.ts";
 import { call, caller, STATELESS, folder, OLDEST, SESSION } from "./callers.ts";
 
 const ROOTS_PROGRAM = {

@@ -4,11 +4,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { upstream, type Upstream } from "../../src/chain/upstream/upstream.ts";
-import type { UpstreamOptions } from "../../src/chain/upstream/options.ts";
-import type { ChangeEvent, Client } from "../../src/client/index.ts";
-import type { Context } from "../../src/core/handler.ts";
-import { ConnectionError } from "../../src/core/errors.ts";
+import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
+import type { UpstreamOptions } from "../../../src/chain/upstream/options.ts";
+import type { ChangeEvent, Client } from "../../../src/client/index.ts";
+import type { Context } from "../../../src/core/handler.ts";
+import { ConnectionError } from "../../../src/core/errors.ts";
 import { call, caller, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** Another caller, without a connection. */

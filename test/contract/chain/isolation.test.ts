@@ -4,10 +4,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { chain } from "../../src/chain/chain.ts";
-import { upstream } from "../../src/chain/upstream/upstream.ts";
-import { createServer } from "../../src/server/server.ts";
-import { serve } from "../../src/serve.ts";
+import { chain } from "../../../src/chain/chain.ts";
+import { upstream } from "../../../src/chain/upstream/upstream.ts";
+import { createServer } from "../../../src/server/server.ts";
+import { serve } from "../../../src/serve.ts";
 import { call, caller, STATELESS, folder, program } from "./callers.ts";
 
 let cache = "";
