@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { chain } from "./chain/chain.ts";
-import type { Handler } from "./core/handler.ts";
-import { EVALUATES_CODE } from "./core/evaluates-code.ts";
+import { type Handler, EVALUATES_CODE } from "./core/handler.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
 import { serve } from "./serve.ts";
 import { bearer } from "./auth/bearer/bearer.ts";

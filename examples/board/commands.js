@@ -1,10 +1,10 @@
-// What a person can paste into a terminal to speak with the board: a command for each style of the protocol, one
-// that listens, and the entry that a client wants.
+// Commands to paste into a terminal: one for each style of the protocol, one that subscribes, and the entry for a
+// client's config.
 
 const JSON_BODY = "-H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream'";
 
-/** A request that stands by itself says all about itself, in its headers and in its body. */
-function exchange(url, method, params, name) {
+/** A stateless request: everything about it is in its headers and its body. */
+function stateless(url, method, params, name) {
   const meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -26,10 +26,10 @@ export function commandsFor(url) {
   const post = (message) => `-d '${JSON.stringify({ jsonrpc: "2.0", ...message })}'`;
   const pin = (text) => ({ name: "pin", arguments: { author: "curl", text } });
   return {
-    "Listen, in a terminal of its own": exchange(url, "subscriptions/listen", {
+    "Subscribe, in a terminal of its own": stateless(url, "subscriptions/listen", {
       notifications: { resourceSubscriptions: ["board://notes"] },
     }),
-    "Call a tool, each request by itself (revision 2026-07-28)": exchange(url, "tools/call", pin("Buy chalk"), "pin"),
+    "Call a tool in a single request (revision 2026-07-28)": stateless(url, "tools/call", pin("Buy chalk"), "pin"),
     "Call a tool in a session (revision 2025-11-25)": [
       `session=$(curl -sD - -o /dev/null ${url} ${JSON_BODY} \\`,
       `  ${post({ id: 0, method: "initialize", params: initialize })} | tr -d '\\r' | sed -n 's/^[Mm]cp-[Ss]ession-[Ii]d: //p')`,
@@ -37,7 +37,7 @@ export function commandsFor(url) {
       `curl -s ${url} ${JSON_BODY} -H "Mcp-Session-Id: $session" \\`,
       `  ${post({ id: 1, method: "tools/call", params: pin("Wipe the board") })}`,
     ].join("\n"),
-    "Read what is there": exchange(url, "resources/read", { uri: "board://notes" }, "board://notes"),
-    "The entry that a client wants": JSON.stringify({ mcpServers: { board: { type: "http", url } } }),
+    "Read the board": stateless(url, "resources/read", { uri: "board://notes" }, "board://notes"),
+    "The entry for a client's config": JSON.stringify({ mcpServers: { board: { type: "http", url } } }),
   };
 }

@@ -1,4 +1,4 @@
-// The board over HTTP, for callers of every revision at once. It says where it is and how to speak with it.
+// Serves the board over HTTP, for clients of every revision at once, and prints commands to try it with.
 
 import { styleText } from "node:util";
 import { ConnectionError, serve } from "catenary";
@@ -6,16 +6,16 @@ import { commandsFor } from "./commands.js";
 import { server } from "./server.js";
 
 const port = Number(process.env.PORT || 3000);
-const coloured = process.stdout.isTTY && !process.env.NO_COLOR;
-const bold = (text) => (coloured ? styleText("bold", text) : text);
+const hasColors = process.stdout.isTTY && !process.env.NO_COLOR;
+const bold = (text) => (hasColors ? styleText("bold", text) : text);
 
 let front;
 try {
   front = await serve(server, { http: { port } });
 } catch (error) {
-  // The port is taken, or PORT is none.
+  // The port is in use, or PORT is not a valid port.
   if (!(error instanceof ConnectionError || error instanceof TypeError)) throw error;
-  console.error(`${error.message}\nAnother port is chosen so: PORT=${(port || 3000) + 1} node examples/board/main.js`);
+  console.error(`${error.message}\nTo use another port: PORT=${(port || 3000) + 1} node examples/board/main.js`);
   process.exit(1);
 }
 
@@ -25,4 +25,4 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void fron
 console.log(bold(`The board is at ${front.url}`));
 for (const [title, command] of Object.entries(commandsFor(front.url)))
   console.log(`\n${bold(`# ${title}`)}\n${command}`);
-console.log(`\n${bold("# Ctrl-C ends it")}`);
+console.log(`\n${bold("# Press Ctrl-C to stop")}`);

@@ -1,5 +1,5 @@
-// A board that several callers share: whoever pins a note changes what all others read, and those who listen hear of
-// it at once. One tool takes its time, so that there is progress to see.
+// A board that several clients share. Each pinned note changes the resource that all clients read, and subscribed
+// clients are notified. The tool `tidy` is slow on purpose, to show progress.
 
 import { setTimeout as wait } from "node:timers/promises";
 import { createServer } from "catenary";
@@ -14,11 +14,11 @@ export const server = createServer({ name: "board", version: "1.0.0" })
       description: "Pin a note to the board",
       input: {
         type: "object",
-        properties: { text: { type: "string" }, author: { type: "string", default: "somebody" } },
+        properties: { text: { type: "string" }, author: { type: "string", default: "anonymous" } },
         required: ["text"],
       },
     },
-    ({ text, author = "somebody" }) => {
+    ({ text, author = "anonymous" }) => {
       notes.push({ author, text });
       server.resourceUpdated("board://notes");
       return notes.length === 1 ? "Pinned; it is the only note." : `Pinned; there are ${notes.length} notes.`;
@@ -36,6 +36,6 @@ export const server = createServer({ name: "board", version: "1.0.0" })
   })
   .resource(
     "board://notes",
-    { name: "Notes", description: "What is pinned to the board", mimeType: "application/json" },
+    { name: "Notes", description: "The notes on the board", mimeType: "application/json" },
     () => notes,
   );

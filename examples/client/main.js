@@ -1,5 +1,5 @@
-// A client: it starts the weather server as a child process, looks around, calls a tool and watches its progress,
-// answers a question of the server as a person would, and reads what came of it. When it closes, the child goes.
+// A client: it starts the weather server as a child process, lists what the server offers, calls tools, shows progress,
+// answers the server's question to the user, and reads a resource. Closing the client ends the child process.
 
 import { fileURLToPath } from "node:url";
 import { connect } from "catenary";
@@ -9,7 +9,7 @@ const weather = fileURLToPath(new URL("../weather/main.js", import.meta.url));
 const client = await connect(
   { command: process.execPath, args: [weather] },
   {
-    // What a program cannot know it asks a person. Here the person always sees clouds.
+    // Called when the server asks the user something. This user always sees clouds.
     elicit: ({ message }) => {
       console.log(`The server asks: ${message}`);
       return { action: "accept", content: { sky: "cloudy" } };
@@ -20,7 +20,7 @@ const client = await connect(
 try {
   console.log(`Connected to ${client.server?.name} ${client.server?.version} in revision ${client.revision}`);
 
-  // Lists come in pages; an iteration fetches each page when its turn comes.
+  // Lists come in pages; the iterators fetch them as needed.
   for await (const tool of client.tools()) console.log(`Tool ${tool.name}: ${tool.description}`);
   for await (const resource of client.resources()) console.log(`Resource ${resource.uri}: ${resource.name}`);
   for await (const prompt of client.prompts()) console.log(`Prompt ${prompt.name}: ${prompt.description}`);
@@ -42,7 +42,7 @@ try {
   const { messages } = await client.getPrompt("code_review", { language: "python" });
   console.log(`Prompt: ${messages[0]?.content.text}`);
 
-  // A tool that fails is a result, not an exception: the model reads it and tries something else.
+  // A tool that fails returns a result and does not throw, so that the model can read it and try something else.
   const failed = await client.callTool("get_weather", { location: "Atlantis" });
   console.log(`${failed.isError ? "Failed" : "Answered"}: ${textOf(failed)}`);
 } finally {

@@ -1,6 +1,5 @@
-// Prints a conversation with the weather server in all five revisions of the protocol: the same calls of the same
-// client to the same server, as they stand on the wire. `→` goes to the server, `←` comes back; lines that begin
-// with `#` are remarks.
+// Prints the messages between a client and the weather server in all five revisions of the protocol: the same client
+// makes the same calls to the same server. `→` goes to the server, `←` comes back, `#` begins a comment.
 
 import { fileURLToPath } from "node:url";
 import { styleText } from "node:util";
@@ -10,59 +9,59 @@ import { childTransport } from "catenary/stdio";
 const REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const weather = fileURLToPath(new URL("../weather/main.js", import.meta.url));
 
-const coloured = process.stdout.isTTY && process.stdout.hasColors();
+const hasColors = process.stdout.isTTY && process.stdout.hasColors();
 /** @type {(style: Parameters<typeof styleText>[0], text: string) => string} */
-const paint = (style, text) => (coloured ? styleText(style, text) : text);
+const paint = (style, text) => (hasColors ? styleText(style, text) : text);
 
-const remark = (text) => console.log(paint("gray", `# ${text}`));
+const comment = (text) => console.log(paint("gray", `# ${text}`));
 const sent = (message) => console.log(`${paint("green", "→")} ${JSON.stringify(message)}`);
 const received = (message) => console.log(`${paint("cyan", "←")} ${JSON.stringify(message)}`);
 
 /**
- * A transport that shows what passes. A wire has three methods, so it is wrapped in three lines.
- * @param {import("catenary/stdio").Transport} wire
+ * Wraps a transport, which has three methods, so that it prints each message.
+ * @param {import("catenary/stdio").Transport} transport
  * @returns {import("catenary/stdio").Transport}
  */
-function shown(wire) {
-  const shownFirst = (go) => (message, options) => {
+function printing(transport) {
+  const printed = (send) => (message, options) => {
     sent(message);
-    return go(message, options);
+    return send(message, options);
   };
   return {
     start: (receive) =>
-      wire.start((inbound) => {
+      transport.start((inbound) => {
         if (inbound.message !== undefined) received(inbound.message);
-        receive({ ...inbound, reply: shownFirst((message, options) => inbound.reply(message, options)) });
+        receive({ ...inbound, reply: printed((message, options) => inbound.reply(message, options)) });
       }),
-    send: shownFirst((message, options) => wire.send(message, options)),
-    close: () => wire.close(),
+    send: printed((message, options) => transport.send(message, options)),
+    close: () => transport.close(),
   };
 }
 
 async function converse(revision) {
-  const wire = shown(childTransport({ command: process.execPath, args: [weather] }));
-  const client = await connect(wire, {
+  const transport = printing(childTransport({ command: process.execPath, args: [weather] }));
+  const client = await connect(transport, {
     revision,
     elicit: () => ({ action: "accept", content: { sky: "sunny" } }),
   });
   try {
-    remark("what there is");
+    comment("a list");
     await client.listTools();
-    remark("a tool that reports its progress");
+    comment("a tool that reports its progress");
     await client.callTool("forecast", { location: "Tokyo", days: 2 }, { onProgress: () => undefined });
-    remark("a tool that asks the person in the middle of the call");
-    // A revision without such questions refuses; the line above the remark says so on the wire.
+    comment("a tool that asks the user during the call");
+    // Revisions without elicitation refuse this; the error is printed above the comment.
     await client
       .callTool("report_sighting", { location: "London" })
-      .catch(({ message }) => remark(`refused: ${message}`));
-    remark("a resource");
+      .catch(({ message }) => comment(`refused: ${message}`));
+    comment("a resource");
     await client.readResource("file:///project/data.json");
   } finally {
     await client.close();
   }
 }
 
-// Whoever reads may have seen enough, as `head` has.
+// Stdout closes early if it is piped into `head`.
 process.stdout.on("error", () => process.exit());
 
 for (const revision of REVISIONS) {

@@ -1,10 +1,10 @@
-// Middleware that asks the person before certain tools run. It knows nothing of revisions: the question reaches a caller
-// of session style in mid-call, and one of exchange style as `input_required`; a caller that cannot be asked is told so.
+// Middleware that asks the user before certain tools run. It works for clients of every revision: a session-style client
+// gets a request during the call, a stateless one gets `input_required`, and one without elicitation gets an error.
 
 import { on } from "catenary/chain";
 
-// What a tool asks comes to a caller of the newest revision in rounds, each of them a call that passes here again.
-// Where a link takes the questions itself, all rounds are one call, and the person is asked for leave once.
+// A stateless client answers a tool's question by calling again, and that call would pass through here again. Middleware
+// that handles the questions itself keeps them within one call, so that the user is asked for permission once.
 const asOneCall = on(["elicitation/create", "sampling/createMessage", "roots/list"], (question, context, next) =>
   next(question, context),
 );
@@ -13,7 +13,7 @@ const asOneCall = on(["elicitation/create", "sampling/createMessage", "roots/lis
 export function middleware({ tools }) {
   return on("tools/call", async (request, context, next) => {
     const { name } = request.params;
-    if (!tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : name === one))) {
+    if (!tools.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern))) {
       return next(request, context);
     }
     const { action } = await context.ask({
@@ -25,11 +25,11 @@ export function middleware({ tools }) {
       },
     });
     if (action === "accept") return asOneCall(request, context, next);
-    // A refusal is a result, so that the model reads it and does something else.
+    // A result and not an error, so that the model can read it and do something else.
     return {
       resultType: "complete",
       isError: true,
-      content: [{ type: "text", text: `The person did not want ${name} to be called.` }],
+      content: [{ type: "text", text: `The user declined the call of ${name}.` }],
     };
   });
 }

@@ -1,15 +1,15 @@
-// A gateway made of a config file, and a client in front of it, in one process. The ends are three programs, each
-// started when something is first asked of it. `npx catenary up examples/gateway/catenary.json` serves the same gateway.
+// A gateway built from a config file, and a client of it, in one process. Its upstreams are three programs, each started
+// by the first request that needs it. `npx catenary up examples/gateway/catenary.json` serves the same gateway.
 
 import { fileURLToPath } from "node:url";
 import { connect } from "catenary";
-import { gatewayOf, loadConfig } from "catenary/config";
+import { createGateway, loadConfig } from "catenary/config";
 
 const config = await loadConfig(fileURLToPath(new URL("catenary.json", import.meta.url)));
-const gateway = await gatewayOf(config);
+const gateway = await createGateway(config);
 
 const client = await connect(gateway, {
-  // The person agrees to everything about London, and sees clouds there.
+  // This user allows everything about London, and sees clouds there.
   elicit: ({ message }) => {
     console.log(`Asked: ${message}`);
     if (message.includes("Tokyo")) return { action: "decline" };
@@ -33,7 +33,7 @@ try {
   }
 } finally {
   await client.close();
-  await gateway.close(); // the three programs are gone
+  await gateway.close(); // ends the three programs
 }
 
 /** @param {{ content: readonly { type: string, text?: string }[] }} result */

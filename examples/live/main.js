@@ -1,11 +1,11 @@
-// Live sessions from a program: a JavaScript one and, where SBCL is installed, a Common Lisp one. Each evaluates, is
-// looked into, is interrupted in the middle of an endless loop, and still knows what was defined before. When the
-// servers close, the processes of their sessions are gone.
+// Live sessions from a program: one in JavaScript and, if SBCL is installed, one in Common Lisp. Each evaluates code,
+// lists its definitions, and is interrupted in an endless loop without losing them. Closing a server ends the processes
+// of its sessions.
 
 import { connect } from "catenary";
 import { javascript, lisp } from "catenary/live";
 
-await visit("JavaScript", javascript(), async (call) => {
+await demonstrate("JavaScript", javascript(), async (call) => {
   await call("evaluate-js", {
     code: "const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)",
   });
@@ -20,13 +20,13 @@ await visit("JavaScript", javascript(), async (call) => {
   );
   await call("evaluate-js", { code: "fib(10)" });
 
-  // Another session is another process, and knows nothing of the first.
+  // Another session is another process, with none of these definitions.
   await call("evaluate-js", { code: "typeof fib", session: "other" });
 });
 
-await visit("Common Lisp", lisp(), async (call) => {
+await demonstrate("Common Lisp", lisp(), async (call) => {
   const { isError } = await call("evaluate-lisp", { code: "(defun sq (x) (* x x)) (values (sq 5) (sq 6))" });
-  if (isError) return; // the text said what to install
+  if (isError) return; // the result says what to install
 
   await call("evaluate-lisp", {
     code: '(defpackage :shop (:use :cl))\n(in-package :shop)\n(defvar *stock* (list "tea"))',
@@ -43,13 +43,13 @@ await visit("Common Lisp", lisp(), async (call) => {
  * @param {import("catenary/live").Live} server
  * @param {(call: (tool: string, args: object, then?: "interrupt") => Promise<import("catenary").CallToolResult>) => Promise<void>} steps
  */
-async function visit(title, server, steps) {
+async function demonstrate(title, server, steps) {
   console.log(`# ${title}`);
   const client = await connect(server);
   try {
     await steps(async (tool, args, then) => {
       console.log(`\n${tool} ${Object.values(args).join(" in ")}`.trimEnd());
-      // What code prints comes as progress while it runs: here it says that the loop has begun.
+      // Output arrives as progress while the code runs; the first means that the loop has begun.
       const onProgress = then && (() => void client.callTool("interrupt-session"));
       const result = await client.callTool(tool, args, { onProgress });
       console.log(result.content[0].text);

@@ -1,4 +1,4 @@
-// The Pharo server on stdin and stdout.
+// Serves the Pharo server on stdin and stdout.
 
 import { serve } from "catenary";
 import { server } from "./server.js";

@@ -1,5 +1,5 @@
-// A server about a Pharo image: its version, its classes, and a prompt that asks for a review of one. It needs
-// no Pharo: the facts are written down below. A live image can take their place without a change elsewhere.
+// A server that describes a Pharo image: its version, its classes, and a prompt that asks for a code review of a class.
+// It does not need Pharo: the data is in this file.
 
 import { createServer, McpError } from "catenary";
 

@@ -1,4 +1,4 @@
-// The weather server on stdin and stdout.
+// Serves the weather server on stdin and stdout.
 
 import { serve } from "catenary";
 import { server } from "./server.js";

@@ -1,6 +1,5 @@
-// A weather server: one tool, one resource and one prompt to begin with, and then a tool that reports progress,
-// a tool that asks the person in the middle of a call, and a resource that changes. All of its weather is made
-// up, so that every answer is known beforehand.
+// A weather server: a tool, a resource and a prompt; then a tool that reports progress, a tool that asks the user a
+// question, and a resource that changes. The weather is made up, so that every result is predictable.
 
 import { createServer } from "catenary";
 
@@ -14,7 +13,7 @@ const stations = new Map([
 /** @param {string} location */
 function stationAt(location) {
   const station = stations.get(location);
-  // What a tool throws reaches the model as a result that says what went wrong.
+  // A thrown error becomes a result with `isError`, which the model can read.
   if (station === undefined)
     throw new Error(`There is no station in ${location}; try ${[...stations.keys()].join(", ")}.`);
   return station;
@@ -22,7 +21,7 @@ function stationAt(location) {
 
 const location = /** @type {const} */ ({ type: "string", description: "City name" });
 
-/** A report as a file would hold it: bytes, not text. */
+/** A binary resource. */
 const report = Buffer.from("%PDF-1.4\n% Sales of umbrellas, this month: 17\n%%EOF\n");
 
 /**
@@ -94,7 +93,7 @@ export const server = createWeather()
   .tool(
     "report_sighting",
     {
-      description: "Report the sky over a city; the person is asked what it looks like",
+      description: "Report the sky over a city; asks the user what it looks like",
       input: { type: "object", properties: { location }, required: ["location"] },
     },
     async ({ location }, context) => {
@@ -117,6 +116,6 @@ export const server = createWeather()
   )
   .resource(
     "file:///project/data.json",
-    { name: "Sightings", description: "What people have reported", mimeType: "application/json" },
+    { name: "Sightings", description: "What users have reported", mimeType: "application/json" },
     () => sightings,
   );

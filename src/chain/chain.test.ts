@@ -1,7 +1,7 @@
 // chain(): middleware and upstreams of every kind, and the errors for wrong ones.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";

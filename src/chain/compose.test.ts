@@ -2,7 +2,7 @@
 // requests.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";

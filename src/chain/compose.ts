@@ -7,8 +7,7 @@ import { attempt, forwardAbort } from "../core/async.ts";
 
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
-import { errorMessage } from "../core/text.ts";
+import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ChainEntry } from "./entries.ts";
 

@@ -1,7 +1,7 @@
 // A gateway: the status of its upstreams, replacing middleware while requests run, and closing.
 
 import { describe, expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { chain } from "./chain.ts";

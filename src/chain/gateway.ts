@@ -4,8 +4,15 @@
 import { within } from "../core/async.ts";
 
 import { ConnectionError } from "../core/errors.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
-import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
+import {
+  type Context,
+  type Handler,
+  type Middleware,
+  type Request,
+  type Result,
+  evaluatesCode,
+  EVALUATES_CODE,
+} from "../core/handler.ts";
 import { checkMiddleware, noSuchEntry, release, retain, type ChainEntry } from "./entries.ts";
 import type { MiddlewareStack } from "./middleware-stack.ts";
 import type { UpstreamStatus } from "./upstream/options.ts";

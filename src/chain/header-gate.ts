@@ -5,10 +5,15 @@
 
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
-import { checkHeaderParams, markHeadersChecked, wereHeadersChecked } from "../protocol/header-values.ts";
-import { headerParams, type HeaderParam } from "../protocol/header-params.ts";
+import {
+  checkHeaderParams,
+  markHeadersChecked,
+  wereHeadersChecked,
+  headerParams,
+  type HeaderParam,
+} from "../protocol/headers.ts";
 import { styleOf } from "./upstream/sharing.ts";
 
 const MAX_TOOLS = 10_000;

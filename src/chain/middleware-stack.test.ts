@@ -1,9 +1,8 @@
 // Subscriptions while middleware is replaced: one acknowledgement, no lost notifications, and lists reported as changed.
 
 import { expect, it, vi } from "vitest";
-import { loneCaller } from "../../test/support/lone-caller.ts";
-import type { Context } from "../core/handler.ts";
-import type { Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
+import { loneCaller } from "../../test/support/handlers/fake-client.ts";
+import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
 import { connectInMemory, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";

@@ -5,7 +5,7 @@
 import { forwardAbort, onAbort, unref, type ForwardedAbort } from "../core/async.ts";
 
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { SETTLE_MS } from "../dialogue/calls/in-flight.ts";
 import { LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGED, changedFlag, changedMethod } from "../protocol/lists.ts";
 import { compose } from "./compose.ts";

@@ -1,7 +1,7 @@
 // on(): each function gets the messages of its methods, in both directions and both styles, and no others.
 
 import { describe, expect, expectTypeOf, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type {

@@ -5,7 +5,7 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";

@@ -1,10 +1,10 @@
 // The cache by itself and in a client: what is cached, for how long, and what invalidates it.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage } from "../../test/support/stage.ts";
+import { stage } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { connectInMemory } from "../testing.ts";
-import { Cache } from "./cache.ts";
+import { Cache } from "./contexts.ts";
 import { connect } from "./connect.ts";
 
 const list = (params: Params = {}): { method: string; params: Params } => ({ method: "tools/list", params });

@@ -2,7 +2,7 @@
 // timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { stage, text, type Stage } from "../../test/support/stage.ts";
+import { stage, text, type Stage } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";

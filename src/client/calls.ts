@@ -6,7 +6,7 @@ import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import { McpError } from "../protocol/errors.ts";

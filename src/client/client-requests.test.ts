@@ -1,7 +1,7 @@
 // Requests from the server: declared capabilities, answers, and errors.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage } from "../../test/support/stage.ts";
+import { stage } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";

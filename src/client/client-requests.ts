@@ -2,10 +2,9 @@
 // what has a handler is declared as a capability. An accepted form is completed with its defaults and checked.
 
 import type { Request, Result } from "../core/handler.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage, isObject } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { checkParams } from "../protocol/params.ts";
-import { isObject } from "../core/objects.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type {
   ClientCapabilities,

@@ -2,7 +2,7 @@
 // lists.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage, type Stage } from "../../test/support/stage.ts";
+import { stage, type Stage } from "../../test/support/handlers/sample-server.ts";
 import type { Result } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";

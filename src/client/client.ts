@@ -3,7 +3,7 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import { type Handler, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {

@@ -2,7 +2,7 @@
 // stray output. An error while connecting quotes both, since they usually say why.
 
 import { ConnectionError } from "../core/errors.ts";
-import { lastLines } from "../core/text.ts";
+import { lastLines } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { McpError } from "../protocol/errors.ts";

@@ -2,8 +2,8 @@
 // exit.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { RawPeer } from "../../test/support/raw-peer.ts";
-import { stage } from "../../test/support/stage.ts";
+import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
+import { stage } from "../../test/support/handlers/sample-server.ts";
 import type { ConnectionError } from "../core/errors.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";

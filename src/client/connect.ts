@@ -7,16 +7,15 @@ import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, LogLevel, Notification } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
-import { Cache } from "./cache.ts";
+import { Cache, Contexts, type NotificationListeners } from "./contexts.ts";
 import { type ClientRequestHandlers, ClientRequests } from "./client-requests.ts";
 import { Client } from "./client.ts";
 import { type Command, type CommandOptions, openCommand, type Program } from "./command.ts";
-import { Contexts, type NotificationListeners } from "./contexts.ts";
 import { openHandler } from "./local.ts";
 
 /** A URL, a command to start, a handler in this process, or a transport that is not started yet. */

@@ -12,7 +12,7 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { toMcpError } from "../dialogue/calls/errors.ts";
 import { DEFAULT_TIMEOUTS, PendingCalls, type Timeouts } from "../dialogue/calls/pending.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";

@@ -1,8 +1,8 @@
 // client.listen, in process and in every revision, and with servers that are slow, silent or gone.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { RawPeer } from "../../test/support/raw-peer.ts";
-import { stage, type Stage } from "../../test/support/stage.ts";
+import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
+import { stage, type Stage } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";

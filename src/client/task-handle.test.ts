@@ -2,7 +2,7 @@
 // it receives.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/task-end.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";

@@ -3,11 +3,11 @@
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { OTHER_MISTAKES } from "../../test/support/config-mistakes-elsewhere.ts";
-import { SERVER_MISTAKES, SYNTAX_MISTAKES } from "../../test/support/config-mistakes.ts";
-import { ENVIRONMENT, GOOD } from "../../test/support/config-samples.ts";
+import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
+import { SERVER_MISTAKES, SYNTAX_MISTAKES } from "../../test/support/config/server-mistakes.ts";
+import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
 import { checkConfig } from "./load.ts";
-import { runs } from "../../test/support/depth.ts";
+import { runs } from "../../test/support/thoroughness.ts";
 
 const TEXTS = [
   ...GOOD.map(({ text }) => text),

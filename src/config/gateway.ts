@@ -9,7 +9,7 @@ import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import type { MiddlewareFactories } from "./cursor.ts";
 import type { Config } from "./load.ts";
 import type { MiddlewareEntry } from "./middleware.ts";

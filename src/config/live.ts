@@ -78,15 +78,15 @@ export async function createLiveServer(name: LanguageName, settings: LiveSetting
 }
 
 /** Equal to the bounds in src/live, which is not loaded for a check; a test compares them. */
-export const LIVE_BOUNDS = {
+export const LIVE_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 86_400_000],
   memoryMb: [64, 16_384],
   outputChars: [1, 1_000_000],
   printLength: [1, 100_000],
   printDepth: [1, 1_000],
-} as const satisfies Record<keyof Limits, readonly [min: number, max: number]>;
+};
 
-function bounded(name: keyof typeof LIVE_BOUNDS, unit: string): Reader<number> {
+function bounded(name: keyof Limits, unit: string): Reader<number> {
   const [min, max] = LIVE_BOUNDS[name];
   return numberThat(
     (given) => given >= min && given <= max && (name === "timeoutMs" || Number.isInteger(given)),

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ENVIRONMENT, GOOD } from "../../test/support/config-samples.ts";
+import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
 import type { Input } from "./inputs.ts";
 import { checkConfig, examineConfig, loadConfig } from "./load.ts";
 import { ConfigError } from "./problems.ts";

@@ -3,7 +3,7 @@
 
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import { OptionError } from "../core/options.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Member } from "./document.ts";
 import type { Position } from "./problems.ts";

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OTHER_MISTAKES } from "../../test/support/config-mistakes-elsewhere.ts";
-import { SERVER_MISTAKES, SYNTAX_MISTAKES, type Mistake } from "../../test/support/config-mistakes.ts";
-import { ENVIRONMENT } from "../../test/support/config-samples.ts";
+import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
+import { SERVER_MISTAKES, SYNTAX_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
+import { ENVIRONMENT } from "../../test/support/config/valid-configs.ts";
 import { checkConfig } from "./load.ts";
 import type { Problem } from "./problems.ts";
 

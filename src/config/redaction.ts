@@ -4,7 +4,7 @@
 import type { Upstream } from "../chain/upstream/upstream.ts";
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { evaluatesCode, EVALUATES_CODE } from "../core/evaluates-code.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { redact, type Secret } from "./variables.ts";
 
 /** A shorter value is not a secret, and would be found in many words by chance. */

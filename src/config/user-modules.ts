@@ -4,7 +4,7 @@
 import { basename, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Handler, Middleware } from "../core/handler.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import { exportedFunction, loadModule, exportObjects } from "../modules/load-module.ts";
 import type { ModuleMiddleware } from "./middleware.ts";
 import { redact, type Secret } from "./variables.ts";

@@ -1,4 +1,7 @@
-// Promises and signals: waiting with a limit, many waiters on one AbortSignal, and promises that nothing awaits.
+// Promises and signals: waiting with a limit, many waiters on one AbortSignal, promises that nothing awaits, backoff
+// before a retry, and work that is shared or runs one at a time.
+
+import { ConnectionError } from "./errors.ts";
 
 /** Calls `work` and turns an exception that it throws synchronously into a rejected promise. */
 export function attempt<T>(work: () => Promise<T>): Promise<T> {
@@ -104,4 +107,151 @@ export function forwardAbort(signal: AbortSignal): ForwardedAbort {
     },
     forget,
   };
+}
+
+const FIRST_MS = 1_000;
+const FACTOR = 1.6;
+const JITTER = 0.2;
+const MAX_MS = 60_000;
+
+/** The wait after `failures` failures in a row, counted from 0. */
+export function backoffMs(
+  failures: number,
+  { firstMs = FIRST_MS, maxMs = MAX_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
+): number {
+  const plain = Math.min(firstMs * FACTOR ** failures, maxMs);
+  return plain * (1 - JITTER + Math.random() * 2 * JITTER);
+}
+
+/** Waits `ms`; rejects with the signal's reason as soon as the signal is aborted. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(
+      () => {
+        forget();
+        resolve();
+        // setTimeout fires at once for longer delays.
+      },
+      Math.min(ms, 0x7fffffff),
+    );
+    const forget = onAbort(signal, () => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    });
+  });
+}
+
+/** Runs `work` for at most `ms`, or until the signal is aborted; then aborts its own signal and does not await it. */
+export async function withTimeout<T>(
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const stop = new AbortController();
+  const timeOut = (): void => stop.abort(new ConnectionError("timeout", `The server did not answer in ${ms} ms`));
+  const timer = setTimeout(timeOut, ms);
+  const forget = onAbort(signal, () => stop.abort(signal.reason));
+  try {
+    return await abortable(stop.signal, ignoreRejection(work(stop.signal)));
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
+}
+
+interface SharedWork {
+  readonly outcome: Promise<void>;
+  readonly controller: AbortController;
+  waiting: number;
+}
+
+/** Runs one piece of work at a time for all callers. It is aborted when the last caller stops waiting. */
+export class SingleFlight {
+  #running: SharedWork | undefined;
+
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
+  /** Waits for the work that is running. If there is none, starts `work`, if given. */
+  async join(signal: AbortSignal, work?: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (signal.aborted) throw cancelled();
+    const running = this.#running ?? (work && this.#start(work));
+    if (running === undefined) return;
+    running.waiting += 1;
+    let forget: (() => void) | undefined;
+    const left = new Promise<never>((_resolve, reject) => {
+      forget = onAbort(signal, () => reject(cancelled()));
+    });
+    try {
+      await Promise.race([running.outcome, left]);
+    } finally {
+      forget?.();
+      running.waiting -= 1;
+      if (running.waiting === 0) this.#abandon(running);
+    }
+  }
+
+  /** Later callers start anew, so that they do not fail because earlier ones left. */
+  #abandon(running: SharedWork): void {
+    running.controller.abort();
+    if (this.#running === running) this.#running = undefined;
+  }
+
+  #start(work: (signal: AbortSignal) => Promise<void>): SharedWork {
+    const controller = new AbortController();
+    const outcome = work(controller.signal).finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    // All callers may have left before it failed.
+    outcome.catch(() => undefined);
+    const running: SharedWork = { outcome, controller, waiting: 0 };
+    this.#running = running;
+    return running;
+  }
+}
+
+function cancelled(): ConnectionError {
+  return new ConnectionError("cancelled", "Cancelled while waiting for a token", { mayHaveRun: false });
+}
+
+/** Runs work under the same key one at a time, in the order of the calls. A caller can leave the queue. */
+export class KeyedMutex {
+  /** The callers that wait behind the current one. A key without work has no queue. */
+  readonly #queues = new Map<string, (() => void)[]>();
+
+  /** Do not nest calls with the same key: the inner one would wait for the outer one. */
+  async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    const queue = this.#queues.get(key);
+    if (queue === undefined) this.#queues.set(key, []);
+    else await waitIn(queue, signal);
+    try {
+      return await attempt(work);
+    } finally {
+      const next = this.#queues.get(key)?.shift();
+      if (next === undefined) this.#queues.delete(key);
+      else next();
+    }
+  }
+}
+
+function waitIn(queue: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => {
+      // Not in the queue any more: it is this caller's turn already, which must not be lost.
+      const index = queue.indexOf(next);
+      if (index < 0) return;
+      queue.splice(index, 1);
+      forget();
+      reject(signal?.reason);
+    });
+    const next = (): void => {
+      forget();
+      resolve();
+    };
+    queue.push(next);
+  });
 }

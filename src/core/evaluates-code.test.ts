@@ -4,8 +4,7 @@ import { describe, expect, it } from "vitest";
 import { chain } from "../chain/chain.ts";
 import { upstream } from "../chain/upstream/upstream.ts";
 import { redactUpstream } from "../config/redaction.ts";
-import type { Handler } from "./handler.ts";
-import { evaluatesCode, EVALUATES_CODE } from "./evaluates-code.ts";
+import { type Handler, evaluatesCode, EVALUATES_CODE } from "./handler.ts";
 
 function handler(): Handler {
   return async () => ({});

@@ -1,7 +1,7 @@
 // Checks the options of every public function. An unknown option is refused with the nearest name, since a misspelt
 // option that is ignored is hard to notice.
 
-import { isObject } from "./objects.ts";
+import { isObject } from "./values.ts";
 
 const MAX_NAME_LENGTH = 100;
 /** The longest delay that setTimeout accepts. */

@@ -2,7 +2,7 @@
 // meaning, what a session says only once, and to whom a message belongs.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/raw-bridge.ts";
+import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/dialogue/raw-bridge.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 const [R1 = "", , R3 = ""] = REVISIONS.map(({ name }) => name);

@@ -1,9 +1,8 @@
 // Connecting to a server: how its style is found, and what a server can and cannot do to its client.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { RawPeer } from "../../test/support/raw-peer.ts";
-import type { Context } from "../core/handler.ts";
-import type { Notification, Request } from "../core/handler.ts";
+import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
+import type { Context, Notification, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";

@@ -1,8 +1,8 @@
 // One connection as its client sees it: sessions, cancellation, and the end of input.
 
 import { describe, expect, it } from "vitest";
-import { facing, serving } from "../../test/support/connection.ts";
-import { stamp } from "../../test/support/raw-peer.ts";
+import { facing, serving } from "../../test/support/dialogue/served-connection.ts";
+import { stamp } from "../../test/support/dialogue/raw-peer.ts";
 import type { Result } from "../core/handler.ts";
 import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";

@@ -6,7 +6,7 @@ import { describe, it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode, type Decoded } from "./codec.ts";
 import { ExactId } from "./message.ts";
 import type { Message } from "./message.ts";
-import { runs } from "../../test/support/depth.ts";
+import { runs } from "../../test/support/thoroughness.ts";
 
 const STREAM = "io.modelcontextprotocol/subscriptionId";
 const NAMES = ["id", "jsonrpc", "method", "params", "result", "error", "code", "message", "_meta"];

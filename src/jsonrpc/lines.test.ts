@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { LineReader, frame } from "./lines.ts";
 import type { ErrorMessage } from "./message.ts";
-import { runs } from "../../test/support/depth.ts";
+import { runs } from "../../test/support/thoroughness.ts";
 
 type Seen = string | { fault: number };
 

@@ -1,7 +1,7 @@
 // Validates messages from the guest process. The user's code can write to the guest's channel too, so a message must
 // not cost the host much: the number of values, unrequested messages and the shape of an evaluation are checked here.
 
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 
 /** A message of the guest, or the result in it. */
 export type GuestReply = { readonly [key: string]: unknown };

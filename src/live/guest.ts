@@ -5,8 +5,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { isObject } from "../core/objects.ts";
-import { errorMessage } from "../core/text.ts";
+import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { frame, FrameReader } from "./frames.ts";
 import { parseGuestMessage, UnrequestedLimit, type GuestReply } from "./guest-messages.ts";

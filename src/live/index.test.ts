@@ -6,9 +6,9 @@ import { javascript, lisp, type JavaScriptOptions, type LispOptions } from "./in
 const unchecked = (options: unknown): JavaScriptOptions & LispOptions => options as JavaScriptOptions & LispOptions;
 
 const REFUSED: readonly (readonly [options: unknown, message: string])[] = [
-  [null, ": must be an object with name, limits, "],
-  [{ limit: {} }, ": `limit` is not an option; did you mean `limits`?"],
-  [{ limits: 5 }, ": `limits` must be an object with timeoutMs, memoryMb, outputChars, printLength, printDepth, not 5"],
+  [null, ": the options must be an object, not null"],
+  [{ limit: {} }, " has no option `limit`; did you mean `limits`?"],
+  [{ limits: 5 }, ": `limits` must be an object with timeoutMs, memoryMb, outputChars, printLength, printDepth"],
   [{ limits: { timeoutMs: -1 } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
   [{ limits: { timeoutMs: Number.NaN } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
   [{ limits: { timeoutMs: "5" } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
@@ -36,7 +36,7 @@ describe.each([
 
   it("refuses an unknown limit", () => {
     expect(() => make(unchecked({ limits: { timeout: 1 } }))).toThrow(
-      `${name}(): \`limits.timeout\` is not an option; did you mean \`timeoutMs\`?`,
+      `${name}() has no option \`limits.timeout\`; did you mean \`timeoutMs\`?`,
     );
   });
 
@@ -51,14 +51,14 @@ describe.each([
 describe("permission", () => {
   it("is an option of javascript() only", () => {
     expect(() => lisp(unchecked({ permission: true }))).toThrow(
-      "lisp(): `permission` is not an option; the options are name, limits, maxSessions, idleMs, cwd, env, command",
+      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, cwd, env, command",
     );
     expect(typeof javascript({ permission: { read: ["./data"], net: false } })).toBe("function");
   });
 
   it.each([
     ["yes", "javascript(): `permission` must be true, false, or { read, write, childProcess, net }"],
-    [{ reed: [] }, "javascript(): `permission.reed` is not an option; did you mean `read`?"],
+    [{ reed: [] }, "javascript() has no option `permission.reed`; did you mean `read`?"],
     [{ write: "./out" }, "javascript(): `permission.write` must be an array of paths"],
     [{ net: 1 }, "javascript(): `permission.net` must be true or false"],
   ])("refuses %j", (permission, message) => {

@@ -1,8 +1,8 @@
 // catenary/live: servers of live sessions. Each call of `javascript` or `lisp` creates a server with its own sessions.
 // No process starts before the first evaluation. A session runs any code that it is given: it is not a sandbox.
 
-import { isObject } from "../core/objects.ts";
-import { OptionReader } from "../core/options.ts";
+import { isObject } from "../core/values.ts";
+import { checkOptions, OptionReader } from "../core/options.ts";
 import { jsLanguage, type JavaScriptGuestOptions, type JavaScriptPermission } from "./js/index.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
 import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
@@ -23,8 +23,7 @@ export type LispOptions = LiveOptions & LispGuestOptions;
  * await serve(javascript());
  */
 export function javascript(options: JavaScriptOptions = {}): Live {
-  const read = checkCommon("javascript()", options, JAVASCRIPT_OPTIONS);
-  checkPermission(read, options.permission);
+  checkPermission("javascript()", checkCommon("javascript()", options, JAVASCRIPT_OPTIONS));
   return createLiveServer(jsLanguage(options), options);
 }
 
@@ -60,14 +59,11 @@ const PERMISSIONS = { read: "paths", write: "paths", childProcess: "flag", net: 
   "paths" | "flag"
 >;
 
-/** Throws an OptionError, which is a TypeError. Whether the program exists is checked when a session starts. */
-function checkCommon(owner: string, options: unknown, known: object): OptionReader {
-  // An option that is undefined counts as absent, whatever its name.
-  const given = isObject(options)
-    ? Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-    : options;
-  const read = new OptionReader(owner, given, Object.keys(known));
-  checkLimits(read);
+/** Throws a TypeError for an invalid option. Whether the program exists is checked when a session starts. */
+function checkCommon(owner: string, options: object, known: object): OptionReader {
+  checkOptions(owner, options, known);
+  const read = new OptionReader(owner, options, Object.keys(options));
+  checkLimits(owner, read);
   read.count("maxSessions");
   const idleMs = read.any("idleMs");
   if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs >= 0))
@@ -83,29 +79,33 @@ function checkCommon(owner: string, options: unknown, known: object): OptionRead
   return read;
 }
 
-function checkLimits(read: OptionReader): void {
-  const limits = read.inner("limits", Object.keys(LIMIT_BOUNDS));
+function checkLimits(owner: string, read: OptionReader): void {
+  const limits = read.any("limits");
+  if (limits === undefined) return;
+  if (!isObject(limits)) throw read.error("limits", `must be an object with ${Object.keys(LIMIT_BOUNDS).join(", ")}`);
+  checkOptions(owner, limits, LIMIT_BOUNDS, "limits.");
   for (const [name, [min, max]] of Object.entries(LIMIT_BOUNDS)) {
-    const given = limits.any(name);
+    const given = limits[name];
     // Only the timeout may have a fraction.
     const isTimeout = name === ("timeoutMs" satisfies keyof Limits);
     const isNumber = isTimeout ? typeof given === "number" : Number.isInteger(given);
     if (given === undefined || (isNumber && Number(given) >= min && Number(given) <= max)) continue;
-    throw limits.error(name, `must be a${isTimeout ? "" : " whole"} number from ${min} to ${max}`);
+    throw read.error(`limits.${name}`, `must be a${isTimeout ? "" : " whole"} number from ${min} to ${max}`);
   }
 }
 
-function checkPermission(read: OptionReader, permission: unknown): void {
+function checkPermission(owner: string, read: OptionReader): void {
+  const permission = read.any("permission");
   if (permission === undefined || typeof permission === "boolean") return;
   if (!isObject(permission))
     throw read.error("permission", "must be true, false, or { read, write, childProcess, net }");
-  const inner = read.inner("permission", Object.keys(PERMISSIONS));
+  checkOptions(owner, permission, PERMISSIONS, "permission.");
   for (const [name, kind] of Object.entries(PERMISSIONS)) {
-    const given = inner.any(name);
+    const given = permission[name];
     if (given === undefined) continue;
-    if (kind === "flag" && typeof given !== "boolean") throw inner.error(name, "must be true or false");
+    if (kind === "flag" && typeof given !== "boolean") throw read.error(`permission.${name}`, "must be true or false");
     if (kind === "paths" && !(Array.isArray(given) && given.every(isNonEmpty)))
-      throw inner.error(name, "must be an array of paths");
+      throw read.error(`permission.${name}`, "must be an array of paths");
   }
 }
 

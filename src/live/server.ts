@@ -1,7 +1,7 @@
 // Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
 // the caller as progress while the code runs, and cancelling the call interrupts the code.
 
-import { EVALUATES_CODE } from "../core/evaluates-code.ts";
+import { EVALUATES_CODE } from "../core/handler.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { TrustedResult } from "../server/tool-result.ts";

@@ -2,7 +2,7 @@
 // because a schema library would take longer to load than a session takes to start.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { Runtime } from "./runtime.ts";

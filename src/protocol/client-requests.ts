@@ -4,7 +4,7 @@
 
 import { onAbort } from "../core/async.ts";
 import type { AskOptions, Caller, Params, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { invalidParams, McpError } from "./errors.ts";
 import type { ClientCapabilities, InputRequests } from "./model/index.ts";
 

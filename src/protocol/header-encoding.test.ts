@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeHeaderValue, encodeHeaderValue } from "./header-values.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "./headers.ts";
 
 const base64 = (bytes: string | Uint8Array): string => `=?base64?${Buffer.from(bytes).toString("base64")}?=`;
 

@@ -2,8 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkHeaderParams, mirrorHeaders } from "./header-values.ts";
-import { headerParams } from "./header-params.ts";
+import { checkHeaderParams, mirrorHeaders, headerParams } from "./headers.ts";
 
 const annotated = (name: unknown, type: unknown = "string"): object => ({ type, "x-mcp-header": name });
 const of = (properties: object): object => ({ type: "object", properties });

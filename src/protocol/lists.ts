@@ -1,7 +1,7 @@
 // The lists that servers have: how each is requested, how its items are identified, which capability announces it, and
 // the notifications about it. Also which results may be cached, and what a subscription grants.
 
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
 export const LISTS = {

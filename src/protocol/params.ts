@@ -2,7 +2,7 @@
 // arguments of a tool are checked by its own schema.
 
 import { LOG_LEVELS, type Params } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { ExactId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
 

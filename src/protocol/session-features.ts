@@ -2,7 +2,7 @@
 // and error, and notifications of changed roots. Within a process they travel under symbols, which are never sent.
 
 import type { Params } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { McpError } from "./errors.ts";
 
 /** On the params of an elicitation: the id that its server gave it. */

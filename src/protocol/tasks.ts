@@ -3,7 +3,7 @@
 // tasks; the previous revision has. Within a process these travel under symbols, which are never sent.
 
 import type { Caller, Context } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { McpError } from "./errors.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { UriTemplateExpander, UriTemplateMatcher } from "uri-template-matcher";
 import { parseTemplate } from "./uri-template.ts";
-import { runs } from "../../test/support/depth.ts";
+import { runs } from "../../test/support/thoroughness.ts";
 
 // Values without separators, since ambiguous templates are not the subject here.
 const word = fc

@@ -4,7 +4,7 @@
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Request, Result } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";

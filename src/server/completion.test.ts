@@ -2,7 +2,7 @@
 // its values.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 

@@ -3,8 +3,8 @@
 import type { Context, Request, Result } from "../core/handler.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { CompleteParams } from "../protocol/model/index.ts";
-import type { ResultBuilder } from "./result-builder.ts";
-import { runHandler } from "./tool-errors.ts";
+import { type ResultBuilder } from "./result-builder.ts";
+import { runHandler } from "./tool-result.ts";
 
 /** Returns values that fit what was typed so far, best first. */
 export type Completer = (

@@ -1,7 +1,7 @@
 // `inputRequired`: the sealed state that the client keeps, what it is bound to, and when it is refused.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { createSeal } from "../core/seal.ts";
 import { META } from "../protocol/model/index.ts";

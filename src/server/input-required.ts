@@ -3,7 +3,7 @@
 // waits in memory instead, is in call-context.ts.
 
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import type { Seal } from "../core/seal.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";

@@ -1,8 +1,8 @@
 // Plain JSON Schema: issues of values, dialects, references, and errors about schemas that cannot be used.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
-import { person } from "../../test/support/person.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
+import { person } from "../../test/support/handlers/person-schema.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { ToolOptions } from "./index.ts";

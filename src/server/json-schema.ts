@@ -2,8 +2,7 @@
 // it. A schema is compiled once. References must be inside the schema: nothing is fetched.
 
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
-import { isObject } from "../core/objects.ts";
-import { errorMessage } from "../core/text.ts";
+import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Dialect, issueText, pathText, type SchemaCheck, type SchemaCheckResult } from "./schema-kind.ts";

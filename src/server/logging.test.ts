@@ -2,7 +2,7 @@
 // declared is tested in server.test.ts.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import type { Params } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { createServer } from "./server.ts";
 
 type Untyped = (...args: unknown[]) => unknown;

@@ -2,7 +2,7 @@
 // given, since a program without types would otherwise only notice them in a call.
 
 import { scopesProblem } from "../auth/bearer/scopes.ts";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
 import type { CacheScope, Icon } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";

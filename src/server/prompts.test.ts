@@ -1,7 +1,7 @@
 // Prompts: list, return values of handlers, invalid arguments, and the types of arguments.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 

@@ -3,7 +3,7 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
-import { defined, isObject } from "../core/objects.ts";
+import { defined, isObject } from "../core/values.ts";
 import { checkOptions } from "../core/options.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { Icon, PromptMessage } from "../protocol/model/index.ts";
@@ -12,10 +12,10 @@ import type { Completer, Completers } from "./completion.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { checkRegistration, type OptionNames } from "./options.ts";
 import { createCounter, OrderedMap } from "./ordered-map.ts";
-import type { ResultBuilder } from "./result-builder.ts";
+import { type ResultBuilder } from "./result-builder.ts";
+import { runHandler } from "./tool-result.ts";
 import { isStandardSchema, vendorOf } from "./schema-kind.ts";
 import type { Simplify } from "./schema.ts";
-import { runHandler } from "./tool-errors.ts";
 
 export interface PromptArgumentOptions<Required = unknown> {
   /** The label to show to people. */

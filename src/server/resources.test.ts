@@ -2,7 +2,7 @@
 // template variables.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";

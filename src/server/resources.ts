@@ -4,7 +4,7 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
-import { defined } from "../core/objects.ts";
+import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
@@ -13,9 +13,9 @@ import type { Completer, Completers } from "./completion.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { type CacheHint, checkCacheHint, checkRegistration, type OptionNames } from "./options.ts";
 import { createCounter, OrderedMap } from "./ordered-map.ts";
-import type { ListEntry, ResultBuilder } from "./result-builder.ts";
+import { type ListEntry, type ResultBuilder } from "./result-builder.ts";
+import { runHandler } from "./tool-result.ts";
 import type { Simplify } from "./schema.ts";
-import { runHandler } from "./tool-errors.ts";
 
 /** Options that resources and templates share. */
 export interface CommonResourceOptions {

@@ -1,7 +1,7 @@
 // Adds `resultType`, server info and cache hints to results, and cuts lists into pages.
 
 import type { Meta, Result } from "../core/handler.ts";
-import { defined } from "../core/objects.ts";
+import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { page, type PageItem } from "../protocol/pages.ts";

@@ -3,7 +3,7 @@
 // pass for a JSON Schema. Also the types that both kinds of check share.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject } from "../core/objects.ts";
+import { isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
 /** The value as the schema returns it (defaults filled in, unknown fields dropped), or one line for each problem. */

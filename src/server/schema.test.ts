@@ -6,7 +6,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { person } from "../../test/support/person.ts";
+import { person } from "../../test/support/handlers/person-schema.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { createSchemaCheck, type FromJsonSchema, toJsonSchema, type SchemaInput, type SchemaOutput } from "./schema.ts";
 

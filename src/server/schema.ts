@@ -3,7 +3,7 @@
 // json-schema.ts.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import {
   checkSchema,

@@ -4,8 +4,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { itWithSpec, validateResult } from "../../test/support/schema.ts";
-import { desk } from "../../test/support/desk.ts";
+import { itWithSpec, validateResult } from "../../test/support/spec/official-schema.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { createServer, inputRequired, type Server, type ServerOptions } from "./index.ts";

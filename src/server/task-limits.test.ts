@@ -1,8 +1,8 @@
 // Limits of tasks: who may see a task, how many there may be and for how long, and subscriptions to tasks.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { desk, type Desk } from "../../test/support/desk.ts";
-import { gate, get, idOf, knowing, QUESTION, serverOf, start, when } from "../../test/support/task-desk.ts";
+import { desk, type Desk } from "../../test/support/handlers/fake-client.ts";
+import { gate, get, idOf, knowing, QUESTION, serverOf, start, when } from "../../test/support/tasks/task-client.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { createServer } from "./index.ts";
 

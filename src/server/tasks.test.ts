@@ -1,7 +1,7 @@
 // Tool calls that become tasks: when they do, how they end, their requests to the client, and cancellation.
 
 import { describe, expect, it, vi } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import {
   gate,
   get,
@@ -13,7 +13,7 @@ import {
   serverOf,
   start,
   when,
-} from "../../test/support/task-desk.ts";
+} from "../../test/support/tasks/task-client.ts";
 import type { Context, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";

@@ -5,7 +5,7 @@
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";

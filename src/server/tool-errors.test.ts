@@ -1,7 +1,7 @@
 // Unusual thrown values: each becomes a message, in the result of a tool and in a protocol error.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { createServer } from "./server.ts";
 
 const withMessage = (message: unknown): Error => Object.defineProperty(new Error("x"), "message", { value: message });

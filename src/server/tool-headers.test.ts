@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";

@@ -2,12 +2,11 @@
 // content; an object with a `content` array is the whole result; undefined is empty content; anything else is
 // structured content with its JSON as text. An error, or a value that JSON cannot carry, is a result with `isError`.
 
-import type { Meta, Result } from "../core/handler.ts";
-import { errorMessage } from "../core/text.ts";
+import type { Meta, Result, Context } from "../core/handler.ts";
+import { errorMessage } from "../core/values.ts";
 import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { SchemaCheck, SchemaCheckResult } from "./schema-kind.ts";
-import { describeError } from "./tool-errors.ts";
 
 interface ToolResultFields {
   readonly content: readonly ContentBlock[];
@@ -177,4 +176,44 @@ function objectProblem(value: object): string | undefined {
     return "bytes, which cannot be sent; return an image, audio or resource block";
   }
   return undefined;
+}
+
+// Errors that a handler throws. A tool's error becomes a result for the model; resources and prompts have no such
+// result, so theirs become protocol errors. Stacks are never sent. A thrown value can be anything, even a Proxy whose
+// traps throw.
+
+/** The error's message, or its name if it has none. */
+export function describeError(error: unknown): string {
+  return errorMessage(error) || errorMessage(errorName(error));
+}
+
+function errorName(error: unknown): unknown {
+  try {
+    return error instanceof Error && error.name !== "" ? error.name : "Error";
+  } catch {
+    return "Error";
+  }
+}
+
+/** Whether the error goes on unchanged: it is a protocol error, or the call was cancelled. */
+export function shouldRethrow(error: unknown, context: Context): boolean {
+  return isMcpError(error) || context.signal.aborted;
+}
+
+function isMcpError(error: unknown): boolean {
+  try {
+    return error instanceof McpError;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs a handler that has no error results: whatever it throws becomes an McpError. */
+export async function runHandler<Value>(context: Context, run: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await run();
+  } catch (error) {
+    if (shouldRethrow(error, context)) throw error;
+    throw McpError.of("internal_error", describeError(error), {}, { cause: error });
+  }
 }

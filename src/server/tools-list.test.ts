@@ -3,7 +3,7 @@
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";
 

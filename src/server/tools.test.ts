@@ -5,7 +5,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/desk.ts";
+import { desk } from "../../test/support/handlers/fake-client.ts";
 import { McpError, INVALID_ARGUMENTS, type WithInvalidArguments } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";

@@ -4,9 +4,9 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
-import { defined } from "../core/objects.ts";
+import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
-import { type HeaderParam, headerParams } from "../protocol/header-params.ts";
+import { type HeaderParam, headerParams } from "../protocol/headers.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import {
@@ -21,7 +21,9 @@ import { CallContext, type RetryInput, type ToolContext } from "./call-context.t
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { checkRegistration, type OptionNames, readTaskOptions, type TaskOptions } from "./options.ts";
 import { createCounter, OrderedMap } from "./ordered-map.ts";
-import type { ResultBuilder } from "./result-builder.ts";
+import { type ResultBuilder } from "./result-builder.ts";
+import { shouldRethrow } from "./tool-result.ts";
+import { describeError } from "./tool-result.ts";
 import type { SchemaCheck } from "./schema-kind.ts";
 import {
   type BareFields,
@@ -32,7 +34,6 @@ import {
   toJsonSchema,
 } from "./schema.ts";
 import type { Tasks } from "./tasks.ts";
-import { describeError, shouldRethrow } from "./tool-errors.ts";
 import { checkedToolResult, errorResult, invalidArguments, toolResult, TrustedResult } from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
@@ -294,7 +295,7 @@ async function checkHeaders(
   { params }: Request,
   headers: NonNullable<Caller["headers"]>,
 ): Promise<void> {
-  const { checkHeaderParams, wereHeadersChecked } = await import("../protocol/header-values.ts");
+  const { checkHeaderParams, wereHeadersChecked } = await import("../protocol/headers.ts");
   if (params._meta?.[META.revision] === undefined || wereHeadersChecked(headers)) return;
   const mismatch = checkHeaderParams(expected, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);

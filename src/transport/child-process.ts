@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import { checkOptions } from "../core/options.ts";
-import { lastLines } from "../core/text.ts";
+import { lastLines } from "../core/values.ts";
 import { within } from "../core/async.ts";
 import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
 import { LineReader } from "../jsonrpc/lines.ts";

@@ -3,7 +3,7 @@
 
 import type { Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
-import { errorMessage } from "../core/text.ts";
+import { errorMessage } from "../core/values.ts";
 import { ignoreRejection, within } from "../core/async.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/lines.ts";

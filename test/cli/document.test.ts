@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXIT } from "../../src/cli/command.ts";
 import { codeBlocks, tableUnder } from "../docs/markdown.ts";
-import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
+import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
 import { consoles, play, putCommand } from "./console.ts";
 import { CliProcess } from "./cli-process.ts";
 

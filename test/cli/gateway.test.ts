@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal.ts";
+import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
 import {
   catenary,
   CLI,
@@ -146,7 +146,7 @@ describe("up", () => {
     const client = await connect(url);
     expect((await client.callTool("echo", { text: "hi" })).content).toEqual([{ type: "text", text: "hi" }]);
     await one.waitForStderr("demo started (pid ");
-    await one.waitForStderr("gone crashed; restarting soon: ");
+    await one.waitForStderr("gone crashed; restarting in ");
     await one.waitForStderr("far failed: Nothing listens at 127.0.0.1:1");
     const listed = await catenary(["tools", url, "--json"]);
     expect(listed.err).toContain("Not listed: far (The upstream far failed: Nothing listens at 127.0.0.1:1");

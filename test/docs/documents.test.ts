@@ -13,7 +13,7 @@ import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
 import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { IS_LONG } from "../support/depth.ts";
+import { IS_LONG } from "../support/thoroughness.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
 import { amount, codeBlocks, fileLinks, tables, tableUnder, writtenNumber } from "./markdown.ts";
 import { readPage, ROOT } from "./page.ts";

@@ -1,5 +1,5 @@
-// The board, as people start it: it says where it is, every command that it prints does what it says when it is
-// pasted into a shell, a port that is taken is told, and a signal ends it.
+// The board example: it prints its URL, every command that it prints works in a shell, a port that is in use is
+// reported, and a signal stops it.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ class Program {
   err = "";
 
   constructor(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    // A group of its own: what a shell has started is ended with it.
+    // A group of its own, so that a shell and its children end together.
     this.child = spawn(command, args, { env: { ...process.env, ...env }, detached: true });
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => (this.out += text));
     this.child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.err += text));
@@ -26,7 +26,7 @@ class Program {
   async prints(text: string): Promise<void> {
     while (!this.out.includes(text)) {
       await Promise.race([once(this.child.stdout!, "data"), this.exited]);
-      if (this.child.exitCode !== null) throw new Error(`It ended without ${text}: ${this.err}`);
+      if (this.child.exitCode !== null) throw new Error(`It exited without printing ${text}: ${this.err}`);
     }
   }
 
@@ -36,7 +36,7 @@ class Program {
   }
 }
 
-/** What is printed under each title. */
+/** The text under each printed title. */
 function commands(printed: string): Map<string, string> {
   const parts = printed.split(/^# /m).slice(1);
   return new Map(parts.map((part) => [part.slice(0, part.indexOf("\n")), part.slice(part.indexOf("\n") + 1).trim()]));
@@ -48,7 +48,7 @@ describe("examples/board", () => {
   let url = "";
   const command = (title: string): string => {
     const found = [...printed].find(([name]) => name.startsWith(title))?.[1];
-    if (found === undefined) throw new Error(`Nothing is printed under ${title}`);
+    if (found === undefined) throw new Error(`There is no title ${title}`);
     return found;
   };
 
@@ -60,21 +60,23 @@ describe("examples/board", () => {
   });
   afterAll(() => board.end());
 
-  it("says where it is, and what a client wants", () => {
+  it("prints its URL and the entry for a client", () => {
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
     expect(JSON.parse(command("The entry"))).toEqual({ mcpServers: { board: { type: "http", url } } });
     expect(board.out).not.toContain("\u001b");
   });
 
-  it.skipIf(!HAS_CURL)("prints commands that work, in both styles, and a listener hears of what they do", async () => {
-    const listener = new Program("sh", ["-c", command("Listen")]);
+  it.skipIf(!HAS_CURL)("prints commands that work in both styles and notify a subscriber", async () => {
+    const listener = new Program("sh", ["-c", command("Subscribe")]);
     try {
       await listener.prints("notifications/subscriptions/acknowledged");
-      const texts = [command("Call a tool, each"), command("Call a tool in a session"), command("Read")].map((line) => {
-        const { stdout, stderr, status } = spawnSync("sh", ["-c", line], { encoding: "utf8", timeout: 20_000 });
-        expect({ status, stderr }, line).toEqual({ status: 0, stderr: "" });
-        return stdout;
-      });
+      const texts = [command("Call a tool in a single"), command("Call a tool in a session"), command("Read")].map(
+        (line) => {
+          const { stdout, stderr, status } = spawnSync("sh", ["-c", line], { encoding: "utf8", timeout: 20_000 });
+          expect({ status, stderr }, line).toEqual({ status: 0, stderr: "" });
+          return stdout;
+        },
+      );
       expect(texts.map((text) => JSON.parse(text) as unknown)).toMatchObject([
         { result: { content: [{ text: "Pinned; it is the only note." }] } },
         { result: { content: [{ text: "Pinned; there are 2 notes." }] } },
@@ -88,7 +90,7 @@ describe("examples/board", () => {
     }
   });
 
-  it("says so where its port is taken", async () => {
+  it("reports a port that is in use", async () => {
     const { port } = new URL(url);
     const second = new Program(process.execPath, [MAIN], { PORT: port });
     const [code] = await second.exited;
@@ -102,18 +104,18 @@ describe("examples/board", () => {
     });
   });
 
-  it("says so where PORT is no port", async () => {
+  it("reports a PORT that is not a port", async () => {
     const second = new Program(process.execPath, [MAIN], { PORT: "http" });
     const [code] = await second.exited;
     expect({ code, err: second.err }).toEqual({
       code: 1,
       err: expect.stringMatching(
-        /^serve\(\): http\.port must be a whole number .*\n.*PORT=3001 node examples\/board\/main\.js\n$/,
+        /^serve\(\): http\.port must be an integer .*\n.*PORT=3001 node examples\/board\/main\.js\n$/,
       ) as string,
     });
   });
 
-  it("ends by a signal", async () => {
+  it("stops on a signal", async () => {
     const other = new Program(process.execPath, [MAIN], { PORT: "0" });
     await other.prints("Ctrl-C");
     other.child.kill("SIGTERM");

@@ -1,7 +1,6 @@
-// Runs every example as a person would, with `node` on the built package: what it prints, that it ends by itself
-// with exit code 0, and that it leaves no process behind. The messages that the conversation prints are held
-// against the official schema of their revision, in both directions. The board, which serves until it is ended, has a
-// test of its own.
+// Runs every example with `node` on the built package: its output, that it exits by itself with code 0, and that it
+// leaves no process behind. The messages that the conversation prints are checked against the official schema of their
+// revision, in both directions. The board, which serves until it is stopped, has a test of its own.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -14,7 +13,7 @@ import type { Client } from "catenary";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
-import { MessageJudge } from "../support/message-judge.ts";
+import { MessageJudge } from "../support/spec/message-validator.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -56,7 +55,7 @@ function marked(mark: string): string[] {
   });
 }
 
-/** Whoever watches over children goes a moment after the program; there is no event to wait for. */
+/** The guardian of child processes exits a moment after the program; there is no event to wait for. */
 async function expectNothingLeft(mark: string): Promise<void> {
   for (let turn = 0; turn < 50 && marked(mark).length > 0; turn++) await wait(100);
   expect(marked(mark)).toEqual([]);
@@ -71,7 +70,7 @@ describe("examples/client", () => {
       `Connected to weather 1.0.0 in revision ${REVISIONS.at(-1)?.name}`,
       "Tool get_weather: Get current weather for a location",
       "Tool forecast: Forecast the coming days, one after the other",
-      "Tool report_sighting: Report the sky over a city; the person is asked what it looks like",
+      "Tool report_sighting: Report the sky over a city; asks the user what it looks like",
       "Resource file:///home/user/documents/report.pdf: Monthly Report",
       "Resource file:///project/data.json: Sightings",
       "Prompt code_review: Review code for best practices",
@@ -124,7 +123,7 @@ describe("examples/conversation", () => {
     },
   );
 
-  it("asks in the middle of the call as each revision does, and is refused where there is no such thing", () => {
+  it("asks during the call in the form of each revision, or is refused", () => {
     const ways = parts.map((part) => {
       if (part.includes('"resultType":"input_required"')) return "a round";
       if (/^← .*"method":"elicitation\/create"/m.test(part)) return "a request";
@@ -135,7 +134,7 @@ describe("examples/conversation", () => {
 });
 
 describe("examples/gateway", () => {
-  it("merges three ends, asks the person in a link of its own, and carries what an end asks", async () => {
+  it("routes to three upstreams, asks the user in custom middleware, and forwards the question of an upstream", async () => {
     const mark = randomUUID();
     const { code, stdout, stderr } = await run(mark, "examples/gateway/main.js");
     expect(stderr).toBe("");
@@ -152,7 +151,7 @@ describe("examples/gateway", () => {
       "Asked: What does the sky over London look like?",
       "Thank you. London is cloudy.",
       'Asked: May report_sighting be called with {"location":"Tokyo"}?',
-      "The person did not want report_sighting to be called.",
+      "The user declined the call of report_sighting.",
       "Pharo 13.0",
       "city: running, 0 restarts",
       "coast: running, 0 restarts",
@@ -163,7 +162,7 @@ describe("examples/gateway", () => {
     await expectNothingLeft(mark);
   });
 
-  it.each(REVISIONS.slice(-2).map(({ name }) => name))("asks each thing once of a client of %s", async (revision) => {
+  it.each(REVISIONS.slice(-2).map(({ name }) => name))("asks a client of %s each question once", async (revision) => {
     const asked: string[] = [];
     const client = await connect(
       { command: process.execPath, args: ["dist/cli/main.js", "serve", "examples/gateway/catenary.json"], cwd: root },
@@ -189,11 +188,11 @@ describe("examples/gateway", () => {
 });
 
 describe("examples/live", () => {
-  it("evaluates, looks around and interrupts, in JavaScript and where there is SBCL in Common Lisp", async () => {
+  it("evaluates, lists definitions and interrupts, in JavaScript and, if there is SBCL, in Common Lisp", async () => {
     const mark = randomUUID();
     const { code, stdout, stderr } = await run(mark, "examples/live/main.js");
     expect(stderr).toBe("");
-    // Where exactly a loop was when it was interrupted differs from run to run.
+    // The position of an interrupted loop differs from run to run.
     const shown = stdout.replaceAll(/(?<=session is kept\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
     const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
     expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
@@ -275,7 +274,7 @@ describe("example servers", () => {
       content: [{ type: "text", text: "The weather in New York is 72°F and sunny." }],
       isError: false,
     });
-    // A client that cannot ask a person gets an error that says what is missing.
+    // A client without elicitation gets an error that names the capability.
     await expect(client.callTool("report_sighting", { location: "London" })).rejects.toMatchObject({
       data: { kind: "missing_capability" },
     });

@@ -4,7 +4,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { IS_LONG } from "../support/depth.ts";
+import { IS_LONG } from "../support/thoroughness.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
 import { commandsOf, PageFolder, readPage, ROOT } from "./page.ts";
 

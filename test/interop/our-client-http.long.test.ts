@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
-import { breakable, type Breakable } from "../support/breakable.ts";
+import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
 import { openCatenary } from "./catenary-peer.ts";
 import { converse, EXCHANGE, SESSIONS } from "./conversation.ts";
 import { NOTE, NOTE_TEXT } from "./fixtures/stage.ts";

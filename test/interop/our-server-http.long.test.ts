@@ -10,7 +10,7 @@ import {
   type ClientOptions,
 } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, it } from "vitest";
-import { breakable, type Breakable } from "../support/breakable.ts";
+import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
 import { converse, EXCHANGE, SESSIONS } from "./conversation.ts";
 import { ANSWERS, Ear, Fixture, type Json } from "./peer.ts";
 import { openSdk1Http, openSdk1Sse } from "./sdk-1-peer.ts";

@@ -1,8 +1,8 @@
 // Every Lisp tool on a real SBCL, as a client sees it. Each file of lisp-golden/ is a transcript: lines `>>> tool
-// arguments`, each followed by the text of the result, with `[isError]` before an error. The calls of a file run in their
-// own session. The transcripts hold our own texts: what SBCL, the machine or the run decide is replaced on both sides (see
-// VARYING and TABLES). SBCL's messages are those of one release; with another release nothing is compared. To rewrite the
-// transcripts, set UPDATE_GOLDEN=1 and read the diff.
+// arguments`, each followed by the text of the result, with `[isError]` before an error. The calls of a file run in
+// their own session. The transcripts hold our own texts: what SBCL, the machine or the run decide is replaced on both
+// sides (see VARYING and TABLES). SBCL's messages are those of one release; with another release nothing is compared.
+// To rewrite the transcripts, set UPDATE_GOLDEN=1 and read the diff.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Through an empty chain with http on both sides: all pairs of revisions, all features.
+// Every feature through an empty chain with Streamable HTTP on both sides, for every pair of revisions.
 
-import { describeCells } from "./chain-cells.ts";
+import { describeRevisionPairs } from "./chain-features.ts";
 
-describeCells("http");
+describeRevisionPairs("http");

@@ -10,7 +10,7 @@ import {
   openBearerFixture,
   refusalOf,
   resource,
-} from "../../../test/support/bearer-fixture.ts";
+} from "../../../test/support/auth/token-issuer.ts";
 import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
 import type { BearerOptions } from "./options.ts";
 import { bearer } from "./bearer.ts";

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createLocalJWKSet } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Issuer, newSigner, openIssuer, type Page, type Signer } from "../../../test/support/token-issuer.ts";
+import { type Issuer, newSigner, openIssuer, type Page, type Signer } from "../../../test/support/auth/token-issuer.ts";
 import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
 

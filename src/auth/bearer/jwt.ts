@@ -4,7 +4,7 @@
 
 import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import type { JwtRules } from "./options.ts";
 

@@ -1,7 +1,7 @@
 // Options of bearer(): which are refused, and the defaults.
 
 import { describe, expect, it } from "vitest";
-import { newSigner } from "../../../test/support/token-issuer.ts";
+import { newSigner } from "../../../test/support/auth/token-issuer.ts";
 import { type BearerOptions, readBearerOptions } from "./options.ts";
 import { bearer } from "./bearer.ts";
 

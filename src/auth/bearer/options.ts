@@ -2,7 +2,7 @@
 
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Credentials, Identity } from "../../core/authentication.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { checkOptions } from "../../core/options.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { scopesProblem } from "./scopes.ts";

@@ -2,7 +2,7 @@
 // before the check.
 
 import { describe, expect, it, vi } from "vitest";
-import { desk } from "../../../test/support/desk.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../../core/handler.ts";
 import { TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer, type Server } from "../../server/server.ts";

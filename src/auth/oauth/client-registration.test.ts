@@ -7,8 +7,8 @@ import {
   consentingUser,
   json,
   openAuthorizationServer,
-} from "../../../test/support/authorization-server.ts";
-import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/protected-server.ts";
+} from "../../../test/support/auth/authorization-server.ts";
+import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/auth/protected-server.ts";
 import { memoryTokens } from "./stored-tokens.ts";
 import { oauth } from "./authorizers.ts";
 

@@ -2,8 +2,8 @@
 // the authorization server, which issues the access token.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { json, openAuthorizationServer, type AuthorizationServer } from "../../../test/support/authorization-server.ts";
-import { failure, grantContext, RESOURCE } from "../../../test/support/grant-context.ts";
+import { json, openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
+import { failure, grantContext, RESOURCE } from "../../../test/support/auth/grant-context.ts";
 import { DPoPKey } from "./keys.ts";
 import { enterpriseManaged, type EnterpriseManagedOptions } from "./grants.ts";
 

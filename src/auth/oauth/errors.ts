@@ -3,7 +3,7 @@
 // redacted.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 
 export function unauthorized(message: string): ConnectionError {
   // The server refused the request, so it has not run.

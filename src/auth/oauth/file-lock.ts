@@ -9,9 +9,8 @@ import { open, readdir, readFile, stat, unlink, utimes } from "node:fs/promises"
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { onAbort, unref } from "../../core/async.ts";
+import { onAbort, unref, KeyedMutex } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { KeyedMutex } from "./concurrency.ts";
 import { systemErrorCode, makePrivateDirectory } from "./private-files.ts";
 
 /** The user may be signing in while the lock is held: five minutes for that, and one more. */

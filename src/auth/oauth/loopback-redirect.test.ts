@@ -11,7 +11,7 @@ import {
   send,
   startVisit,
   type RawResponse,
-} from "../../../test/support/loopback-redirect.ts";
+} from "../../../test/support/auth/loopback-redirect.ts";
 import { loopbackRedirect } from "./loopback-redirect.ts";
 
 /** A port that is free now. */

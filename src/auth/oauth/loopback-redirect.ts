@@ -6,7 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import type { Redirect } from "./types.ts";
 
 export interface LoopbackRedirectOptions {

@@ -1,7 +1,7 @@
 // Visits through a loopback redirect: which URLs are opened, how the user gets them, and how long it waits.
 
 import { describe, expect, it } from "vitest";
-import { authorize, closes, never, send, startVisit } from "../../../test/support/loopback-redirect.ts";
+import { authorize, closes, never, send, startVisit } from "../../../test/support/auth/loopback-redirect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { loopbackRedirect } from "./loopback-redirect.ts";
 

@@ -4,7 +4,7 @@
 
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { authorizationCode } from "./authorization-code.ts";
-import { SingleFlight } from "./concurrency.ts";
+import { SingleFlight } from "../../core/async.ts";
 import { coversUrl, type DiscoveryResult } from "./discovery.ts";
 import { authFailure, reasonOf, redact, unauthorized } from "./errors.ts";
 import type { DPoPKey } from "./keys.ts";

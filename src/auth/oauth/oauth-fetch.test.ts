@@ -5,8 +5,8 @@ import {
   type AuthorizationServer,
   consentingUser,
   openAuthorizationServer,
-} from "../../../test/support/authorization-server.ts";
-import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/protected-server.ts";
+} from "../../../test/support/auth/authorization-server.ts";
+import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/auth/protected-server.ts";
 import { oauth } from "./authorizers.ts";
 
 let server: AuthorizationServer;

@@ -9,7 +9,7 @@ import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { makeDirectory } from "../../core/files.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 
 const OTHERS_MASK = 0o077;
 

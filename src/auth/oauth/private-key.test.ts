@@ -5,8 +5,8 @@ import type { KeyObject } from "node:crypto";
 import { createLocalJWKSet, decodeProtectedHeader, exportJWK, generateKeyPair, jwtVerify } from "jose";
 import type { JWK } from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openAuthorizationServer, type AuthorizationServer } from "../../../test/support/authorization-server.ts";
-import { failure, grantContext } from "../../../test/support/grant-context.ts";
+import { openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
+import { failure, grantContext } from "../../../test/support/auth/grant-context.ts";
 import { clientCredentials } from "./grants.ts";
 
 let server: AuthorizationServer;

@@ -1,7 +1,7 @@
 // Work that is shared by its callers: started once, aborted when the last caller leaves, and not inherited by later ones.
 
 import { expect, it } from "vitest";
-import { SingleFlight } from "./concurrency.ts";
+import { SingleFlight } from "../../core/async.ts";
 
 const controller = (): AbortController => new AbortController();
 

@@ -5,7 +5,7 @@
 
 import type * as oauth from "oauth4webapi";
 import type { ConnectionError } from "../../core/errors.ts";
-import { KeyedMutex } from "./concurrency.ts";
+import { KeyedMutex } from "../../core/async.ts";
 import { reasonOf, unauthorized } from "./errors.ts";
 import type { TokenStore } from "./types.ts";
 

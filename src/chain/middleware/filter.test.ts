@@ -1,7 +1,7 @@
 // Hidden items are hidden everywhere, and answered like items that do not exist.
 
 import { expect, it } from "vitest";
-import { loneCaller } from "../../../test/support/lone-caller.ts";
+import { loneCaller } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Request } from "../../core/handler.ts";
 import { createServer } from "../../server/server.ts";

@@ -3,7 +3,7 @@
 // have items. Names are matched in every form that reaches the same item; in doubt an item is hidden.
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
 import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";

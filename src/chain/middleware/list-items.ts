@@ -2,7 +2,7 @@
 // names; and the errors for one that does not exist. Shared by the middleware that changes what callers see.
 
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
 

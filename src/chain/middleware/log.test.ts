@@ -1,7 +1,7 @@
 // The lines of the log: what they contain, and what they must not.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -5,7 +5,7 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { OptionReader } from "../../core/options.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 export type Severity = "info" | "warning" | "error";

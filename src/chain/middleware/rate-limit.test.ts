@@ -1,7 +1,7 @@
 // Token buckets: how many calls pass, who shares a bucket, and the error for calls that come too soon.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
 import type { Request } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { Buckets, rateLimit, type RateLimitOptions } from "./rate-limit.ts";

@@ -1,7 +1,7 @@
 // New names in both directions: callers use the names they see in lists, and results and notifications have them too.
 
 import { describe, expect, it } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { TASK_SUPPORT, TASK_REQUESTED } from "../../protocol/tasks.ts";

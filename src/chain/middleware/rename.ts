@@ -2,7 +2,7 @@
 // them in lists, results and notifications. Two items never get the same name: a list in which that happens is an error.
 
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {

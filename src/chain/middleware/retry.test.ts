@@ -1,7 +1,7 @@
 // Which requests are sent again, and which never are. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { call, loneCaller, text, type LoneCaller } from "../../../test/support/lone-caller.ts";
+import { call, loneCaller, text, type LoneCaller } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -4,9 +4,9 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
-import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
+import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { methodsOption } from "../method-names.ts";

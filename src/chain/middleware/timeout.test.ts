@@ -1,7 +1,7 @@
 // Timeouts: in all, without progress, paused while the caller is asked, and never for subscriptions. With fake timers.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/lone-caller.ts";
+import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { View } from "./view.ts";
-import { runs } from "../../../test/support/depth.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 
 const uri = fc.oneof(
   fc.constantFrom("file:///x", "a.file:///x", "b.a.file:///x", "", "a.", "a", "__proto__", "constructor", "A.x:1"),

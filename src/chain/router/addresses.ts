@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Params, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";

@@ -4,8 +4,8 @@ import { describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { TASK_REQUESTED } from "../../protocol/tasks.ts";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer, saying, tools } from "../../../test/support/made-end.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, saying, tools } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 const textOf = (result: Result): unknown => (result["content"] as { text: string }[])[0]?.text;

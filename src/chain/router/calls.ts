@@ -1,11 +1,13 @@
-// Requests that name a tool or a prompt, sent to the upstream that has it. A known name needs one lookup; for an unknown
-// one all upstreams are listed once.
+// Requests that name a tool, a prompt or a resource, sent to the upstream that has it. A known name needs one lookup;
+// for an unknown one all upstreams are listed once.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { withUpstreamName } from "./failures.ts";
+import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
-import type { UpstreamView, View } from "./view.ts";
+import type { UpstreamView, View, IsFound } from "./view.ts";
+import type { CompleteParams } from "../../protocol/model/index.ts";
+import type { AddressRoutes } from "./addresses.ts";
 
 export type NamedKind = "tools" | "prompts";
 
@@ -75,4 +77,93 @@ function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError
   }
   const missing = problems.length === 0 ? "" : `; not all upstreams could be asked: ${problems.join("; ")}`;
   return McpError.of(errorKind, message + missing, { [field]: name });
+}
+
+// Requests that name an address, and completions. A listed address, or one with a label, is at one upstream. Any other is
+// tried where a template matches it, then at every upstream with resources, until one does not answer "not found".
+
+/** Where the address may be, the likeliest first. Throws if several upstreams list it. */
+export async function routesFor(uri: string, context: Context, view: View): Promise<AddressRoutes> {
+  const { addresses, indexes } = view;
+  let known = addresses.routes(uri);
+  const isCold = !known.isCertain && (indexes.resources.isCold || indexes.templates.isCold);
+  if (isCold || known.routes.length === 0) {
+    const isFound: IsFound = () => addresses.routes(uri).routes.length > 0 && "unless others have it";
+    await Promise.all([view.list("resources", context, isFound), view.list("templates", context, isFound)]);
+    known = addresses.routes(uri);
+  }
+  const candidates = known.isCertain ? [] : addresses.candidates(uri);
+  if (candidates.length > 0) {
+    const message = `Several upstreams have the resource ${uri}; use one of ${candidates.join(", ")}`;
+    throw invalidParams(message, { uri, candidates });
+  }
+  return known;
+}
+
+export async function read(request: Request, context: Context, view: View): Promise<Result> {
+  const requested = request.params["uri"] as string;
+  const { isCertain, routes } = await routesFor(requested, context, view);
+  const tried = isCertain ? routes : withOthers(routes, requested, view);
+  let failure: Error | undefined;
+  for (const route of tried) {
+    try {
+      const result = await readAt(route, request, context, view);
+      if (!isCertain) view.addresses.remember(requested, route);
+      return result;
+    } catch (error) {
+      if (isCertain || context.signal.aborted) throw error;
+      const isElsewhere = isNotFound(error);
+      if (!isElsewhere && !isNoAnswer(error)) throw error;
+      // That one did not answer says more than that another does not have it.
+      if (failure === undefined || !isElsewhere) failure = error as Error;
+    }
+  }
+  throw failure ?? McpError.of("resource_not_found", `Resource not found: ${requested}`, { uri: requested });
+}
+
+async function readAt(route: Route, request: Request, context: Context, view: View): Promise<Result> {
+  const { method, params } = request;
+  const requested = params["uri"] as string;
+  const uri = route.name;
+  const { upstream, rewriter } = view.at(route);
+  try {
+    const result = await send(upstream, uri === requested ? request : { method, params: { ...params, uri } }, context);
+    return rewriter.readResult(result, uri, requested);
+  } catch (error) {
+    throw withRequestedName(error, "uri", uri, requested);
+  }
+}
+
+/** Adds the other upstreams that may have resources. */
+export function withOthers(routes: readonly Route[], uri: string, { upstreams }: View): readonly Route[] {
+  const first = new Map(routes.map((route) => [route.upstream, route]));
+  const others = upstreams.filter((view) => !first.has(view.upstream.index) && view.mayHave("resources"));
+  return [...first.values(), ...others.map(({ upstream }) => ({ upstream: upstream.index, name: uri }))];
+}
+
+/** Sends a completion to the upstream that has the prompt, template or resource. */
+export async function complete(request: Request, context: Context, view: View): Promise<Result> {
+  const { method, params } = request;
+  const { ref } = params as unknown as CompleteParams;
+  const isPrompt = ref.type === "ref/prompt";
+  const route = isPrompt
+    ? await routeFor("prompts", ref.name, context, view)
+    : await templateRoute(ref.uri, context, view);
+  const own = isPrompt ? { ...ref, name: route.name } : { ...ref, uri: route.name };
+  return send(view.at(route).upstream, { method, params: { ...params, ref: own } }, context);
+}
+
+/** A completion usually names a template, but may name an address. */
+async function templateRoute(uri: string, context: Context, view: View): Promise<Route> {
+  const { templates } = view.indexes;
+  const found = await view.find("templates", uri, context);
+  if (found !== undefined) return found;
+  const candidates = templates.names.owners(uri).map((upstream) => templates.names.shown(upstream, uri));
+  if (candidates.length > 0) {
+    const message = `Several upstreams have the template ${uri}; use one of ${candidates.join(", ")}`;
+    throw invalidParams(message, { uri, candidates });
+  }
+  const [route] = (await routesFor(uri, context, view)).routes;
+  if (route === undefined) throw invalidParams(`There is no resource or template ${uri} to complete`, { uri });
+  return route;
 }

@@ -1,8 +1,8 @@
 // Prompts and completions through the router: each goes to the upstream it is for.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer } from "../../../test/support/made-end.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 describe("prompts and completions", () => {

@@ -3,8 +3,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createServer } from "../../server/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer, tools } from "../../../test/support/made-end.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 const info = { name: "many", version: "3" };

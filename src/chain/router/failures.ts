@@ -3,8 +3,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
-import { errorMessage } from "../../core/text.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import { errorKind, toMcpError } from "../../dialogue/calls/errors.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { TASK_SUPPORT } from "../../protocol/tasks.ts";
-import { type Desk, desk } from "../../../test/support/desk.ts";
-import { madeServer, pages, tools } from "../../../test/support/made-end.ts";
+import { type Desk, desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, pages, tools } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 type Items = readonly Record<string, unknown>[];

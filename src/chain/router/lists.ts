@@ -3,7 +3,7 @@
 // says so.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { LIST_CAPABILITIES, LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -3,7 +3,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import { checksum } from "./names.ts";
 

@@ -6,8 +6,8 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Params, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { createServer } from "../../server/index.ts";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer, tools } from "../../../test/support/made-end.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 interface ServerContents {

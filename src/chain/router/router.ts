@@ -3,17 +3,16 @@
 
 import { ownInfo } from "../../client/connect.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask } from "./addresses.ts";
-import { call, send } from "./calls.ts";
+import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, Lists, readLists, type OfferedList } from "./lists.ts";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
-import { complete, read } from "./resources.ts";
 import { listen } from "./subscriptions.ts";
 import { Views, type View } from "./view.ts";
 

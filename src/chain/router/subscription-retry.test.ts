@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { desk } from "../../../test/support/desk.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
 import {
   acknowledged,
   CHANGED,
@@ -13,7 +13,7 @@ import {
   soon,
   stillClock,
   UPDATED,
-} from "../../../test/support/listenable-end.ts";
+} from "../../../test/support/handlers/scripted-subscriptions.ts";
 import { createRouter } from "./router.ts";
 
 stillClock();

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/index.ts";
-import { desk } from "../../../test/support/desk.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
 import {
   acknowledged,
   CHANGED,
@@ -13,8 +13,8 @@ import {
   soon,
   stillClock,
   UPDATED,
-} from "../../../test/support/listenable-end.ts";
-import { madeServer } from "../../../test/support/made-end.ts";
+} from "../../../test/support/handlers/scripted-subscriptions.ts";
+import { madeServer } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 stillClock();

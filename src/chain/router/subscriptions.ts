@@ -2,10 +2,9 @@
 // all upstreams have granted or failed, or some take too long; earlier notifications wait for it. An upstream that fails
 // neither ends the subscription nor holds back the notifications of others.
 
-import { abortable, attempt, ignoreRejection, onAbort, within } from "../../core/async.ts";
+import { abortable, attempt, ignoreRejection, onAbort, within, backoffMs, pause } from "../../core/async.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
-import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
+import { isObject } from "../../core/values.ts";
 import {
   changedFlag,
   changedMethod,
@@ -19,7 +18,7 @@ import { styleOf } from "../upstream/sharing.ts";
 import { unknownTask, type ResultRewriter } from "./addresses.ts";
 import { isRefusal, withUpstreamName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
-import { routesFor, withOthers } from "./resources.ts";
+import { routesFor, withOthers } from "./calls.ts";
 import type { View } from "./view.ts";
 
 /** How long the acknowledgement waits for upstreams that do not answer. */

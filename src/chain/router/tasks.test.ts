@@ -6,9 +6,9 @@ import type { Params } from "../../core/handler.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import { hasTasks, type WithTaskListing, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/index.ts";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer, tools } from "../../../test/support/made-end.ts";
-import { gate, get, KNOWS, when } from "../../../test/support/task-desk.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
+import { gate, get, KNOWS, when } from "../../../test/support/tasks/task-client.ts";
 import { createRouter } from "./router.ts";
 
 const listed: Params & WithTaskListing = { [LISTS_TASKS]: true };

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { desk } from "../../../test/support/desk.ts";
-import { madeServer, saying, tools } from "../../../test/support/made-end.ts";
+import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { madeServer, saying, tools } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 afterEach(() => {

@@ -1,12 +1,11 @@
 // What callers of one kind see of all upstreams: their capabilities, and the names they list. Upstreams are listed when a
 // name is not known yet: one request for all callers that wait, and only until the name is found.
 
-import { abortable, attempt, ignoreRejection } from "../../core/async.ts";
+import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
-import { withTimeout } from "../../dialogue/calls/backoff.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { unref } from "../../core/async.ts";
 import { cacheFolder, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import type { UpstreamConnection } from "./supervisor.ts";

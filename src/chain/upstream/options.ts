@@ -83,6 +83,8 @@ export interface UpstreamStatus {
   readonly pids: readonly number[];
   /** How often it was restarted after a failure. */
   readonly restarts: number;
+  /** In the state `restarting`: milliseconds until the next start. */
+  readonly restartInMs?: number;
   /** Its last failure; for an address, only until it answers again. */
   readonly problem?: string;
 }

@@ -4,7 +4,7 @@
 
 import { abortable, unref, within } from "../../core/async.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
@@ -148,13 +148,16 @@ export class UpstreamPool {
     const connections = supervisors.flatMap(({ current }) => current ?? []);
     const revision = connections.at(-1)?.connection.revision.name;
     const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
+    const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
+    const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
     return {
-      state: this.#closed ? "closed" : overallState(supervisors.map(({ state }) => state)),
+      state,
       target: this.#options.target,
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
       ...(revision === undefined ? undefined : { revision }),
+      ...(state === "restarting" ? { restartInMs: Math.min(...waits) } : undefined),
       ...(problem === undefined ? undefined : { problem }),
     };
   }

@@ -2,8 +2,8 @@
 // failures in a short time not at all, until the failures are old. Only computes times; the supervisor starts and waits.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/text.ts";
-import { backoffMs } from "../../dialogue/calls/backoff.ts";
+import { errorMessage } from "../../core/values.ts";
+import { backoffMs } from "../../core/async.ts";
 import type { RestartOptions } from "./options.ts";
 
 const MAX_FAILURES = 5;

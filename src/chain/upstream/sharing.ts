@@ -4,7 +4,7 @@
 // this.
 
 import type { Caller, Context } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { digest } from "../../core/seal.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";

@@ -3,11 +3,10 @@
 // sent again. The pool decides which callers share a session.
 
 import type { Program } from "../../client/command.ts";
-import { abortable, forwardAbort, ignoreRejection, onAbort, unref, within } from "../../core/async.ts";
+import { abortable, forwardAbort, ignoreRejection, onAbort, unref, within, pause } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
-import { pause } from "../../dialogue/calls/backoff.ts";
+import { isObject } from "../../core/values.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";

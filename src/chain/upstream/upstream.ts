@@ -2,8 +2,7 @@
 // command or an address is reached through a pool of sessions, which is loaded with the first request.
 
 import type { Command } from "../../client/command.ts";
-import { EVALUATES_CODE, evaluatesCode } from "../../core/evaluates-code.ts";
-import type { Handler } from "../../core/handler.ts";
+import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
 import type { PooledUpstream } from "./create-pool.ts";
 import {
   checkAddress,

@@ -1,7 +1,7 @@
 // `catenary prompts TARGET [NAME]` lists prompts or shows one; `catenary prompt TARGET NAME key=value ...` gets its
 // messages. A single message is printed without its role, so that it can be piped on.
 
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import type { ListPromptsResult, Prompt, PromptMessage } from "../../protocol/model/index.ts";
 import { EXIT, UsageError, type Command } from "../command.ts";
 import { checkDestination, printContent, SAVE_FLAGS, SAVE_HELP, Saver, type ContentOutput } from "../show/content.ts";

@@ -3,8 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
-import { isObject } from "../../core/objects.ts";
-import { errorMessage } from "../../core/text.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import { exportedFunction, loadModule, exportObjects } from "../../modules/load-module.ts";
 import { STDIO_TAKEN, takeStdio, type Closeable } from "../../serve.ts";
 import { NotFoundError, UsageError } from "../command.ts";

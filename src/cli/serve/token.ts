@@ -1,10 +1,9 @@
-// Decides who may call over HTTP: whoever sends the token of the config; if callers can run code and the config has no
-// token, whoever sends a generated one; otherwise everyone.
+// Decides who may call over HTTP. With a token in the config, callers must send it. Without one, callers that can run code
+// must send a generated token, and all others may call freely.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthError, type Authenticator } from "../../core/authentication.ts";
-import { evaluatesCode } from "../../core/evaluates-code.ts";
-import type { Handler } from "../../core/handler.ts";
+import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { UsageError } from "../command.ts";
 import type { Banner } from "./start.ts";

@@ -31,7 +31,7 @@ describe("a report", () => {
     report.onState("notes", status("running", { pids: [7], revision: "R", sessions: 2 }));
     report.onState("notes", status("restarting", { problem }));
     report.onState("notes", status("restarting", { problem }));
-    report.onState("notes", status("restarting", { problem: "another reason" }));
+    report.onState("notes", status("restarting", { problem: "another reason", restartInMs: 3_100 }));
     const known = { problem: "another reason" };
     report.onState("notes", status("starting", known));
     report.onState("notes", status("running", { pids: [8], ...known }));
@@ -41,8 +41,8 @@ describe("a report", () => {
     report.onState("notes", status("closed", { problem }));
     expect(printed).toEqual([
       "notes started (pid 7, revision R)\n",
-      "notes crashed; restarting soon: npx exited with code 3\n",
-      "notes crashed; restarting soon: another reason\n",
+      "notes crashed; restarting: npx exited with code 3\n",
+      "notes crashed; restarting in 4 s: another reason\n",
       "notes restarted (pid 8)\n",
       "notes stopped (idle)\n",
       "notes started\n",
@@ -54,7 +54,7 @@ describe("a report", () => {
     const report = new UpstreamReport(false);
     for (const state of ["running", "idle", "running"] as const) report.onState("notes", status(state));
     for (const state of ["restarting", "running"] as const) report.onState("notes", status(state, { problem: "gone" }));
-    expect(printed).toEqual(["notes crashed; restarting soon: gone\n", "notes restarted\n"]);
+    expect(printed).toEqual(["notes crashed; restarting: gone\n", "notes restarted\n"]);
   });
 
   it("prints once that a server is unreachable, and that it is reachable again", () => {
@@ -65,7 +65,7 @@ describe("a report", () => {
       report.onState("far", status("starting", { problem }));
       report.onState("far", status("idle", { problem }));
     }
-    // Where each caller has a session of its own, nobody may know of it in between.
+    // With a session per caller, there may be none in between.
     report.onState("far", status("starting"));
     report.onState("far", status("starting", { problem }));
     report.onState("far", status("running", { revision: "R" }));
@@ -86,7 +86,7 @@ describe("a report", () => {
   it("leaves out the announcement of the stderr", () => {
     const problem = "node exited with code 1; the end of its stderr:\nno key";
     new UpstreamReport(false).onState("notes", status("restarting", { problem }));
-    expect(printed).toEqual(["notes crashed; restarting soon: node exited with code 1\n"]);
+    expect(printed).toEqual(["notes crashed; restarting: node exited with code 1\n"]);
   });
 
   it("prints the first lines of stdout that are not messages", () => {

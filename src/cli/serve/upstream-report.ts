@@ -11,19 +11,26 @@ const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
   idle: "idle (starts on first use)",
   starting: "starting",
   running: "running",
-  restarting: "crashed; restarting soon",
+  restarting: "crashed; restarting",
   failed: "crashed too often; not restarted",
   closed: "closed",
 };
 
 /** One line per upstream: name, target and state. */
 export function upstreamTable(upstreams: Readonly<Record<string, UpstreamStatus>>): string {
-  const rows = Object.entries(upstreams).map(([name, { target, state, problem }]) => [
-    oneLine(name),
-    oneLine(target),
-    problem === undefined || state === "running" ? STATES[state] : `${STATES[state]}: ${firstLine(problem)}`,
-  ]);
+  const rows = Object.entries(upstreams).map(([name, { target, state, restartInMs, problem }]) => {
+    const text = `${STATES[state]}${delay(restartInMs)}`;
+    return [
+      oneLine(name),
+      oneLine(target),
+      problem === undefined || state === "running" ? text : `${text}: ${firstLine(problem)}`,
+    ];
+  });
   return formatTable(rows, { indent: 2, width: terminalWidth(process.stderr) });
+}
+
+function delay(ms: number | undefined): string {
+  return ms === undefined ? "" : ` in ${Math.ceil(ms / 1_000)} s`;
 }
 
 /** Enough to see what it is; a program that goes on must not fill the screen. */
@@ -100,9 +107,9 @@ export class UpstreamReport {
   };
 
   #describe(status: UpstreamStatus, { state: before, failed }: LastReport, isNews: boolean): string | undefined {
-    const { state, pids, revision, problem = "the process is gone" } = status;
+    const { state, pids, revision, restartInMs, problem = "the process is gone" } = status;
     const reason = sanitizeFor(process.stderr, firstLine(problem));
-    if (state === "restarting") return `${paint("yellow", "crashed")}; restarting soon: ${reason}`;
+    if (state === "restarting") return `${paint("yellow", "crashed")}; restarting${delay(restartInMs)}: ${reason}`;
     if (state === "failed") return `${paint("red", "stopped")} after crashing too often, last with: ${reason}`;
     // An HTTP server is not restarted, and one of several processes may fail alone.
     if (isNews) return `${paint("yellow", "failed")}: ${reason}`;

@@ -5,8 +5,7 @@
 import { open, stat } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { makeDirectory } from "../../core/files.ts";
-import { isObject } from "../../core/objects.ts";
-import { errorMessage } from "../../core/text.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
 import { printText, printValue } from "../terminal/output.ts";

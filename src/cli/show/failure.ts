@@ -2,8 +2,7 @@
 // their exit code here; commands throw the errors of command.ts.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../core/objects.ts";
-import { errorMessage } from "../../core/text.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { EXIT, NotFoundError, type Command } from "../command.ts";
 import { printJson, stdoutError } from "../terminal/output.ts";
@@ -61,9 +60,10 @@ const REWORDINGS: readonly (readonly [pattern: RegExp, replacement: string])[] =
   [/: give `redirect` .*?, or another grant/, ""],
   [/ given to bearerToken/, ""],
   [/configure `client` with one that it knows/, "name one that it knows by --client-id"],
-  [/`auth`, or a header/, "CATENARY_TOKEN, or --header"],
+  [/`auth` or an authorization header/, "CATENARY_TOKEN or --header"],
   [/`startTimeoutMs`/, "--timeout"],
   [/raise `timeoutMs`/, "--timeout gives it longer"],
+  [/; raise `maxTimeoutMs`/, ""],
   [/; use `cursor` to request single pages/, ""],
   [/ \(limits\.messageBytes\)/, ""],
   [/change "cwd"$/, "change --cwd"],

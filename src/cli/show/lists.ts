@@ -2,7 +2,7 @@
 // sanitized even if the output is not a terminal: these lists are for people, --json is for programs.
 
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, signature } from "../target/arguments.ts";
 import { readProperties } from "../target/schema-shape.ts";

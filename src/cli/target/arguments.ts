@@ -4,9 +4,8 @@
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { isObject } from "../../core/objects.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import { nearest } from "../../core/options.ts";
-import { errorMessage } from "../../core/text.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { formatTable } from "../terminal/layout.ts";

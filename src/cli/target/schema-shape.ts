@@ -1,7 +1,7 @@
 // Reads from a JSON Schema what the command line needs: the types that a property may have, and a short description of
 // them. Follows local references, allOf, anyOf and oneOf; anything else counts as "any". The server validates.
 
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 
 export type JsonType = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
 

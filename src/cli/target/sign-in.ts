@@ -104,7 +104,7 @@ function readClient(values: TargetValues): { readonly id: string; readonly secre
 
 /** The error of oauth() if a server does not say where its tokens come from. */
 const NO_DISCOVERY = /^(\S+) does not say how to get a token, and the default endpoints failed: /;
-const PRINTED = "`catenary serve` and `catenary up` print it when they start";
+const PRINTED = "catenary serve and catenary up print it when they start";
 
 /** Adds what the user can do to an authentication error. */
 export function withAdvice(

@@ -6,7 +6,7 @@ import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
 import { nearest } from "../../core/options.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";

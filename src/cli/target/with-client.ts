@@ -6,7 +6,7 @@ import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { LogLevel } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT } from "../command.ts";

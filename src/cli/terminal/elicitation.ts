@@ -3,7 +3,7 @@
 // cancels the whole call; Ctrl-D dismisses the question.
 
 import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
 import { truncate } from "./layout.ts";
 import { paint } from "./output.ts";

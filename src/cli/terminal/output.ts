@@ -2,7 +2,7 @@
 // byte for byte; on a terminal, text is sanitized, and callers of printBytes check for a terminal first.
 
 import { styleText } from "node:util";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import { EXIT } from "../command.ts";
 import { isTerminal, sanitizeFor, sanitizeJson } from "./sanitize.ts";
 

@@ -2,9 +2,8 @@
 // cancelled when the call that made them ends. Only what the client's revision and capabilities allow is sent.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
-import type { AskOptions, Caller } from "../../core/handler.ts";
-import type { Params, Request, Result } from "../../core/handler.ts";
-import { errorMessage } from "../../core/text.ts";
+import type { AskOptions, Caller, Params, Request, Result } from "../../core/handler.ts";
+import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";

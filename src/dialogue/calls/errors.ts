@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
 import { codeOf, McpError, type ErrorKind, type Profile } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";

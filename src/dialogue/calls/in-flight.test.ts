@@ -2,10 +2,9 @@
 // never began, sessions closed during the handshake. None of it may go on, hold a slot, or crash the process.
 
 import { describe, expect, it } from "vitest";
-import { facing } from "../../../test/support/connection.ts";
-import { RawPeer, stamp } from "../../../test/support/raw-peer.ts";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import { facing } from "../../../test/support/dialogue/served-connection.ts";
+import { RawPeer, stamp } from "../../../test/support/dialogue/raw-peer.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { serveTransport } from "../connection.ts";

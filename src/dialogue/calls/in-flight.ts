@@ -3,7 +3,7 @@
 
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import type { Notification } from "../../core/handler.ts";

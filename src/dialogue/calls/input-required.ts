@@ -2,10 +2,9 @@
 // the request is then repeated with the answers and the server's own `requestState`, until the result is complete or
 // the maximum number of rounds is reached.
 
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { pause } from "./backoff.ts";
+import { pause } from "../../core/async.ts";
 import { toMcpError } from "./errors.ts";
 
 const MAX_ROUNDS = 10;

@@ -2,12 +2,11 @@
 // and progress to their calls, sends cancellations, and fails all pending calls when the connection closes.
 // The backs (session/back.ts, stateless/back.ts) give the messages their meaning.
 
-import type { Context } from "../../core/handler.ts";
+import type { Context, Params } from "../../core/handler.ts";
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
-import { errorMessage } from "../../core/text.ts";
-import type { Params } from "../../core/handler.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
 import {
   ExactId,
   isNotification,
@@ -19,7 +18,6 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
 import { DEFAULT_TIMEOUTS, PendingCalls, type Timeouts } from "./pending.ts";

@@ -2,11 +2,10 @@
 // connection is lost before they are answered.
 
 import { describe, expect, it, vi } from "vitest";
-import { facing } from "../../../test/support/connection.ts";
-import { stamp, type RawPeer } from "../../../test/support/raw-peer.ts";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import { facing } from "../../../test/support/dialogue/served-connection.ts";
+import { stamp, type RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
 import { hasTasks, TASK_SUPPORT, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
 import { TaskInputRequests, waitForTask, type TaskWaiter } from "./task-completion.ts";

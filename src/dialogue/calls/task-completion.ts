@@ -2,10 +2,9 @@
 // sent to the caller once, and the answer goes back by `tasks/update`. Tasks that no request waits for are left alone.
 
 import { onAbort, attempt } from "../../core/async.ts";
-import type { AskOptions, Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import type { AskOptions, Context, Handler, Request, Result } from "../../core/handler.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { withTasksExtension } from "../../protocol/tasks.ts";

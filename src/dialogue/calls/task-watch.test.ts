@@ -1,10 +1,9 @@
 // TaskWatch: how often a task is polled, which failures are tolerated, and when waiting fails. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
-import type { Context } from "../../core/handler.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
+import type { Context, Handler } from "../../core/handler.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
-import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";

@@ -3,11 +3,10 @@
 // requests wait. A few connection failures in a row are tolerated. A finished task is not polled again, except for
 // authenticated callers: only the handler knows whether they may still see it.
 
-import type { Context, Caller } from "../../core/handler.ts";
+import type { Context, Caller, Handler, Notification, Request } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Notification, Request } from "../../core/handler.ts";
 import { attempt, ignoreRejection, abortable } from "../../core/async.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isTaskFinished } from "../../protocol/tasks.ts";

@@ -2,7 +2,7 @@
 // each revision get, and who is notified that it is complete.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { rawBridge, type BridgeOptions, type RawBridge } from "../../../test/support/raw-bridge.ts";
+import { rawBridge, type BridgeOptions, type RawBridge } from "../../../test/support/dialogue/raw-bridge.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
 
 const R4 = NEWEST_SESSION.name;

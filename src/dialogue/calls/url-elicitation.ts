@@ -2,10 +2,9 @@
 // client's revision does not know that error, a stateless client gets `input_required` and an older session gets text.
 // Nothing waits for the visit: the client simply tries again.
 
-import type { Caller } from "../../core/handler.ts";
-import type { Request, Result, Params } from "../../core/handler.ts";
+import type { Caller, Request, Result, Params } from "../../core/handler.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import {

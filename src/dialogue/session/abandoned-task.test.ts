@@ -2,8 +2,7 @@
 // task is cancelled once its id is known, if the server supports that.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type Desk, desk, FORM, KNOWS, silence, unaware } from "../../../test/support/session-task-desk.ts";
-import type { SessionTaskServerOptions } from "../../../test/support/session-task-end.ts";
+import { type Desk, desk, FORM, KNOWS, silence, unaware, type SessionTaskServerOptions } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ServerTasks } from "./server-tasks.ts";

@@ -2,9 +2,8 @@
 // which call gets the messages.
 
 import { afterEach, expect, it, vi } from "vitest";
-import { RawPeer } from "../../../test/support/raw-peer.ts";
-import type { Context, LogLevel } from "../../core/handler.ts";
-import type { Notification } from "../../core/handler.ts";
+import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
+import type { Context, LogLevel, Notification } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";

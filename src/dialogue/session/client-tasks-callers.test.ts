@@ -2,8 +2,8 @@
 // get it from the handler, and a principal finds its tasks in all of its sessions.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { proving, type Proving } from "../../../test/support/connection.ts";
-import { taskServer } from "../../../test/support/task-end.ts";
+import { proving, type Proving } from "../../../test/support/dialogue/served-connection.ts";
+import { taskServer } from "../../../test/support/tasks/task-server.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";

@@ -2,9 +2,9 @@
 // whether or not it supports subscriptions.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { facing } from "../../../test/support/connection.ts";
-import type { RawPeer } from "../../../test/support/raw-peer.ts";
-import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/task-end.ts";
+import { facing } from "../../../test/support/dialogue/served-connection.ts";
+import type { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
+import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 

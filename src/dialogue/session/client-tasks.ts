@@ -3,9 +3,8 @@
 // newest revision, so this works for any handler that has the extension. A session keeps only the tasks that it has
 // seen; the handler knows who owns a task, who may see it, and how long it lives.
 
-import type { Context, Caller } from "../../core/handler.ts";
-import type { Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import type { Context, Caller, Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, methodNotFound, McpError } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { page, type PageItem } from "../../protocol/pages.ts";

@@ -23,7 +23,7 @@ import type {
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import {
   McpError,
   methodNotFound,

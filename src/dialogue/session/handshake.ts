@@ -3,15 +3,13 @@
 
 import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject, errorMessage } from "../../core/values.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { Peer } from "../calls/peer.ts";
-import { ignoreRejection, abortable } from "../../core/async.ts";
-import { errorMessage } from "../../core/text.ts";
+import { ignoreRejection, abortable, backoffMs, pause } from "../../core/async.ts";
 import { SessionLost } from "../../transport/transport.ts";
-import { backoffMs, pause } from "../calls/backoff.ts";
 
 export interface HandshakeOptions {
   readonly info: Json;

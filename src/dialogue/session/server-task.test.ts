@@ -2,8 +2,7 @@
 // one, with a fake server. No caller sees what belongs to another.
 
 import { describe, expect, it, vi } from "vitest";
-import { desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN } from "../../../test/support/session-task-desk.ts";
-import { RELATED } from "../../../test/support/session-task-end.ts";
+import { desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
 import type { Request } from "../../core/handler.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 

@@ -2,8 +2,7 @@
 // how they are cancelled. Requests reach the server in its own form; results come back in that of the newest revision.
 
 import { describe, expect, it, vi } from "vitest";
-import { as, desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN } from "../../../test/support/session-task-desk.ts";
-import { RELATED } from "../../../test/support/session-task-end.ts";
+import { as, desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
 import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";

@@ -13,7 +13,7 @@ import type {
   Handler,
   AskOptions,
 } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";

@@ -2,7 +2,7 @@
 // no client is asked on behalf of another.
 
 import { expect, it } from "vitest";
-import { RawPeer } from "../../../test/support/raw-peer.ts";
+import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { openConnection } from "../connect.ts";

@@ -4,8 +4,7 @@
 // here too, because a subscription is the only call that is always open.
 
 import { onAbort } from "../../core/async.ts";
-import type { Caller, Context } from "../../core/handler.ts";
-import type { Notification, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
 import {
   changedFlag,
   changedMethod,

@@ -2,9 +2,8 @@
 // it, and a refused one leaves the previous one open.
 
 import { describe, expect, it, vi } from "vitest";
-import { proving, type Proving } from "../../../test/support/connection.ts";
-import type { Context } from "../../core/handler.ts";
-import type { Handler } from "../../core/handler.ts";
+import { proving, type Proving } from "../../../test/support/dialogue/served-connection.ts";
+import type { Context, Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 

@@ -5,8 +5,7 @@
 // session has no way to say that a subscription is over.
 
 import { onAbort, attempt, unref } from "../../core/async.ts";
-import type { Caller, Context } from "../../core/handler.ts";
-import type { Handler, Notification } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import {
   changedFlag,

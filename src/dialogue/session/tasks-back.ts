@@ -4,7 +4,7 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { abortable } from "../../core/async.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { hasTasks, TASK_REQUESTED, type WithTaskRequest } from "../../protocol/tasks.ts";

@@ -1,8 +1,7 @@
 // Decides which requests of a session-style client concern tasks, and what happens to a tool that always runs as a task
 // but was called without one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
 
-import type { Context } from "../../core/handler.ts";
-import type { Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";

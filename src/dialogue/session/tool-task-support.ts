@@ -3,7 +3,7 @@
 // only after it has changed.
 
 import type { Result } from "../../core/handler.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { type WithTaskSupport, TASK_SUPPORT, type TaskSupport } from "../../protocol/tasks.ts";
 
 const MAX_TOOLS = 10_000;

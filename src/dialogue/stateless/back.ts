@@ -15,7 +15,7 @@ import {
 import { ConnectionError } from "../../core/errors.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";

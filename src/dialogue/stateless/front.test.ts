@@ -1,8 +1,8 @@
 // Stateless requests on a connection, beside sessions; batches; and the order of answers.
 
 import { describe, expect, it } from "vitest";
-import { facing, serving } from "../../../test/support/connection.ts";
-import { stamp } from "../../../test/support/raw-peer.ts";
+import { facing, serving } from "../../../test/support/dialogue/served-connection.ts";
+import { stamp } from "../../../test/support/dialogue/raw-peer.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
 

@@ -24,7 +24,7 @@ import {
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import {
   invalidParams,
   McpError,

@@ -2,9 +2,8 @@
 
 import { queryObjects } from "node:v8";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { RawPeer, stamp } from "../../../test/support/raw-peer.ts";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request, Result } from "../../core/handler.ts";
+import { RawPeer, stamp } from "../../../test/support/dialogue/raw-peer.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import type { ParkedCallsOptions } from "./parked-calls.ts";

@@ -8,7 +8,7 @@ import type { Context, Handler, Notification, Request, Result, AskOptions } from
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type CancelToken } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { type InFlightCall, ALREADY_ANSWERED } from "../calls/in-flight.ts";
 import { checkEncodable } from "../calls/client-requests.ts";

@@ -2,7 +2,7 @@
 // never posted, and the server only gets `tasks/cancel`.
 
 import { afterEach, expect, test, vi } from "vitest";
-import { answer, scripted } from "../../../test/support/scripted-requester.ts";
+import { answer, scripted } from "../../../test/support/http/scripted-requester.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import type { Context } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";

@@ -23,9 +23,8 @@ import {
 } from "../../dialogue/connect.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
-import { resubscribing } from "./resubscribe.ts";
+import { resubscribing, retrying } from "./retry.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
-import { retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { ToolFacts } from "./tool-facts.ts";
 

@@ -4,7 +4,7 @@ import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { RequestListener } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { all, closeAll, failure, get, listen, post } from "../../../test/support/http-ends.ts";
+import { all, closeAll, failure, get, listen, post } from "../../../test/support/http/local-servers.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import type { Fetch } from "./fetch-requester.ts";

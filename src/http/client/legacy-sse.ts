@@ -2,7 +2,7 @@
 // first event is the address that we post to. The stream is the session: when it breaks, requests in flight fail, and
 // the next handshake opens another one.
 
-import { onAbort, abortable } from "../../core/async.ts";
+import { onAbort, abortable, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
@@ -20,7 +20,6 @@ import {
   sendWithRetry,
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { withTimeout } from "../../dialogue/calls/backoff.ts";
 import { abortQuietly } from "./session.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 

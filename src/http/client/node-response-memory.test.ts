@@ -8,8 +8,8 @@ import { Agent as SafeAgent, createServer as createSafeServer, request as reques
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
-import { cert, key } from "../../../test/support/certificate.ts";
-import { closeAll, later, listen } from "../../../test/support/http-ends.ts";
+import { cert, key } from "../../../test/support/http/tls-certificate.ts";
+import { closeAll, later, listen } from "../../../test/support/http/local-servers.ts";
 import { ChunkReclaimer } from "./node-response.ts";
 
 afterEach(closeAll);

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { all, closeAll, closed, failure, later, listen } from "../../../test/support/http-ends.ts";
+import { all, closeAll, closed, failure, later, listen } from "../../../test/support/http/local-servers.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 

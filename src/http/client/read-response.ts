@@ -6,7 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import { type ErrorBody, ExactId, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { decodeBody } from "./growable-buffer.ts";
 import type { HttpResponse } from "./requester.ts";

@@ -3,7 +3,7 @@
 // the rest of a URL may contain secrets.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 
 export interface ClientHttpRequest {
   readonly method: "GET" | "POST" | "DELETE";

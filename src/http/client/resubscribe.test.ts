@@ -1,10 +1,9 @@
 // A subscription whose connection breaks: renewed, failed, or cancelled.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Context } from "../../core/handler.ts";
+import type { Context, Handler, Notification } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Notification } from "../../core/handler.ts";
-import { resubscribing } from "./resubscribe.ts";
+import { resubscribing } from "./retry.ts";
 
 const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
 const granted = { toolsListChanged: true, resourceSubscriptions: ["a://b"] };

@@ -1,9 +1,8 @@
 // Which requests are retried after a failure, how often, and which never.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Context } from "../../core/handler.ts";
+import type { Context, Handler } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler } from "../../core/handler.ts";
 import { retrying } from "./retry.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 

@@ -1,11 +1,13 @@
 // Retries requests that failed in transit, if that is harmless: requests that only read, tools that declare themselves
 // idempotent, and requests that have certainly not run. Others may have run, so their error is reported instead.
+// Subscriptions are opened again.
 
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Request } from "../../core/handler.ts";
+import type { Handler, Request, Context, Notification, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
-import { pause } from "../../dialogue/calls/backoff.ts";
+import { pause, backoffMs } from "../../core/async.ts";
 import type { ToolFacts } from "./tool-facts.ts";
+import { isObject } from "../../core/values.ts";
 
 /** Delay before each retry. */
 const RETRY_DELAYS_MS: readonly number[] = [200, 1_000];
@@ -64,4 +66,66 @@ function isTransient(error: unknown): error is ConnectionError {
   const { kind, status } = error;
   if (kind === "http") return status === 502 || status === 503 || status === 504;
   return kind === "closed" || (kind === "refused" && status === undefined);
+}
+
+// Keeps a `subscriptions/listen` alive across broken connections, with backoff. A stateless server keeps nothing between
+// requests, so changes in between are unknown: after a reconnect, everything subscribed to is reported as changed.
+
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+/** Consecutive failures before the subscription fails. */
+const MAX_FAILURES = 10;
+
+const LIST_CHANGES: Readonly<Record<string, string>> = {
+  toolsListChanged: "notifications/tools/list_changed",
+  promptsListChanged: "notifications/prompts/list_changed",
+  resourcesListChanged: "notifications/resources/list_changed",
+};
+
+export function resubscribing(handler: Handler): Handler {
+  return (request, context) =>
+    request.method === "subscriptions/listen" ? listen(handler, request, context) : handler(request, context);
+}
+
+async function listen(handler: Handler, request: Request, context: Context): Promise<Result> {
+  let isAcknowledged = false;
+  let failures = 0;
+  const notify = (notification: Notification): void => {
+    if (notification.method !== ACKNOWLEDGED) {
+      context.notify(notification);
+      return;
+    }
+    failures = 0;
+    if (isAcknowledged) notifyAllChanged(notification.params?.["notifications"], context);
+    else context.notify(notification);
+    isAcknowledged = true;
+  };
+  for (;;) {
+    try {
+      return await handler(request, { ...context, notify });
+    } catch (error) {
+      // A subscription that was never acknowledged fails like any other request.
+      if (!isAcknowledged || context.signal.aborted || !isBroken(error) || failures >= MAX_FAILURES) throw error;
+    }
+    await pause(backoffMs(failures), context.signal);
+    failures += 1;
+  }
+}
+
+function isBroken(error: unknown): boolean {
+  if (!(error instanceof ConnectionError)) return false;
+  const { kind, status = 0, mayHaveRun } = error;
+  // A connect timeout is treated like a refused connection.
+  return (
+    kind === "closed" || kind === "refused" || (kind === "timeout" && !mayHaveRun) || (kind === "http" && status >= 500)
+  );
+}
+
+function notifyAllChanged(granted: unknown, context: Context): void {
+  if (!isObject(granted)) return;
+  for (const [flag, method] of Object.entries(LIST_CHANGES)) if (granted[flag] === true) context.notify({ method });
+  const uris = granted["resourceSubscriptions"];
+  if (!Array.isArray(uris)) return;
+  for (const uri of uris as readonly unknown[]) {
+    context.notify({ method: "notifications/resources/updated", params: { uri } });
+  }
 }

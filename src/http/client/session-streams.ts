@@ -8,7 +8,7 @@ import type { Id } from "../../jsonrpc/message.ts";
 import type { HttpResponse } from "./requester.ts";
 import { isEventStream, readMessages, StreamPosition } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { backoffMs, pause } from "../../dialogue/calls/backoff.ts";
+import { backoffMs, pause } from "../../core/async.ts";
 
 /** Consecutive failures before a response is given up. */
 const MAX_FAILURES = 5;

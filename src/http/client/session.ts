@@ -2,7 +2,7 @@
 // Each request is a POST whose stream is resumed if it breaks (session-streams.ts); unsolicited messages come on one
 // long GET. A session that the server has dropped is reported, so that the caller can start a new one.
 
-import { onAbort, within } from "../../core/async.ts";
+import { onAbort, within, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import {
@@ -23,7 +23,7 @@ import {
   type QuietCancel,
 } from "../../transport/transport.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { SESSION_HEADER, POST_HEADERS, sessionHeaders } from "../headers.ts";
 import {
   readFailure,
@@ -36,7 +36,6 @@ import {
   sendWithRetry,
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
-import { withTimeout } from "../../dialogue/calls/backoff.ts";
 import { readResponseStream, readUnsolicited } from "./session-streams.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 

@@ -1,8 +1,7 @@
 // Valid and invalid header declarations of tools, the headers of calls, and idempotent tools.
 
 import { expect, test } from "vitest";
-import type { Context } from "../../core/handler.ts";
-import type { Handler, Request } from "../../core/handler.ts";
+import type { Context, Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ToolFacts } from "./tool-facts.ts";

@@ -5,10 +5,9 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import type { RequestMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
-import { mirrorHeaders } from "../../protocol/header-values.ts";
-import { headerParams, type HeaderParam } from "../../protocol/header-params.ts";
+import { mirrorHeaders, headerParams, type HeaderParam } from "../../protocol/headers.ts";
 import type { Revision } from "../../protocol/revision.ts";
 
 interface ToolFact {

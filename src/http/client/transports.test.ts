@@ -2,7 +2,7 @@
 // With fake timers.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { answer, scripted, type Scripted } from "../../../test/support/scripted-requester.ts";
+import { answer, scripted, type Scripted } from "../../../test/support/http/scripted-requester.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";

@@ -3,7 +3,7 @@
 
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
 import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
 import {

@@ -3,8 +3,8 @@
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { RawHttp } from "../../../test/support/raw-http.ts";
-import { opened } from "../../../test/support/node-http-server.ts";
+import type { RawHttp } from "../../../test/support/http/raw-http.ts";
+import { opened } from "../../../test/support/http/node-http-server.ts";
 import { listen } from "./listener.ts";
 import type { Listener, ListenLimits } from "./listener.ts";
 import type { NodeHttpRequest } from "./node-request.ts";

@@ -2,10 +2,9 @@
 // that front; `catenary/http` returns it as a function.
 
 import type { Authenticator } from "../../core/authentication.ts";
-import type { Handler } from "../../core/handler.ts";
-import { evaluatesCode } from "../../core/evaluates-code.ts";
+import { type Handler, evaluatesCode } from "../../core/handler.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
 import { createGuard } from "./guard.ts";
 import { HttpRouter } from "./router.ts";

@@ -2,7 +2,7 @@
 
 import { request as clientRequest } from "node:http";
 import { describe, expect, it, vi } from "vitest";
-import { nodeHttpServer } from "../../../test/support/node-http-server.ts";
+import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import type { NodeHttpRequest } from "./node-request.ts";
 import { HttpError } from "./http-request.ts";
 

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { nodeHttpServer } from "../../../test/support/node-http-server.ts";
+import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import { NodeHttpRequest } from "./node-request.ts";
 import type { StreamSink } from "./http-request.ts";
 

@@ -5,7 +5,7 @@
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";

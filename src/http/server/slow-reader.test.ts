@@ -1,7 +1,7 @@
 // A stalled client on a real socket is disconnected, and costs no more memory than allowed.
 
 import { expect, it } from "vitest";
-import { nodeHttpServer } from "../../../test/support/node-http-server.ts";
+import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import { SseWriter, formatEvent } from "./sse.ts";
 
 const MIB = 1024 * 1024;

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { SseWriter, formatEvent } from "./sse.ts";
 import type { SseEvent, StreamLimits } from "./sse.ts";
 import type { StreamSink } from "./http-request.ts";
-import { runs } from "../../../test/support/depth.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 
 const LIMITS: StreamLimits = { unreadBytes: 1_000, lingeringBytes: 100, lingeringMs: 10_000, keepAliveMs: 15_000 };
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
+import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 
 let folder = "";
 let guest: JavaScriptGuest;

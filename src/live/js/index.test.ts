@@ -2,7 +2,7 @@
 // interruption.test.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
+import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 import { EVALUATE, TOOLS } from "./index.ts";
 
 let guest: JavaScriptGuest;

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { JavaScriptGuest } from "../../../test/support/javascript-guest.ts";
+import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 
 let guest: JavaScriptGuest;
 beforeAll(async () => {
@@ -107,17 +107,17 @@ describe("get-stack", () => {
     const running = guest.evaluate(`${BEGIN}(function look() {\n  for (;;);\n})()`, stopped);
     await begun();
     for (const _again of [1, 2]) {
-      expect((await guest.aside("get-stack")).text).toMatch(/^0: look \(<eval \d+>:2:3\)\n1: <eval \d+>:3:3$/);
+      expect((await guest.control("get-stack")).text).toMatch(/^0: look \(<eval \d+>:2:3\)\n1: <eval \d+>:3:3$/);
     }
     stop();
     expect(await running).toMatchObject({ status: "interrupted" });
   });
 
   it("shows no frames if nothing runs or the code waits", async () => {
-    expect((await guest.aside("get-stack")).text).toBe("Nothing is running.");
+    expect((await guest.control("get-stack")).text).toBe("Nothing is running.");
     const waiting = guest.evaluate(`${BEGIN}await new Promise(() => {})`, stopped);
     await begun();
-    expect((await guest.aside("get-stack")).text).toContain("It is waiting");
+    expect((await guest.control("get-stack")).text).toContain("It is waiting");
     stop();
     expect(await waiting).toMatchObject({ status: "interrupted" });
   });

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { access, constants, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cacheFolder, makeDirectory } from "../../core/files.ts";
-import { errorMessage } from "../../core/text.ts";
+import { errorMessage } from "../../core/values.ts";
 import { startChild, type Child } from "../../process/child.ts";
 import { runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./sbcl.ts";
 

@@ -2,14 +2,14 @@
 // kept, or the guest reports that it is damaged, or it exits.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startLispGuest, type Answered, type LispGuest } from "../../../test/support/lisp-guest.ts";
+import { startLispGuest, type LispReply, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { lispRuntime } from "./runtime.ts";
 
 const STEP_MS = 400;
 const LATE = Symbol("late");
 
-function orLate(answer: Promise<Answered>, ms: number): Promise<Answered | typeof LATE> {
+function orLate(answer: Promise<LispReply>, ms: number): Promise<LispReply | typeof LATE> {
   return Promise.race([answer, new Promise<typeof LATE>((resolve) => setTimeout(resolve, ms, LATE))]);
 }
 
@@ -32,7 +32,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
   const isKept = async (): Promise<boolean> => (await lisp.evaluate("*kept*")).values[0] === "42";
 
   /** Starts the code, waits until it has printed something, and interrupts it. */
-  async function interrupted(code: string): Promise<{ id: number; answer: Promise<Answered> }> {
+  async function interrupted(code: string): Promise<{ id: number; answer: Promise<LispReply> }> {
     let hasBegun: (() => void) | undefined;
     const begun = new Promise<void>((resolve) => (hasBegun = resolve));
     // Code that prints "go" itself is not interrupted before that.
@@ -40,7 +40,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     const { id, reply } = lisp.guest.request("eval", { code: announcing, maxOutput: 1000 }, () => hasBegun?.());
     await begun;
     expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: true });
-    return { id, answer: reply as unknown as Promise<Answered> };
+    return { id, answer: reply as unknown as Promise<LispReply> };
   }
 
   it("is interrupted in loops, sleeps, waits and system calls", async () => {

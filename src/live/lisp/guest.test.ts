@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
+import { startLispGuest, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 
 describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startLispGuest } from "../../../test/support/lisp-guest.ts";
+import { startLispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
 import { lispRuntime } from "./runtime.ts";

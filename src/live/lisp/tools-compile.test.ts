@@ -2,7 +2,7 @@
 // earlier definitions stay as they were. The texts are tested by the transcripts in test/live/lisp-golden.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startLispGuest, type LispGuest } from "../../../test/support/lisp-guest.ts";
+import { startLispGuest, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 
 const NO_MESSAGES = "Compilation successful.\nNo warnings or notes.";

@@ -5,4 +5,3 @@ export { META } from "./base.ts";
 export type * from "./client-requests.ts";
 export type * from "./content.ts";
 export type * from "./server-features.ts";
-export type * from "./tasks.ts";

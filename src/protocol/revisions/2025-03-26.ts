@@ -17,7 +17,7 @@ import {
   object,
   type Edit,
 } from "./edits.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 
 const dropTitle: Edit = drop("title");
 const dropModified: Edit = dropAt("annotations", "lastModified");

@@ -19,7 +19,7 @@ import {
   values,
   type Edit,
 } from "./edits.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 
 const TASKS = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"];
 const TOOLS = { sampling: { tools: {} } };

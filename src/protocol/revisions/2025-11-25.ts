@@ -25,7 +25,7 @@ import {
   values,
   type Edit,
 } from "./edits.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { NOTIFIES_ROOTS, ELICITATION_ID, type WithElicitationId } from "../session-features.ts";
 import { hasTasks, TASKS_EXTENSION } from "../tasks.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";

@@ -3,12 +3,12 @@
 
 import fc from "fast-check";
 import { describe } from "vitest";
-import { messagesOf } from "../../../test/support/generate.ts";
-import { itWithSpec } from "../../../test/support/schema.ts";
-import { same } from "../../../test/support/walk.ts";
+import { messagesOf } from "../../../test/support/spec/generators.ts";
+import { itWithSpec } from "../../../test/support/spec/official-schema.ts";
+import { same } from "../../../test/support/spec/codec-walk.ts";
 import { decode, encode } from "../../jsonrpc/codec.ts";
 import { REVISIONS } from "./index.ts";
-import { runs } from "../../../test/support/depth.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 
 const RUNS = runs(20_000);
 const MINUTE = 60_000;

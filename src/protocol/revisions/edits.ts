@@ -2,7 +2,7 @@
 // then those of MCP content that several deltas need. An edit never changes its input, copies only what it changes, and
 // ignores values of an unexpected type, since it also sees unchecked input.
 
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError } from "../errors.ts";
 
 export type Edit = <T>(value: T) => T;

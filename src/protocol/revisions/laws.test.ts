@@ -6,15 +6,15 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Case } from "../../../test/support/generate.ts";
-import { messagesOf, valuesOf } from "../../../test/support/generate.ts";
-import { itWithSpec } from "../../../test/support/schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/support/walk.ts";
-import { isObject } from "../../core/objects.ts";
+import type { Case } from "../../../test/support/spec/generators.ts";
+import { messagesOf, valuesOf } from "../../../test/support/spec/generators.ts";
+import { itWithSpec } from "../../../test/support/spec/official-schema.ts";
+import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/support/spec/codec-walk.ts";
+import { isObject } from "../../core/values.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { ELICITATION_ID } from "../session-features.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
-import { runs } from "../../../test/support/depth.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 
 const RUNS = runs(20_000);
 const MINUTE = 60_000;

@@ -3,16 +3,16 @@
 
 import fc from "fast-check";
 import { describe, expect } from "vitest";
-import type { Case } from "../../../test/support/generate.ts";
-import { messagesOf, valuesOf } from "../../../test/support/generate.ts";
-import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/support/schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/walk.ts";
+import type { Case } from "../../../test/support/spec/generators.ts";
+import { messagesOf, valuesOf } from "../../../test/support/spec/generators.ts";
+import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/support/spec/official-schema.ts";
+import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/spec/codec-walk.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";
 import { META } from "../model/base.ts";
 import type { Json, Revision } from "../revision.ts";
 import { NEWEST, REVISIONS } from "./index.ts";
-import { runs } from "../../../test/support/depth.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 
 // Checking by schema is slow, so there are fewer runs than in laws.test.ts.
 const RUNS = runs(8_000);

@@ -4,7 +4,7 @@
 import { McpError } from "../errors.ts";
 import type { ErrorKind } from "../errors.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { isObject } from "../../core/objects.ts";
+import { isObject } from "../../core/values.ts";
 
 type FailedRequest = { readonly method: string; readonly params: { readonly [key: string]: unknown } };
 

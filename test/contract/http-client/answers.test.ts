@@ -4,8 +4,8 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import type { Fault } from "../../support/faulty-end.ts";
-import type { Json, Visit } from "../../support/raw-server.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
+import type { Json, Visit } from "../../support/http/raw-server.ts";
 import { expectHelpful, joined, met, opened, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

@@ -3,7 +3,7 @@
 // had by another request; then every step is heard once and in order.
 
 import { describe, expect, it } from "vitest";
-import type { UpstreamOptions, FaultyServer } from "../../support/faulty-end.ts";
+import type { UpstreamOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
 

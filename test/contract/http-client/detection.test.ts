@@ -4,8 +4,8 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { hangUp, instead, refusal, silence, status } from "../../support/faults.ts";
-import type { Fault } from "../../support/faulty-end.ts";
+import { hangUp, instead, refusal, silence, status } from "../../support/faulty-server/faults.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

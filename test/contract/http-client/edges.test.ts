@@ -4,9 +4,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { silence } from "../../support/faults.ts";
-import { NOTE } from "../../support/faulty-desk.ts";
-import type { Fault } from "../../support/faulty-end.ts";
+import { silence } from "../../support/faulty-server/faults.ts";
+import { NOTE } from "../../support/faulty-server/tools.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

@@ -15,8 +15,8 @@ import {
   reset,
   status,
   typed,
-} from "../../support/faults.ts";
-import type { Fault } from "../../support/faulty-end.ts";
+} from "../../support/faulty-server/faults.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
 
 export interface Row {
   readonly fault: Fault;

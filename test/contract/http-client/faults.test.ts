@@ -3,7 +3,7 @@
 // here, because the end counts.
 
 import { describe, expect, it } from "vitest";
-import { redirect, silence, twice } from "../../support/faults.ts";
+import { redirect, silence, twice } from "../../support/faulty-server/faults.ts";
 import { FAILS, WORKS } from "./fault-table.ts";
 import { expectHelpful, met, opened, outcome, STYLES, textOf } from "./stage.ts";
 

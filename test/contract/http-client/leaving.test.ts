@@ -6,8 +6,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
-import { cut, hangUp, silence, status } from "../../support/faults.ts";
-import type { UpstreamOptions, FaultyServer } from "../../support/faulty-end.ts";
+import { cut, hangUp, silence, status } from "../../support/faulty-server/faults.ts";
+import type { UpstreamOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import { OLD, opened, STYLES } from "./stage.ts";
 
 const LEAVER = fileURLToPath(new URL("leaver.ts", import.meta.url));

@@ -2,8 +2,8 @@
 // whole client meets a whole end.
 
 import { describe, expect, it } from "vitest";
-import { refusal } from "../../support/faults.ts";
-import type { Fault } from "../../support/faulty-end.ts";
+import { refusal } from "../../support/faulty-server/faults.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./stage.ts";
 
 describe("an answer that is too long", () => {

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { UpstreamOptions } from "../../support/faulty-end.ts";
+import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
 import { OLD, opened, STYLES } from "./stage.ts";
 
 const BYTES = 10 * 1024 * 1024;

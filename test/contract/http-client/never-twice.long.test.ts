@@ -16,10 +16,10 @@ import {
   refusal,
   reset,
   status,
-} from "../../support/faults.ts";
-import type { UpstreamOptions, Fault } from "../../support/faulty-end.ts";
+} from "../../support/faulty-server/faults.ts";
+import type { UpstreamOptions, Fault } from "../../support/faulty-server/server.ts";
 import { connect } from "../../../src/client/index.ts";
-import { FaultyServer } from "../../support/faulty-end.ts";
+import { FaultyServer } from "../../support/faulty-server/server.ts";
 import { OLD, outcome, STYLES, textOf } from "./stage.ts";
 
 const RUNS = 20;

@@ -6,7 +6,7 @@ import { connect } from "../../../src/client/index.ts";
 import { loopbackRedirect, memoryTokens, oauth, type OAuthOptions } from "../../../src/auth/oauth/index.ts";
 import { serve } from "../../../src/serve.ts";
 import { bearer, createServer } from "../../../src/server/index.ts";
-import { Browser, type OidcProvider, openOidcProvider } from "../../support/oidc-provider.ts";
+import { Browser, type OidcProvider, openOidcProvider } from "../../support/auth/oidc-provider.ts";
 
 const TOKEN_SEC = 600;
 

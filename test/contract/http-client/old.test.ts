@@ -14,10 +14,10 @@ import {
   reset,
   silence,
   status,
-} from "../../support/faults.ts";
-import { NOTE } from "../../support/faulty-desk.ts";
-import type { Fault, FaultyServer } from "../../support/faulty-end.ts";
-import type { Visit } from "../../support/raw-server.ts";
+} from "../../support/faulty-server/faults.ts";
+import { NOTE } from "../../support/faulty-server/tools.ts";
+import type { Fault, FaultyServer } from "../../support/faulty-server/server.ts";
+import type { Visit } from "../../support/http/raw-server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, textOf } from "./stage.ts";
 
 const streamOf = (end: FaultyServer): Visit | undefined => end.visits.findLast(({ what }) => what === "GET");

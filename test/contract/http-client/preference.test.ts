@@ -6,8 +6,8 @@ import { openTarget } from "../../../src/client/connect.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import type { ServerConnection, ServerConnectionOptions } from "../../../src/dialogue/connect.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { status } from "../../support/faults.ts";
-import type { FaultyServer } from "../../support/faulty-end.ts";
+import { status } from "../../support/faulty-server/faults.ts";
+import type { FaultyServer } from "../../support/faulty-server/server.ts";
 import { OLD, opened, outcome, STYLES } from "./stage.ts";
 
 const home: Context = {

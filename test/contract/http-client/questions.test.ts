@@ -2,8 +2,8 @@
 // answer, and where it cannot be told the call fails in its own time and not before.
 
 import { describe, expect, it } from "vitest";
-import { cut, hangUp, reset, status } from "../../support/faults.ts";
-import type { UpstreamOptions } from "../../support/faulty-end.ts";
+import { cut, hangUp, reset, status } from "../../support/faulty-server/faults.ts";
+import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
 import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { status } from "../../support/faults.ts";
+import { status } from "../../support/faulty-server/faults.ts";
 import { joined, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

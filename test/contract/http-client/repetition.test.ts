@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import { cut, hangUp, lost, reset, status } from "../../support/faults.ts";
-import type { UpstreamOptions, Fault } from "../../support/faulty-end.ts";
+import { cut, hangUp, lost, reset, status } from "../../support/faulty-server/faults.ts";
+import type { UpstreamOptions, Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, outcome, STYLES, textOf } from "./stage.ts";
 
 /** Tries are apart by some time, so the styles are tried side by side. */

@@ -2,9 +2,9 @@
 // what the end must know (subscriptions, the level of logs), and repeats only what was surely not executed.
 
 import { describe, expect, it } from "vitest";
-import { cut, instead, refusal, status } from "../../support/faults.ts";
-import { NOTE } from "../../support/faulty-desk.ts";
-import type { UpstreamOptions } from "../../support/faulty-end.ts";
+import { cut, instead, refusal, status } from "../../support/faulty-server/faults.ts";
+import { NOTE } from "../../support/faulty-server/tools.ts";
+import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, opened, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSIONS: readonly [string, UpstreamOptions][] = [

@@ -4,7 +4,7 @@
 
 import { afterEach, expect } from "vitest";
 import { connect, ConnectionError, McpError, type Client, type ConnectOptions } from "../../../src/client/index.ts";
-import { FaultyServer, type UpstreamOptions } from "../../support/faulty-end.ts";
+import { FaultyServer, type UpstreamOptions } from "../../support/faulty-server/server.ts";
 
 /** Every way in which an end may speak, by a name that fits into a sentence. */
 export const STYLES: Readonly<Record<string, UpstreamOptions>> = {

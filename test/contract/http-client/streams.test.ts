@@ -3,8 +3,8 @@
 // was heard once is not heard twice, and nothing is missed that the end still has.
 
 import { describe, expect, it } from "vitest";
-import { hangUp, refusal, reset, status } from "../../support/faults.ts";
-import type { Fault } from "../../support/faulty-end.ts";
+import { hangUp, refusal, reset, status } from "../../support/faulty-server/faults.ts";
+import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, met, outcome, STYLES, textOf } from "./stage.ts";
 
 const SESSION = STYLES["sessions"] ?? {};

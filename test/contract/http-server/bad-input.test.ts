@@ -3,8 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serve, type Handler, type Serving } from "catenary";
-import { SessionCaller } from "../../support/http-callers.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 import { expectAnswer } from "../messages/answer.ts";
 import { WITH_BATCHES } from "../messages/bad-input-elsewhere.ts";
 import { IN_SESSION } from "../messages/bad-input.ts";

@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { initialize, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import type { Json } from "../../support/http-peer.ts";
-import { stamp } from "../../support/raw-peer.ts";
+import { initialize, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import type { Json } from "../../support/http/http-peer.ts";
+import { stamp } from "../../support/dialogue/raw-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const BATCHES = REVISIONS.find(({ batches }) => batches)?.name ?? "";

@@ -4,8 +4,8 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize } from "../../support/http-callers.ts";
-import type { HttpPeer } from "../../support/http-peer.ts";
+import { StatelessCaller, initialize } from "../../support/http/mcp-clients.ts";
+import type { HttpPeer } from "../../support/http/http-peer.ts";
 import { staged } from "./stage.ts";
 
 const HELLO = initialize(NEWEST_SESSION.name);

@@ -6,8 +6,8 @@ import { connect } from "../../../src/client/index.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
 import { serve } from "../../../src/serve.ts";
-import { SessionCaller } from "../../support/http-callers.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

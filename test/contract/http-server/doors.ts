@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { fetchHandler, nodeHandler, type FetchHandler, type MountOptions } from "../../../src/http.ts";
 import { serve } from "../../../src/serve.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 import { closing, Stage } from "./stage.ts";
 
 export interface Door {

@@ -4,9 +4,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller } from "../../support/http-callers.ts";
-import type { Json, SentHeaders } from "../../support/http-peer.ts";
-import { stamp } from "../../support/raw-peer.ts";
+import { StatelessCaller } from "../../support/http/mcp-clients.ts";
+import type { Json, SentHeaders } from "../../support/http/http-peer.ts";
+import { stamp } from "../../support/dialogue/raw-peer.ts";
 import { staged } from "./stage.ts";
 
 const MISMATCH = -32020;

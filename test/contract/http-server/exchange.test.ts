@@ -4,8 +4,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, SessionCaller } from "../../support/http-callers.ts";
-import type { Json } from "../../support/http-peer.ts";
+import { StatelessCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Json } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const TAG = "io.modelcontextprotocol/subscriptionId";

@@ -5,8 +5,8 @@
 import { describe, expect, it } from "vitest";
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 import { DOORS } from "./doors.ts";
 import { closing, Stage, textOf } from "./stage.ts";
 

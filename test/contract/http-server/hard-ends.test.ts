@@ -7,8 +7,8 @@ import { AuthError, type Authenticator } from "../../../src/core/authentication.
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 import { Stage, staged } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
-import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http-callers.ts";
-import type { Json, Reply, SentHeaders } from "../../support/http-peer.ts";
+import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Json, Reply, SentHeaders } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

@@ -4,8 +4,8 @@
 import { connect as connectSocket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import type { HttpPeer, Reply } from "../../support/http-peer.ts";
+import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import type { HttpPeer, Reply } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

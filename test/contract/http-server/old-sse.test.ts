@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
+import { OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
 import { staged, textOf } from "./stage.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);

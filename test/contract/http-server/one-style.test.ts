@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, SessionCaller } from "../../support/http-callers.ts";
+import { StatelessCaller, initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
 import { staged, textOf } from "./stage.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller } from "../../support/http-callers.ts";
-import type { Json } from "../../support/http-peer.ts";
+import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Json } from "../../support/http/http-peer.ts";
 import { staged } from "./stage.ts";
 import { begun, heard, STEPS, whole } from "./steps.ts";
 

@@ -4,8 +4,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller } from "../../support/http-callers.ts";
-import type { Reply } from "../../support/http-peer.ts";
+import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Reply } from "../../support/http/http-peer.ts";
 import { staged, type Staged } from "./stage.ts";
 
 const CALLS = 3;

@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller } from "../../support/http-callers.ts";
+import { SessionCaller } from "../../support/http/mcp-clients.ts";
 import { staged, textOf } from "./stage.ts";
 import { begun, heard, STEPS, whole } from "./steps.ts";
 

@@ -6,8 +6,8 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { fetchHandler, nodeHandler } from "../../../src/http.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { StatelessCaller } from "../../support/http-callers.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { StatelessCaller } from "../../support/http/mcp-clients.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 import { closing, staged } from "./stage.ts";
 
 const asks = createServer({ name: "s", version: "1" })

@@ -4,8 +4,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller, toolCall } from "../../support/http-callers.ts";
-import type { Json, Reply } from "../../support/http-peer.ts";
+import { SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import type { Json, Reply } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

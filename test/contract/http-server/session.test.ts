@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { initialize, SessionCaller } from "../../support/http-callers.ts";
-import type { Json } from "../../support/http-peer.ts";
+import { initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Json } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 /** The revisions that came with this transport; the first one had another. */

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller } from "../../support/http-callers.ts";
+import { StatelessCaller } from "../../support/http/mcp-clients.ts";
 import { staged } from "./stage.ts";
 
 interface Row {

@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Context } from "../../../src/core/handler.ts";
 import { createServer, type Server, type ToolContext } from "../../../src/server/index.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../../src/serve.ts";
-import { HttpPeer } from "../../support/http-peer.ts";
+import { HttpPeer } from "../../support/http/http-peer.ts";
 
 type HttpOptions = NonNullable<ServeOptions["http"]>;
 

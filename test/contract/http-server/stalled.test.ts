@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import type { HttpPeer, Json } from "../../support/http-peer.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import type { HttpPeer, Json } from "../../support/http/http-peer.ts";
 import { staged, textOf, type Staged } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

@@ -1,8 +1,8 @@
 // A call in steps, for tests of broken streams: the test says how far it goes, and reads off a reply how much of it
 // was heard.
 
-import type { SessionCaller } from "../../support/http-callers.ts";
-import type { Reply } from "../../support/http-peer.ts";
+import type { SessionCaller } from "../../support/http/mcp-clients.ts";
+import type { Reply } from "../../support/http/http-peer.ts";
 import type { Staged } from "./stage.ts";
 
 export const STEPS = 12;

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http-callers.ts";
-import type { HttpPeer, Json, Reply } from "../../support/http-peer.ts";
+import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import type { HttpPeer, Json, Reply } from "../../support/http/http-peer.ts";
 import { staged, textOf } from "./stage.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);

@@ -6,7 +6,7 @@ import type { Authenticator } from "../../../src/core/authentication.ts";
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { SessionCaller, toolCall } from "../../support/http-callers.ts";
+import { SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
 import { staged } from "./stage.ts";
 
 const LATEST = NEWEST_SESSION.name;

@@ -2,7 +2,7 @@
 // through would look like a server that does everything right.
 
 import { describe, expect, it } from "vitest";
-import { itWithSpec } from "../../support/schema.ts";
+import { itWithSpec } from "../../support/spec/official-schema.ts";
 import { missing } from "./containment.ts";
 import { Judge } from "./judge.ts";
 

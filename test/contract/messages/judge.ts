@@ -3,7 +3,7 @@
 
 import { decode } from "../../../src/jsonrpc/codec.ts";
 import type { Message } from "../../../src/jsonrpc/message.ts";
-import { MessageJudge } from "../../support/message-judge.ts";
+import { MessageJudge } from "../../support/spec/message-validator.ts";
 
 export class Judge {
   readonly #judge: MessageJudge;

@@ -1,0 +1,33 @@
+// Small helpers for plain objects, and for the strings of error messages.
+
+export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A copy without the fields that are undefined. */
+export function defined<Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]: Exclude<Fields[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
+  };
+}
+
+/** The message of a thrown value. Never throws, even if the value's getters do. */
+export function errorMessage(error: unknown): string {
+  try {
+    const text: unknown = error instanceof Error ? error.message : error;
+    return typeof text === "symbol" ? text.toString() : String(text);
+  } catch {
+    return "a value that cannot be converted to a string";
+  }
+}
+
+/** The end of a program's output, trimmed to about `length` characters: whole lines, unless the last is longer. */
+export function lastLines(text: string, length: number): string {
+  const trimmed = text.trim();
+  if (trimmed.length <= length) return trimmed;
+  const last = trimmed.slice(-length);
+  const start = trimmed.at(-length - 1) === "\n" ? 0 : last.indexOf("\n") + 1;
+  return last.slice(start).trim();
+}

@@ -1,0 +1,81 @@
+// A peer that speaks messages and nothing else: tests send what they like and wait for what they expect.
+
+import type { Message } from "../../../src/jsonrpc/message.ts";
+import type { Transport } from "../../../src/transport/transport.ts";
+
+type Loose = { readonly [key: string]: unknown };
+
+export class RawPeer {
+  /** Everything that came in, in order. */
+  readonly received: Loose[] = [];
+  ended = false;
+  readonly #transport: Transport;
+  #waiting: (() => void)[] = [];
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  async start(): Promise<this> {
+    await this.#transport.start((inbound) => {
+      if (inbound.kind === "end") this.ended = true;
+      if (inbound.message !== undefined) this.received.push(inbound.message as unknown as Loose);
+      if (inbound.batch !== undefined)
+        this.received.push({ batch: inbound.batch.map((item) => ("message" in item ? item.message : item.fault)) });
+      for (const wake of this.#waiting.splice(0)) wake();
+    });
+    return this;
+  }
+
+  /** As it is: what we send may be wrong on purpose. */
+  send(...messages: readonly Loose[]): void {
+    for (const message of messages) void this.#transport.send({ jsonrpc: "2.0", ...message } as unknown as Message);
+  }
+
+  sendBatch(messages: readonly Loose[]): void {
+    void this.#transport.send(messages.map((message) => ({ jsonrpc: "2.0", ...message }) as unknown as Message));
+  }
+
+  /** The first message, come or to come, that fits. */
+  async until(fits: (message: Loose) => boolean): Promise<Loose> {
+    for (;;) {
+      const found = this.received.find(fits);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  async answerTo(id: unknown): Promise<Loose> {
+    return this.until((message) => message["id"] === id && !("method" in message));
+  }
+
+  async request(message: Loose): Promise<Loose> {
+    this.send(message);
+    return this.answerTo(message["id"]);
+  }
+
+  /** A session in this revision, ready for work. */
+  async handshake(protocolVersion: string, capabilities: Loose = {}): Promise<Loose> {
+    const answer = await this.request({
+      id: "init",
+      method: "initialize",
+      params: { protocolVersion, capabilities, clientInfo: { name: "raw", version: "1" } },
+    });
+    this.send({ method: "notifications/initialized" });
+    return answer;
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+}
+
+/** The `_meta` that makes a request stand by itself. */
+export function stamp(revision: string, capabilities: Loose = {}, more: Loose = {}): Loose {
+  return {
+    "io.modelcontextprotocol/protocolVersion": revision,
+    "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+    ...more,
+  };
+}

@@ -1,0 +1,241 @@
+// An end that speaks tasks in the form of the last session-style revision and is made by hand, for tests of those who
+// speak to one: it does what it is told, and keeps every message that came.
+
+import { NEWEST_SESSION, NEWEST } from "../../../src/protocol/revisions/index.ts";
+import { memoryPair } from "../../../src/transport/memory.ts";
+import type { Transport } from "../../../src/transport/transport.ts";
+import { RawPeer } from "../dialogue/raw-peer.ts";
+import { afterEach, expect, vi } from "vitest";
+import type { Caller, Context, Notification, Params, Result } from "../../../src/core/handler.ts";
+import { openConnection, type ServerConnection } from "../../../src/dialogue/connect.ts";
+import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
+
+type Loose = { readonly [key: string]: unknown };
+type Outcome = { readonly result: Loose } | { readonly error: Loose };
+
+export const RELATED = "io.modelcontextprotocol/related-task";
+const TASKS_OFFERED = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+const AT = "2026-01-01T00:00:00Z";
+
+export interface SessionTaskServerOptions {
+  /** The tools by how they stand to tasks; pages of one each. */
+  readonly tools?: Readonly<Record<string, string>>;
+  readonly capabilities?: Loose;
+  readonly revision?: string;
+  readonly ttl?: number | null;
+  readonly pollInterval?: number;
+  /** Answers a request itself; undefined: as usual. */
+  readonly answer?: (message: Loose) => Outcome | undefined;
+}
+
+export class SessionTaskServer {
+  /** For whoever speaks to it. */
+  readonly transport: Transport;
+  readonly peer: RawPeer;
+  readonly #options: SessionTaskServerOptions;
+  readonly #tasks = new Map<string, Loose>();
+  readonly #outcomes = new Map<string, Outcome>();
+  /** Requests for results that are not there yet. */
+  readonly #waiting = new Map<string, unknown[]>();
+  #questions = 0;
+
+  constructor(options: SessionTaskServerOptions = {}) {
+    const [ours, theirs] = memoryPair();
+    this.transport = ours;
+    this.#options = options;
+    this.peer = new RawPeer({
+      start: (receive) =>
+        theirs.start((inbound) => {
+          receive(inbound);
+          const message = inbound.message as unknown as Loose | undefined;
+          if (message !== undefined && "method" in message && "id" in message) this.#answer(message);
+        }),
+      send: (message) => theirs.send(message),
+      close: () => theirs.close(),
+    });
+  }
+
+  static async start(options?: SessionTaskServerOptions): Promise<SessionTaskServer> {
+    const end = new SessionTaskServer(options);
+    await end.peer.start();
+    return end;
+  }
+
+  /** What came with this method. */
+  all(method: string): readonly Loose[] {
+    return this.peer.received.filter((message) => message["method"] === method);
+  }
+
+  /** The params of what came last with this method. */
+  last(method: string): Loose {
+    return (this.all(method).at(-1)?.["params"] ?? {}) as Loose;
+  }
+
+  /** Without a word; `tell` says it. */
+  move(taskId: string, fields: Loose): void {
+    this.#tasks.set(taskId, { ...this.#tasks.get(taskId), ...fields });
+    const outcome = this.#outcomes.get(taskId);
+    if (outcome === undefined) return;
+    for (const id of this.#waiting.get(taskId) ?? []) this.peer.send({ id, ...outcome });
+    this.#waiting.delete(taskId);
+  }
+
+  tell(taskId: string): void {
+    this.peer.send({ method: "notifications/tasks/status", params: this.#tasks.get(taskId) });
+  }
+
+  finish(taskId: string, status: string, outcome: Outcome): void {
+    this.#outcomes.set(taskId, outcome);
+    this.move(taskId, { status });
+  }
+
+  forget(taskId: string): void {
+    this.#tasks.delete(taskId);
+  }
+
+  /** Asks on behalf of a task; resolves with the answer. */
+  ask(taskId: string | undefined, method: string, params: Loose = {}): { id: string; answer: Promise<Loose> } {
+    const id = `q${(this.#questions += 1)}`;
+    const _meta = taskId === undefined ? {} : { _meta: { [RELATED]: { taskId } } };
+    this.peer.send({ id, method, params: { ...params, ..._meta } });
+    return { id, answer: this.peer.answerTo(id) };
+  }
+
+  make(taskId = `task-${this.#tasks.size + 1}`): Loose {
+    const { ttl = 60_000, pollInterval = 100 } = this.#options;
+    const task = { taskId, status: "working", createdAt: AT, lastUpdatedAt: AT, ttl, pollInterval };
+    this.#tasks.set(taskId, task);
+    return task;
+  }
+
+  #answer(message: Loose): void {
+    const { id } = message;
+    const own = this.#options.answer?.(message);
+    const outcome = own ?? this.#usual(message);
+    if (outcome !== undefined) this.peer.send({ id, ...outcome });
+  }
+
+  #usual({ id, method, params }: Loose): Outcome | undefined {
+    const { taskId, task, cursor } = (params ?? {}) as { taskId?: string; task?: Loose; cursor?: string };
+    switch (method) {
+      case "initialize": {
+        const { revision = NEWEST_SESSION.name, capabilities = { tools: {}, tasks: TASKS_OFFERED } } = this.#options;
+        return { result: { protocolVersion: revision, capabilities, serverInfo: { name: "jobs", version: "1" } } };
+      }
+      case "tools/list":
+        return { result: this.#page(Number(cursor ?? 0)) };
+      case "tools/call":
+        return { result: task === undefined ? { content: [{ type: "text", text: "plain" }] } : { task: this.make() } };
+    }
+    const found = this.#tasks.get(String(taskId));
+    if (found === undefined) return { error: { code: -32602, message: "Task not found" } };
+    switch (method) {
+      case "tasks/get":
+        return { result: found };
+      case "tasks/cancel":
+        if (!["working", "input_required"].includes(String(found["status"]))) {
+          return { error: { code: -32602, message: "It is over" } };
+        }
+        this.move(String(taskId), { status: "cancelled", statusMessage: "As you wish" });
+        return { result: this.#tasks.get(String(taskId)) as Loose };
+      case "tasks/result": {
+        const outcome = this.#outcomes.get(String(taskId));
+        if (outcome === undefined)
+          this.#waiting.set(String(taskId), [...(this.#waiting.get(String(taskId)) ?? []), id]);
+        return outcome;
+      }
+      default:
+        return { error: { code: -32601, message: "Method not found" } };
+    }
+  }
+
+  #page(at: number): Loose {
+    const tools = Object.entries(this.#options.tools ?? { job: "required" });
+    const page = tools.slice(at, at + 1).map(([name, taskSupport]) => ({
+      name,
+      inputSchema: { type: "object" },
+      ...(taskSupport === "" ? undefined : { execution: { taskSupport } }),
+    }));
+    return at + 1 < tools.length ? { tools: page, nextCursor: String(at + 1) } : { tools: page };
+  }
+}
+
+// A caller that knows tasks in the newest form, in front of a hand-made end that has them in the older one.
+
+
+type Loose = { readonly [key: string]: unknown };
+
+export const KNOWS = { elicitation: {}, roots: {}, extensions: { [TASKS_EXTENSION]: {} } };
+export const FORM = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
+export const TEXT = { content: [{ type: "text", text: "done" }] };
+export const UNKNOWN = { code: -32602 };
+/** No answer at all. */
+export const silence = { id: "never", result: {} };
+
+const opened: ServerConnection[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+export interface Desk {
+  readonly end: SessionTaskServer;
+  readonly opened: ServerConnection;
+  /** What the caller was told, by the calls of `ask`. */
+  readonly told: Notification[];
+  ask(method: string, params?: Params, more?: Partial<Context>): Promise<Result>;
+  /** The id of a new task. */
+  start(more?: Partial<Context>): Promise<string>;
+  get(taskId: string, more?: Partial<Context>): Promise<Result>;
+  /** How it stands once it stands so. */
+  when(taskId: string, status: string): Promise<Result>;
+  /** Listens to tasks; what was heard, in order. */
+  listen(...taskIds: string[]): { heard: Loose[]; stop: AbortController; over: Promise<Result> };
+}
+
+export async function desk(options: SessionTaskServerOptions = {}, caller: Partial<Caller> = {}): Promise<Desk> {
+  const end = await SessionTaskServer.start(options);
+  const told: Notification[] = [];
+  const context: Context = {
+    revision: NEWEST.name,
+    caller: { capabilities: KNOWS, ...caller },
+    signal: new AbortController().signal,
+    notify: (notification) => void told.push(notification),
+    ask: ({ method }) => Promise.reject(new Error(`Nobody is asked ${method} in mid-call`)),
+  };
+  const one = await openConnection(() => end.transport, {
+    info: { name: "us", version: "1" },
+    capabilities: KNOWS,
+    defaultContext: context,
+    revision: options.revision ?? NEWEST_SESSION.name,
+  });
+  opened.push(one);
+  const ask: Desk["ask"] = (method, params = {}, more = {}) => one.handler({ method, params }, { ...context, ...more });
+  const get: Desk["get"] = (taskId, more) => ask("tasks/get", { taskId }, more);
+  return {
+    end,
+    opened: one,
+    told,
+    ask,
+    get,
+    start: async (more) => (await ask("tools/call", { name: "job" }, more))["taskId"] as string,
+    when: (taskId, status) =>
+      vi.waitFor(
+        async () => {
+          const state = await get(taskId);
+          expect(state["status"]).toBe(status);
+          return state;
+        },
+        { interval: 5 },
+      ),
+    listen: (...taskIds) => {
+      const heard: Loose[] = [];
+      const stop = new AbortController();
+      const notify = ({ method, params }: Notification): void => void heard.push({ method, ...params });
+      const over = ask("subscriptions/listen", { notifications: { taskIds } }, { signal: stop.signal, notify });
+      return { heard, stop, over };
+    },
+  };
+}
+
+export const as = (principal: string): Partial<Context> => ({ caller: { capabilities: KNOWS, principal } });
+export const unaware: Partial<Context> = { caller: { capabilities: { elicitation: {} } } };

@@ -1,0 +1,100 @@
+// A handler that knows the tasks extension and is made by hand, for tests of those who stand in front of one: it does
+// what it is told, grants listens or not, and forgets nothing that was asked of it.
+
+import type { Context, Handler, Request, Result } from "../../../src/core/handler.ts";
+import { invalidParams, methodNotFound } from "../../../src/protocol/errors.ts";
+import { hasTasks, isTaskFinished, TASKS_EXTENSION, tasksNotDeclared } from "../../../src/protocol/tasks.ts";
+
+type State = { readonly [key: string]: unknown };
+
+export interface TaskServer {
+  readonly handler: Handler;
+  /** Every request that came, in order, with the capabilities of its caller. */
+  readonly requests: { readonly request: Request; readonly declared: boolean }[];
+  /** Asked for by method. */
+  count(method: string): number;
+  /** Moves a task, and tells who listens. */
+  move(taskId: string, state: State): void;
+  /** Forgets a task without a word. */
+  forget(taskId: string): void;
+}
+
+export interface TaskServerOptions {
+  readonly listens?: boolean;
+  readonly pollIntervalMs?: number;
+  /** What a call is answered with; a task that works where it is left out. */
+  readonly call?: (request: Request, context: Context) => Result | Promise<Result>;
+  readonly update?: (taskId: string, responses: State) => void;
+}
+
+export function taskServer(options: TaskServerOptions = {}): TaskServer {
+  const { listens = true, pollIntervalMs = 100 } = options;
+  const tasks = new Map<string, State>();
+  const listeners = new Map<string, Set<Context>>();
+  const requests: TaskServer["requests"] = [];
+  const at = "2026-01-01T00:00:00Z";
+
+  const make = (): Result => {
+    const taskId = `task-${tasks.size + 1}`;
+    const task = { taskId, status: "working", createdAt: at, lastUpdatedAt: at, ttlMs: 60_000, pollIntervalMs };
+    tasks.set(taskId, task);
+    return { resultType: "task", ...task };
+  };
+  const find = ({ params }: Request): State & { readonly taskId: string } => {
+    const found = tasks.get(params["taskId"] as string);
+    if (found === undefined) throw invalidParams("No such task");
+    return found as State & { readonly taskId: string };
+  };
+  const move = (taskId: string, state: State): void => {
+    const { inputRequests: _asked, ...task } = tasks.get(taskId) ?? { taskId };
+    const next = { ...task, ...state };
+    tasks.set(taskId, next);
+    for (const listener of listeners.get(taskId) ?? [])
+      listener.notify({ method: "notifications/tasks", params: next });
+  };
+  const listen = async ({ params }: Request, context: Context): Promise<Result> => {
+    const [taskId = ""] = (params["notifications"] as { taskIds?: string[] }).taskIds ?? [];
+    const granted = listens && taskId !== "" ? { taskIds: [taskId] } : {};
+    context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
+    if (!listens || taskId === "") return { resultType: "complete" };
+    const all = listeners.get(taskId) ?? new Set();
+    listeners.set(taskId, all.add(context));
+    await new Promise((resolve) => context.signal.addEventListener("abort", resolve, { once: true }));
+    all.delete(context);
+    return { resultType: "complete" };
+  };
+
+  const handler: Handler = async (request, context) => {
+    const declared = hasTasks(context.caller.capabilities);
+    requests.push({ request, declared });
+    const { method, params } = request;
+    if (method.startsWith("tasks/") && !declared) throw tasksNotDeclared(method);
+    switch (method) {
+      case "server/discover":
+        return { resultType: "complete", capabilities: { tools: {}, extensions: { [TASKS_EXTENSION]: {} } } };
+      case "tools/list":
+        return { resultType: "complete", tools: [{ name: "job", inputSchema: { type: "object" } }] };
+      case "tools/call":
+        return (await options.call?.(request, context)) ?? make();
+      case "subscriptions/listen":
+        return listen(request, context);
+      case "tasks/get":
+        return { resultType: "complete", ...find(request) };
+      case "tasks/update":
+        options.update?.(find(request).taskId, params["inputResponses"] as State);
+        return { resultType: "complete" };
+      case "tasks/cancel":
+        if (!isTaskFinished(find(request)["status"])) move(params["taskId"] as string, { status: "cancelled" });
+        return { resultType: "complete" };
+      default:
+        throw methodNotFound(method);
+    }
+  };
+  return {
+    handler,
+    requests,
+    count: (method) => requests.filter(({ request }) => request.method === method).length,
+    move,
+    forget: (taskId) => tasks.delete(taskId),
+  };
+}
