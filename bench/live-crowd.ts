@@ -65,7 +65,7 @@ export async function liveCrowd(options: CrowdOptions): Promise<CrowdFigures> {
   const mark = randomUUID();
   try {
     const file = join(folder, "catenary.json");
-    writeFileSync(file, JSON.stringify({ mcpServers: { [language]: { live: language, sessions } } }));
+    writeFileSync(file, JSON.stringify({ mcpServers: { [language]: { live: language, maxSessions: sessions } } }));
     const client = await connect({ command: process.execPath, args: [CLI, "serve", file], env: { [MARK]: mark } });
     const watch = setTimeout(() => void client.close(0), options.longestMs);
     try {

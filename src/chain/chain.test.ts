@@ -1,7 +1,7 @@
 // chain(): middleware and upstreams of every kind, and the errors for wrong ones.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
@@ -10,7 +10,7 @@ import { chain } from "./chain.ts";
 import { upstream as reach } from "./upstream/upstream.ts";
 import { filter } from "./middleware/index.ts";
 
-const echo: Handler = async (request) => text(String(request.params["name"]));
+const echo: Handler = async (request) => textResult(String(request.params["name"]));
 
 /** Middleware that marks results with its name. */
 const marking = (name: string): Middleware => {
@@ -22,11 +22,11 @@ const server = (name = "notes") =>
   createServer({ name, version: "1" }).tool(`${name}-echo`, { description: "Says it again" }, () => "hi");
 
 it("runs its middleware, the first outermost, and what use() adds", async () => {
-  const { context } = loneCaller();
+  const { context } = fakeContext();
   const base = chain(marking("a"));
   const gateway = base.use(marking("b")).to(echo);
   expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
-  expect(await gateway(call("x"), context)).toEqual({ ...text("x"), by: "a" });
+  expect(await gateway(call("x"), context)).toEqual({ ...textResult("x"), by: "a" });
   expect(base.to(echo).middleware).toHaveLength(1);
 });
 
@@ -48,7 +48,7 @@ it("calls close as a method of the middleware", async () => {
     this.closed = true;
   };
   const gateway = chain(counting).to(echo);
-  await gateway(call("x"), loneCaller().context);
+  await gateway(call("x"), fakeContext().context);
   expect(count).toBe(1);
   expect(counting.closed).toBeUndefined();
   await gateway.close();
@@ -57,7 +57,7 @@ it("calls close as a method of the middleware", async () => {
 
 it("passes a call to a single upstream unchanged if there is no middleware", async () => {
   const upstream = vi.fn(echo);
-  const { context } = loneCaller();
+  const { context } = fakeContext();
   const request = call("x");
   for (const targets of [upstream, { notes: upstream }]) await chain().to(targets)(request, context);
   expect(upstream.mock.calls).toEqual([
@@ -77,7 +77,7 @@ it("presents several upstreams as one server", async () => {
 
 it("uses the given info and instructions", async () => {
   const info = { name: "gate", version: "9" };
-  const { context } = loneCaller();
+  const { context } = fakeContext();
   const discover: Request = { method: "server/discover", params: {} };
   const said = await chain().to(server(), { info, instructions: "Knock first" })(discover, context);
   expect(said).toMatchObject({ instructions: "Knock first", _meta: { [META.serverInfo]: info } });

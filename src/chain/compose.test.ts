@@ -2,7 +2,7 @@
 // requests.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -10,12 +10,12 @@ import { compose } from "./compose.ts";
 import type { ChainEntry } from "./entries.ts";
 
 const entry = (name: string, middleware: Middleware): ChainEntry => ({ name, middleware });
-const echo: Handler = async (request) => text(String(request.params["name"]));
+const echo: Handler = async (request) => textResult(String(request.params["name"]));
 const through = entry("through", (request, context, next) => next(request, context));
 
 /** The error of a call through the middleware. */
 async function failureOf(entries: readonly ChainEntry[], upstream: Handler = echo): Promise<unknown> {
-  const outcome = await compose(entries, upstream)(call("a"), loneCaller().context).then(
+  const outcome = await compose(entries, upstream)(call("a"), fakeContext().context).then(
     () => "no failure",
     (error: unknown) => error,
   );
@@ -38,21 +38,21 @@ it("runs the middleware in order, and returns in reverse order", async () => {
       seen.push(`${name} out`);
       return { ...result, [name]: true };
     });
-  const result = await compose([noting("a"), noting("b")], echo)(Object.freeze(call("x")), loneCaller().context);
+  const result = await compose([noting("a"), noting("b")], echo)(Object.freeze(call("x")), fakeContext().context);
   expect(seen).toEqual(["a in", "b in", "b out", "a out"]);
-  expect(result).toEqual({ ...text("xab"), a: true, b: true });
+  expect(result).toEqual({ ...textResult("xab"), a: true, b: true });
 });
 
 it("lets middleware answer by itself, and call next twice", async () => {
-  const { context } = loneCaller();
+  const { context } = fakeContext();
   const upstream = vi.fn(echo);
-  expect(await compose([entry("mute", async () => text("mine"))], upstream)(call("a"), context)).toEqual(text("mine"));
+  expect(await compose([entry("mute", async () => textResult("mine"))], upstream)(call("a"), context)).toEqual(textResult("mine"));
   expect(upstream).not.toHaveBeenCalled();
   const twice = entry("twice", async (request, own, next) => {
     await next(request, own);
     return next(request, own);
   });
-  expect(await compose([twice, through], upstream)(call("a"), context)).toEqual(text("a"));
+  expect(await compose([twice, through], upstream)(call("a"), context)).toEqual(textResult("a"));
   expect(upstream).toHaveBeenCalledTimes(2);
 });
 
@@ -63,10 +63,10 @@ it("handles the rejection of a forgotten promise", async () => {
     const forgetful = entry("forgetful", async (request, context, next) => {
       void next(request, context);
       void next(undefined as never, context);
-      return text("mine");
+      return textResult("mine");
     });
     const failing: Handler = async () => Promise.reject(new Error("not awaited"));
-    expect(await compose([forgetful, through], failing)(call("a"), loneCaller().context)).toEqual(text("mine"));
+    expect(await compose([forgetful, through], failing)(call("a"), fakeContext().context)).toEqual(textResult("mine"));
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(unhandled).not.toHaveBeenCalled();
   } finally {
@@ -120,14 +120,14 @@ it("names the middleware in a ConnectionError and keeps its fields", async () =>
 });
 
 it("passes on the reason of the abort as it is", async () => {
-  const caller = loneCaller();
+  const caller = fakeContext();
   const waiting = entry(
     "waiting",
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
   );
   const outcome = compose([waiting], echo)(call("a"), caller.context);
-  caller.leave("enough");
+  caller.abort("enough");
   await expect(outcome).rejects.toBe("enough");
 });
 
@@ -173,7 +173,7 @@ it("fails the request, not the upstream, if notify throws", async () => {
   const listen = { method: "subscriptions/listen", params: { notifications: {} } };
   for (const fail of fails) {
     for (const request of [call("a"), listen]) {
-      const caller = loneCaller();
+      const caller = fakeContext();
       let inner: AbortSignal | undefined;
       const upstream: Handler = (_request, context) => {
         inner = context.signal;
@@ -185,13 +185,13 @@ it("fails the request, not the upstream, if notify throws", async () => {
       expect(error).toMatchObject({ message: "The middleware hearing failed at notifications/progress: broken" });
       // A subscription is aborted; a call ends by itself.
       expect(inner?.aborted).toBe(request === listen);
-      expect(caller.said).toEqual([]);
+      expect(caller.notifications).toEqual([]);
     }
   }
 });
 
 it("passes a changed context on, with a signal for each call of next", async () => {
-  const caller = loneCaller();
+  const caller = fakeContext();
   const stop = new AbortController();
   const received: Notification[] = [];
   const signals: AbortSignal[] = [];
@@ -201,7 +201,7 @@ it("passes a changed context on, with a signal for each call of next", async () 
       signal: stop.signal,
       notify: (notification: Notification) => void received.push(notification),
     };
-    const first = next(request, own).catch(() => text("first"));
+    const first = next(request, own).catch(() => textResult("first"));
     stop.abort();
     await first;
     return next(request, { ...context, notify: own.notify });
@@ -209,9 +209,9 @@ it("passes a changed context on, with a signal for each call of next", async () 
   const upstream: Handler = async (_request, context) => {
     signals.push(context.signal);
     context.notify({ method: "notifications/message" });
-    return text("done");
+    return textResult("done");
   };
-  expect(await compose([listening], upstream)(call("a"), caller.context)).toEqual(text("done"));
+  expect(await compose([listening], upstream)(call("a"), caller.context)).toEqual(textResult("done"));
   expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
   expect(received).toHaveLength(2);
 });

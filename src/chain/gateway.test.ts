@@ -1,7 +1,7 @@
 // A gateway: the status of its upstreams, replacing middleware while requests run, and closing.
 
 import { describe, expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { chain } from "./chain.ts";
@@ -12,7 +12,7 @@ import { MiddlewareStack } from "./middleware-stack.ts";
 // Loaded before the fake timers are installed.
 useLoadedStack(MiddlewareStack);
 
-const echo: Handler = async (request) => text(String(request.params["name"]));
+const echo: Handler = async (request) => textResult(String(request.params["name"]));
 
 /** Middleware that marks results with its name. */
 const marking = (name: string, close?: () => Promise<void>): Middleware => {
@@ -33,7 +33,7 @@ function slow(): { upstream: Handler; answer: () => void } {
 describe("status and close", () => {
   const idle: UpstreamStatus = { state: "idle", target: "far", sessions: 0, pids: [], restarts: 0 };
   const far = (more: object = {}): Handler =>
-    Object.defineProperties(async () => text(""), {
+    Object.defineProperties(async () => textResult(""), {
       status: { value: () => idle },
       ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, { value: value as unknown }])),
     });
@@ -61,7 +61,7 @@ describe("status and close", () => {
     await Promise.all([gateway.close(50), gateway.close()]);
     expect(closeUpstream.mock.calls).toEqual([[50]]);
     expect(closeMiddleware).toHaveBeenCalledTimes(1);
-    await expect(gateway(call("x"), loneCaller().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+    await expect(gateway(call("x"), fakeContext().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
     expect(() => gateway.replace("a", marking("b"))).toThrow(ConnectionError);
     expect(gateway.status()["mine"]?.state).toBe("closed");
   });
@@ -97,9 +97,9 @@ describe("replace", () => {
     const gateway = chain(marking("a"), marking("b")).to(echo);
     gateway.replace("a", marking("c"));
     expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
-    expect(await gateway(call("x"), loneCaller().context)).toMatchObject({ by: "c" });
+    expect(await gateway(call("x"), fakeContext().context)).toMatchObject({ by: "c" });
     gateway.replace("a", (request, context, next) => next(request, context));
-    expect(await gateway(call("x"), loneCaller().context)).toMatchObject({ by: "b" });
+    expect(await gateway(call("x"), fakeContext().context)).toMatchObject({ by: "b" });
     expect(() => gateway.replace("d", marking("d"))).toThrow('The chain has no middleware "d"; it has a, b');
     expect(() => gateway.replace("a", 1 as never)).toThrow("replace() takes middleware");
     expect(() => chain().to(echo).replace("a", marking("a"))).toThrow("the chain has none");
@@ -109,11 +109,11 @@ describe("replace", () => {
     const { upstream, answer } = slow();
     const close = vi.fn(async () => undefined);
     const gateway = chain(marking("a", close), marking("b")).to(upstream);
-    const before = gateway(call("x"), loneCaller().context);
+    const before = gateway(call("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     // After a second change, the first call still uses its own middleware.
     gateway.replace("b", marking("d"));
-    const after = gateway(call("x"), loneCaller().context);
+    const after = gateway(call("x"), fakeContext().context);
     await Promise.resolve();
     expect(close).not.toHaveBeenCalled();
     answer();
@@ -126,13 +126,13 @@ describe("replace", () => {
   it("closes replaced middleware at once if no request uses it", async () => {
     const close = vi.fn(() => Promise.reject(new Error("not reported")));
     const gateway = chain(marking("a", close)).to(echo);
-    await gateway(call("x"), loneCaller().context);
+    await gateway(call("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
   it("does not wait for middleware that never answers once its caller has left", async () => {
-    const caller = loneCaller();
+    const caller = fakeContext();
     const close = vi.fn(async () => undefined);
     const hanging: Middleware = () => new Promise(() => undefined);
     hanging.close = close;
@@ -141,7 +141,7 @@ describe("replace", () => {
     gateway.replace("hanging", marking("a"));
     await Promise.resolve();
     expect(close).not.toHaveBeenCalled();
-    caller.leave();
+    caller.abort();
     await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
@@ -149,7 +149,7 @@ describe("replace", () => {
     const { upstream } = slow();
     const close = vi.fn(async () => undefined);
     const gateway = chain(marking("a", close)).to(upstream);
-    void gateway(call("x"), loneCaller().context);
+    void gateway(call("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     await gateway.close();
     expect(close).toHaveBeenCalledTimes(1);

@@ -1,7 +1,7 @@
 // Subscriptions while middleware is replaced: one acknowledgement, no lost notifications, and lists reported as changed.
 
 import { expect, it, vi } from "vitest";
-import { loneCaller } from "../../test/support/handlers/fake-client.ts";
+import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
 import { connectInMemory, REVISION_NAMES } from "../testing.ts";
@@ -41,13 +41,13 @@ function subscribe() {
       });
       context.signal.addEventListener("abort", () => reject(context.signal.reason as Error));
     });
-  const caller = loneCaller();
+  const caller = fakeContext();
   const closed = vi.fn(async () => undefined);
   const gateway = chain(through(closed)).to(upstream);
   const request: Request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
   const outcome = gateway(request, caller.context);
   outcome.catch(() => undefined);
-  const said = (): string[] => caller.said.map(({ method }) => method);
+  const said = (): string[] => caller.notifications.map(({ method }) => method);
   return { legs, caller, gateway, outcome, said, closed, leg: (at: number) => legs[at]! };
 }
 
@@ -73,7 +73,7 @@ it("moves to the new middleware, with one acknowledgement and changed lists", as
   ]);
   expect(leg(0).context.signal.aborted).toBe(true);
   await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1));
-  caller.leave("enough");
+  caller.abort("enough");
   await expect(outcome).rejects.toBe("enough");
   expect(leg(1).context.signal.aborted).toBe(true);
 });

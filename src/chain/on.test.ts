@@ -1,7 +1,7 @@
 // on(): each function gets the messages of its methods, in both directions and both styles, and no others.
 
 import { describe, expect, expectTypeOf, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type {
@@ -19,7 +19,7 @@ import { connectInMemory, REVISION_NAMES } from "../testing.ts";
 import { chain } from "./chain.ts";
 import { on } from "./on.ts";
 
-const echo: Handler = async (request) => text(String(request.params["name"]));
+const echo: Handler = async (request) => textResult(String(request.params["name"]));
 
 it("narrows the types by the method", () => {
   const chained: Middleware = on("tools/call", async (request, context, next) => {
@@ -59,7 +59,7 @@ it("narrows the types by the method", () => {
     next(notification, context);
   });
   // @ts-expect-error unknown method
-  expect(() => on("tools/cal", () => text(""))).toThrow('"tools/cal" is not a method; did you mean "tools/call"?');
+  expect(() => on("tools/cal", () => textResult(""))).toThrow('"tools/cal" is not a method; did you mean "tools/call"?');
   // @ts-expect-error result of another method
   on("tools/list", async () => ({ resultType: "complete", contents: [] }));
 });
@@ -78,7 +78,7 @@ it("refuses wrong methods and functions", () => {
 });
 
 it("gets requests of its methods only, and is named after them", async () => {
-  const { context } = loneCaller();
+  const { context } = fakeContext();
   const seen: string[] = [];
   const noting = on(["tools/call", "prompts/get"], (request, own, next) => {
     seen.push(request.method);
@@ -94,7 +94,7 @@ it("gets requests of its methods only, and is named after them", async () => {
 
 describe("notifications", () => {
   it("are passed on, changed or dropped", async () => {
-    const caller = loneCaller();
+    const caller = fakeContext();
     const gateway = chain(
       on("notifications/progress", (notification, context, next) => {
         const { progress } = notification.params;
@@ -106,14 +106,14 @@ describe("notifications", () => {
         context.notify({ method: "notifications/progress", params: { progressToken: "t", progress } });
       }
       context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
-      return text("done");
+      return textResult("done");
     });
     await gateway(call("a"), caller.context);
-    expect(caller.said.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
+    expect(caller.notifications.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
   });
 
   it("may be handled by an async function, whose rejection fails the request", async () => {
-    const caller = loneCaller();
+    const caller = fakeContext();
     const gateway = chain(
       on("notifications/message", async () => {
         await Promise.resolve();
@@ -176,23 +176,23 @@ describe("requests to the client", () => {
   });
 
   it("may be answered without the caller", async () => {
-    const caller = loneCaller();
+    const caller = fakeContext();
     const gateway = chain(
       on("elicitation/create", () => ({ action: "accept", content: { name: "the middleware" } })),
     ).to(asking);
     const result = await gateway(call("ask"), caller.context);
     expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the middleware") as string }]);
-    expect(caller.asked).toEqual([]);
+    expect(caller.clientRequests).toEqual([]);
   });
 
   it("of other methods pass, also in an input_required result", async () => {
-    const caller = loneCaller({ answer: () => accept({ name: "ada" }) });
+    const caller = fakeContext({ answer: () => accept({ name: "ada" }) });
     const run = vi.fn();
     const gateway = chain(on("sampling/createMessage", run)).to(asking);
     expect(await gateway(call("result"), caller.context)).toMatchObject({ resultType: "input_required" });
     await gateway(call("ask"), caller.context);
     expect(run).not.toHaveBeenCalled();
-    expect(caller.asked.map(({ method }) => method)).toEqual(["elicitation/create"]);
+    expect(caller.clientRequests.map(({ method }) => method)).toEqual(["elicitation/create"]);
   });
 
   it("fail the call if the function throws", async () => {
@@ -202,7 +202,7 @@ describe("requests to the client", () => {
       }),
     ).to(asking);
     for (const tool of ["ask", "result"]) {
-      const caller = loneCaller({ answer: () => ({ roots: [] }) });
+      const caller = fakeContext({ answer: () => ({ roots: [] }) });
       await expect(failing(call(tool), caller.context)).rejects.toMatchObject({
         message: "The middleware on elicitation/create failed: broken",
       });
@@ -215,9 +215,9 @@ describe("requests to the client", () => {
         throw McpError.of("user_rejected", "Not now");
       }),
     ).to(asking);
-    await expect(refusing(call("ask"), loneCaller().context)).rejects.toMatchObject({ kind: "user_rejected" });
+    await expect(refusing(call("ask"), fakeContext().context)).rejects.toMatchObject({ kind: "user_rejected" });
     const passing = chain(on("elicitation/create", (question, context, next) => next(question, context))).to(asking);
-    const result = await passing(call("ask"), loneCaller().context);
+    const result = await passing(call("ask"), fakeContext().context);
     expect(result).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining("Nobody answers") as string }],

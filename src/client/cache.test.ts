@@ -1,7 +1,7 @@
 // The cache by itself and in a client: what is cached, for how long, and what invalidates it.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { connectInMemory } from "../testing.ts";
 import { Cache } from "./contexts.ts";
@@ -92,7 +92,7 @@ afterEach(async () => {
 
 describe("the cache of a client", () => {
   it("saves requests until the server reports a change", async () => {
-    const there = stage();
+    const there = sampleServer();
     there.ttlMs = 60_000;
     const { client, close } = await connectInMemory(there.handler);
     closers.push(close);
@@ -108,19 +108,19 @@ describe("the cache of a client", () => {
 
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["test://a"] });
     requested();
-    there.change({ method: "notifications/resources/updated", params: { uri: "test://a" } });
+    there.notifySubscribers({ method: "notifications/resources/updated", params: { uri: "test://a" } });
     await client.ping();
     await client.listTools();
     await client.readResource("test://a");
     expect(requested()).toEqual(["server/discover", "resources/read"]);
-    there.change({ method: "notifications/tools/list_changed" });
+    there.notifySubscribers({ method: "notifications/tools/list_changed" });
     await client.ping();
     await client.listTools();
     expect(requested()).toEqual(["server/discover", "tools/list", "tools/list", "tools/list"]);
   });
 
   it("can be switched off, and distinguishes requests by their `meta`", async () => {
-    const there = stage();
+    const there = sampleServer();
     there.ttlMs = 60_000;
     const off = await connect(there.handler, { cache: false });
     const on = await connect(there.handler);
@@ -143,7 +143,7 @@ describe("the cache of a client", () => {
 
   it("does not store results that depend on answers", async () => {
     let reads = 0;
-    const { handler } = stage();
+    const { handler } = sampleServer();
     const asking: typeof handler = async (request, context) => {
       if (request.method !== "resources/read") return handler(request, context);
       reads += 1;

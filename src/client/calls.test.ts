@@ -2,7 +2,7 @@
 // timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { stage, text, type Stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer, textResult, type SampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
@@ -25,7 +25,7 @@ const TARGETS = [
 ] as const;
 
 /** `aborted` resolves when the handler of the held call is aborted. */
-async function abortOf(there: Stage): Promise<{ aborted: Promise<void> }> {
+async function abortOf(there: SampleServer): Promise<{ aborted: Promise<void> }> {
   const { signal } = await there.holding("k");
   return { aborted: new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })) };
 }
@@ -45,7 +45,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   };
 
   it("is cancelled at once on both sides", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there.handler);
     const stop = new AbortController();
     const call = client.callTool("hold", { key: "k" }, { signal: stop.signal });
@@ -61,7 +61,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 
   it("times out after silence, and the server is notified", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there.handler, { timeoutMs: 5_000 });
     const call = client.callTool("hold", { key: "k" });
     const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "timeout" });
@@ -74,7 +74,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 
   it("may have its own timeout, which progress restarts", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there.handler, { timeoutMs: 1_000 });
     const received: number[] = [];
     const call = client.callTool(
@@ -94,7 +94,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 
   it("is limited by its max timeout, whatever progress it reports", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there.handler);
     const call = client.callTool(
       "hold",
@@ -118,7 +118,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
       new Promise((resolve) => (answer = () => resolve({ action: "decline" })));
     const asking = (client: Client, maxTimeoutMs: number): Promise<unknown> =>
       client.callTool("ask", { method: "elicitation/create", params: form }, { timeoutMs: 1_000, maxTimeoutMs });
-    const client = await join(stage().handler, { elicit });
+    const client = await join(sampleServer().handler, { elicit });
     const answered = asking(client, 60_000);
     await vi.advanceTimersByTimeAsync(30_000);
     answer?.();
@@ -133,7 +133,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 
   it("waits for the last of several answers", async () => {
-    const { handler } = stage();
+    const { handler } = sampleServer();
     const asking: Handler = async (request, context) => {
       if (request.method !== "tools/call") return handler(request, context);
       const requests = [
@@ -141,7 +141,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
         { method: "elicitation/create", params: form },
       ];
       const answers = await Promise.all(requests.map((one) => context.ask(one)));
-      return text(JSON.stringify(answers));
+      return textResult(JSON.stringify(answers));
     };
     let answer: (() => void) | undefined;
     const client = await join(asking, {
@@ -157,7 +157,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
 
   it("ends while it waits for our own answer, even if the handler ignores its signal", async () => {
     const signals: AbortSignal[] = [];
-    const client = await join(stage().handler, {
+    const client = await join(sampleServer().handler, {
       elicit: (_, { signal }) => {
         signals.push(signal);
         return new Promise(() => undefined);
@@ -180,7 +180,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
         .then(task)
         .catch((error: unknown) => errors.push(error));
     });
-    const client = await join(stage().handler);
+    const client = await join(sampleServer().handler);
     const options = {
       onProgress: () => {
         throw new Error("listener");
@@ -193,7 +193,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
   });
 
   it("sends `meta`, and a progress token only if progress is wanted", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there.handler);
     await client.callTool("echo", { text: "a" }, { meta: { "example.com/trace": "t1" } });
     expect(there.requests.at(-1)?.params._meta).toMatchObject({ "example.com/trace": "t1" });
@@ -205,7 +205,7 @@ describe.each(TARGETS)("a call of %s", (_, revision) => {
 
 describe("a handler in this process", () => {
   it("must return an object", async () => {
-    const { handler } = stage();
+    const { handler } = sampleServer();
     const client = await connect((request, context) =>
       request.method === "tools/call" ? Promise.resolve("no" as never) : handler(request, context),
     );
@@ -214,7 +214,7 @@ describe("a handler in this process", () => {
   });
 
   it("cannot notify after its call is over", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await connect(there.handler);
     closers.push(() => client.close());
     const received: unknown[] = [];

@@ -1,7 +1,7 @@
 // Requests from the server: declared capabilities, answers, and errors.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -194,7 +194,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a request duri
   };
 
   it("is answered if the revision has it", async () => {
-    const there = stage();
+    const there = sampleServer();
     const joined =
       name === undefined
         ? await connect(there.handler, handlers).then((client) => ({ client, close: () => client.close() }))

@@ -2,7 +2,7 @@
 // lists.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { stage, type Stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer, type SampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Result } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -11,7 +11,7 @@ import { type Client, walkPages } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 import type { Progress } from "./contexts.ts";
 
-type Join = (stage: Stage, options?: ConnectOptions) => Promise<Client>;
+type Join = (stage: SampleServer, options?: ConnectOptions) => Promise<Client>;
 
 const TARGETS: readonly (readonly [string, Join])[] = [
   ["a handler", ({ handler }, options) => connect(handler, options)],
@@ -44,7 +44,7 @@ it("keeps the `_meta` of a list, even of one that the server does not have", asy
 
 describe.each(TARGETS)("a client of %s", (target, join) => {
   it("has the server's description of itself", async () => {
-    const client = await join(stage());
+    const client = await join(sampleServer());
     expect(client.revision).toBe(REVISIONS.find(({ name }) => name === target)?.name ?? REVISIONS.at(-1)?.name);
     expect(client.server).toEqual({ name: "stage", version: "1" });
     expect(client.capabilities).toMatchObject({ tools: { listChanged: true }, logging: {} });
@@ -52,7 +52,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   });
 
   it("calls, reads, gets and completes", async () => {
-    const client = await join(stage());
+    const client = await join(sampleServer());
     expect(await client.callTool("echo", { text: "hi" })).toMatchObject({ content: [{ type: "text", text: "hi" }] });
     expect(await client.readResource("test://a")).toMatchObject({ contents: [{ uri: "test://a" }] });
     expect(await client.getPrompt("p", { word: "yes" })).toMatchObject({
@@ -68,7 +68,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   });
 
   it("lists all pages, one page, and single items", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there);
     const { requests } = there;
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(NAMES);
@@ -94,7 +94,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   });
 
   it("throws the errors of the server unchanged", async () => {
-    const client = await join(stage());
+    const client = await join(sampleServer());
     await expect(client.callTool("none")).rejects.toMatchObject({ name: "McpError", kind: "tool_not_found" });
     await expect(client.callTool("boom")).rejects.toMatchObject({
       name: "McpError",
@@ -112,7 +112,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   it("receives the progress and logs that a call asks for, and no others", async () => {
     const progress: Progress[] = [];
     const logs: unknown[] = [];
-    const client = await join(stage());
+    const client = await join(sampleServer());
     await client.callTool(
       "notes",
       {},
@@ -129,7 +129,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   it("receives logs from level info, or from the level that was set", async () => {
     const logs: LogMessageParams[] = [];
     const all: string[] = [];
-    const client = await join(stage(), {
+    const client = await join(sampleServer(), {
       onLog: (log) => logs.push(log),
       onNotification: ({ method }) => all.push(method),
     });
@@ -144,7 +144,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   });
 
   it("is over when it is closed", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there, { timeoutMs: 0, maxTimeoutMs: 0 });
     const call = client.callTool("hold", { key: "a" });
     const failed = expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "closed" });
@@ -162,7 +162,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
 
 describe("client.handler", () => {
   it("is a plain handler", async () => {
-    const { handler, requests } = stage();
+    const { handler, requests } = sampleServer();
     const client = await connect(handler);
     const other = await connect(client.handler);
     expect(await other.callTool("echo", { text: "through" })).toMatchObject({ content: [{ text: "through" }] });

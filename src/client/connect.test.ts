@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
-import { stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { ConnectionError } from "../core/errors.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
@@ -58,13 +58,13 @@ describe("targets", () => {
 
   it("refuses other values, and unknown revisions", async () => {
     await expect(connect({} as never)).rejects.toThrow(TypeError);
-    await expect(connect(stage().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow("catenary/testing");
+    await expect(connect(sampleServer().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow("catenary/testing");
     const { ours } = await byHand();
     await expect(connect(ours, { revision: "1999-01-01" })).rejects.toThrow("Unknown revision");
   });
 
   it("declares the extensions of the authorizer in addition to its own", async () => {
-    const { handler } = stage();
+    const { handler } = sampleServer();
     let declared: unknown;
     const seeing: typeof handler = (request, context) => {
       declared = context.caller.capabilities["extensions"];
@@ -78,7 +78,7 @@ describe("targets", () => {
   });
 
   it("passes info and capabilities to a handler too", async () => {
-    const { handler } = stage();
+    const { handler } = sampleServer();
     const callers: unknown[] = [];
     const seeing: typeof handler = (request, context) => {
       callers.push(context.caller);
@@ -109,14 +109,14 @@ describe("options", () => {
     [{ startTimeout: 5 }, "connect() has no option `startTimeout`; did you mean `startTimeoutMs`?"],
     [{ elicitation: 5 }, /^connect\(\) has no option `elicitation`; the options are info, revision, timeoutMs, /],
   ])("that are unknown are refused: %j", async (options, message) => {
-    await expect(untyped(stage().handler, options)).rejects.toThrow(
+    await expect(untyped(sampleServer().handler, options)).rejects.toThrow(
       typeof message === "string" ? new TypeError(message) : message,
     );
   });
 
   it("must be an object", async () => {
     for (const odd of [null, 7, "x", []]) {
-      await expect(untyped(stage().handler, odd)).rejects.toThrow(/^connect\(\): the options must be an object, not /);
+      await expect(untyped(sampleServer().handler, odd)).rejects.toThrow(/^connect\(\): the options must be an object, not /);
     }
   });
 
@@ -127,7 +127,7 @@ describe("options", () => {
   });
 
   it("of a call that are unknown are refused, whatever the method", async () => {
-    const client = await connect(stage().handler);
+    const client = await connect(sampleServer().handler);
     closers.push(() => client.close());
     const options = { timeout: 5 } as never;
     const refused = (method: string): TypeError =>
@@ -152,7 +152,7 @@ describe("options", () => {
 describe("the negotiation", () => {
   it.each(REVISIONS.map(({ name }) => name))("agrees on %s with a server that only has this", async (revision) => {
     const [ours, theirs] = memoryPair();
-    const served = await serveTransport(stage().handler, theirs, { revisions: [revision] });
+    const served = await serveTransport(sampleServer().handler, theirs, { revisions: [revision] });
     closers.push(() => served.close());
     const client = await connect(ours, { info: { name: "me", version: "2" } });
     expect(client.revision).toBe(revision);
@@ -247,7 +247,7 @@ describe("the negotiation", () => {
 
 describe("ending", () => {
   it("is possible before connecting, and while the server is silent", async () => {
-    await expect(connect(stage().handler, { signal: AbortSignal.abort(new Error("no")) })).rejects.toMatchObject({
+    await expect(connect(sampleServer().handler, { signal: AbortSignal.abort(new Error("no")) })).rejects.toMatchObject({
       kind: "cancelled",
     });
     const { ours, peer } = await byHand();
@@ -274,7 +274,7 @@ describe("ending", () => {
 
   it("closes a connected client", async () => {
     const stop = new AbortController();
-    const client = await connect(stage().handler, { signal: stop.signal });
+    const client = await connect(sampleServer().handler, { signal: stop.signal });
     stop.abort();
     expect(await client.closed).toBeUndefined();
     await expect(client.ping()).rejects.toMatchObject({ kind: "closed" });

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
-import { stage, type Stage } from "../../test/support/handlers/sample-server.ts";
+import { sampleServer, type SampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Handler } from "../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
@@ -23,7 +23,7 @@ const updated = (uri: string): ChangeEvent => ({ method: "notifications/resource
 const methodsOf = (events: readonly ChangeEvent[]): string[] => events.map(({ method }) => method);
 
 describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription in %s", (revision) => {
-  const join = async (there: Stage, options: ConnectOptions = {}): Promise<Client> => {
+  const join = async (there: SampleServer, options: ConnectOptions = {}): Promise<Client> => {
     if (revision === undefined) {
       const client = await connect(there.handler, options);
       closers.push(() => client.close());
@@ -37,7 +37,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
   };
 
   it("delivers what was requested, and nothing else", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there);
     const events: ChangeEvent[] = [];
     const all: string[] = [];
@@ -46,32 +46,32 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
     );
     expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://a"] });
     const lists = await client.listen({ promptsListChanged: true }, ({ method }) => all.push(method));
-    there.change(TOOLS);
-    there.change(updated("test://a"));
+    there.notifySubscribers(TOOLS);
+    there.notifySubscribers(updated("test://a"));
     await client.ping();
     expect(methodsOf(events)).toEqual([TOOLS.method, "notifications/resources/updated"]);
     expect(events[1]?.params).toEqual({ uri: "test://a" });
-    there.change(PROMPTS);
+    there.notifySubscribers(PROMPTS);
     await client.ping();
     expect(all).toContain(PROMPTS.method);
     await lists.close();
     await subscription.close();
     await subscription.ended;
-    there.change(TOOLS);
+    there.notifySubscribers(TOOLS);
     await client.ping();
     expect(events.filter(({ method }) => method === TOOLS.method)).toHaveLength(1);
   });
 
   it("can be iterated, and ends with the loop", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there);
     const subscription = await client.listen({ toolsListChanged: true });
-    there.change(TOOLS);
-    there.change(TOOLS);
+    there.notifySubscribers(TOOLS);
+    there.notifySubscribers(TOOLS);
     const seen: string[] = [];
     for await (const { method } of subscription) {
       seen.push(method);
-      if (seen.length === 2) there.change(TOOLS);
+      if (seen.length === 2) there.notifySubscribers(TOOLS);
       if (seen.length === 3) break;
     }
     expect(seen).toEqual([TOOLS.method, TOOLS.method, TOOLS.method]);
@@ -80,7 +80,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
   });
 
   it("ends with its signal and with the client", async () => {
-    const there = stage();
+    const there = sampleServer();
     const client = await join(there);
     const stop = new AbortController();
     const one = await client.listen({ toolsListChanged: true }, undefined, { signal: stop.signal });
@@ -196,7 +196,7 @@ describe("a server that is slow, silent or gone", () => {
 
 describe("buffered events", () => {
   it("are limited to the newest ones", async () => {
-    const { handler } = stage();
+    const { handler } = sampleServer();
     let send: (uri: string) => void = () => undefined;
     const busy: Handler = (request, context) => {
       if (request.method === "subscriptions/listen") send = (uri) => context.notify(updated(uri));
@@ -215,7 +215,7 @@ describe("buffered events", () => {
 describe("log messages of a session outside any call", () => {
   it("are filtered by the present level", async () => {
     const logs: unknown[] = [];
-    const there = stage();
+    const there = sampleServer();
     const { client, close } = await connectInMemory(there.handler, {
       revision: NEWEST_SESSION.name,
       logLevel: "error",
@@ -224,7 +224,7 @@ describe("log messages of a session outside any call", () => {
     closers.push(close);
     await client.listen({ toolsListChanged: true });
     const log = (data: string): void =>
-      there.change({ method: "notifications/message", params: { level: "debug", data } });
+      there.notifySubscribers({ method: "notifications/message", params: { level: "debug", data } });
     log("before");
     await client.setLogLevel("debug");
     log("then");

@@ -41,7 +41,7 @@ const lost = (): ConnectionError => new ConnectionError("http", "The server answ
 
 describe("a task of a server that is hard to reach", () => {
   it("is polled again after a few failures, by a call and by a handle", async () => {
-    const { server, client, break: fail } = await facing({ listens: false });
+    const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
     const handle = await client.callToolAsTask("job");
     fail("tasks/get", lost(), lost());
     const result = handle.result();
@@ -56,7 +56,7 @@ describe("a task of a server that is hard to reach", () => {
   });
 
   it("is given up after more failures, and cancelled with its call", async () => {
-    const { server, client, break: fail } = await facing({ listens: false });
+    const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
     fail("tasks/get", lost(), lost(), lost(), lost());
     await expect(client.callTool("job")).rejects.toMatchObject({ name: "ConnectionError", kind: "http" });
     expect(server.count("tasks/cancel")).toBe(1);
@@ -70,7 +70,7 @@ describe("a task of a server that is hard to reach", () => {
   });
 
   it("rejects iterations too", async () => {
-    const { server, client } = await facing({ listens: false });
+    const { server, client } = await facing({ grantsSubscriptions: false });
     const handle = await client.callToolAsTask("job");
     server.forget("task-1");
     const watching = (async () => {
@@ -141,7 +141,7 @@ describe("a server that acts unexpectedly", () => {
 
 describe("a server with a long poll interval", () => {
   it.each([true, false])("is not polled earlier, with subscriptions %j", async (listens) => {
-    const { server, client } = await facing({ listens, pollIntervalMs: 5_000 });
+    const { server, client } = await facing({ grantsSubscriptions, pollIntervalMs: 5_000 });
     vi.useFakeTimers();
     try {
       const handle = await client.callToolAsTask("job");
@@ -165,7 +165,7 @@ describe("an input request of a task", () => {
     const asked: string[] = [];
     const given: unknown[] = [];
     const { server, client } = await facing(
-      { listens: false, update: (_id, responses) => void given.push(responses) },
+      { grantsSubscriptions: false, update: (_id, responses) => void given.push(responses) },
       {
         roots: () => {
           asked.push("roots");

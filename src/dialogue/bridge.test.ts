@@ -16,8 +16,8 @@ afterEach(async () => {
   for (const bridge of open.splice(0)) await bridge.close();
 });
 
-async function stage(end: string, callers: BridgeOptions["callers"], more: Partial<BridgeOptions> = {}) {
-  const bridge = await rawBridge({ end, callers, ...more });
+async function stage(end: string, callers: BridgeOptions["clients"], more: Partial<BridgeOptions> = {}) {
+  const bridge = await rawBridge({ server, clients, ...more });
   open.push(bridge);
   return bridge;
 }
@@ -27,8 +27,8 @@ const LEVEL = { "io.modelcontextprotocol/logLevel": "debug" };
 
 /** A call, and the server's answer to it. */
 async function answered(bridge: RawBridge, reply: Loose): Promise<Loose> {
-  const answer = bridge.ask(0, CALL);
-  bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], ...reply });
+  const answer = bridge.request(0, CALL);
+  bridge.server.send({ id: (await bridge.received("tools/call"))["id"], ...reply });
   return answer;
 }
 
@@ -47,9 +47,9 @@ describe("an error of a server", () => {
   it.each([R1, R4, R5])("about our own headers or revision is not passed on to a client of %s", async (revision) => {
     const bridge = await stage(R5, [{ revision }]);
     for (const [nth, code] of [-32020, -32022].entries()) {
-      const answer = bridge.ask(0, { ...CALL, id: nth + 1 });
-      const { id } = await bridge.heard("tools/call", nth + 1);
-      bridge.end.send({ id, error: { code, message: "Not like that" } });
+      const answer = bridge.request(0, { ...CALL, id: nth + 1 });
+      const { id } = await bridge.received("tools/call", nth + 1);
+      bridge.server.send({ id, error: { code, message: "Not like that" } });
       expect((await answer)["error"]).toMatchObject({
         code: -32603,
         message: expect.stringContaining("The server rejected the headers or revision"),
@@ -72,27 +72,27 @@ describe("what a session says only once", () => {
   it("about changed roots is sent to a session-style server, and to no other", async () => {
     const telling = { revision: R4, capabilities: { roots: { listChanged: true } } };
     const declares = NEWEST_SESSION.lift.clientCapabilities({ roots: { listChanged: true } });
-    const bridge = await stage(R4, [telling], { declares });
-    const { params } = (await bridge.heard("initialize")) as { params: { capabilities: Loose } };
+    const bridge = await stage(R4, [telling], { bridgeCapabilities });
+    const { params } = (await bridge.received("initialize")) as { params: { capabilities: Loose } };
     expect(params.capabilities).toEqual({ roots: { listChanged: true } });
     await answered(bridge, { result: { content: [] } });
-    bridge.callers[0]!.send({ method: "notifications/roots/list_changed" });
-    await bridge.heard("notifications/roots/list_changed");
+    bridge.clients[0]!.send({ method: "notifications/roots/list_changed" });
+    await bridge.received("notifications/roots/list_changed");
 
-    const other = await stage(R5, [telling], { declares });
-    other.callers[0]!.send({ method: "notifications/roots/list_changed" });
+    const other = await stage(R5, [telling], { bridgeCapabilities });
+    other.clients[0]!.send({ method: "notifications/roots/list_changed" });
     await answered(other, { result: { resultType: "complete", content: [] } });
-    expect(other.end.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
+    expect(other.server.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
   });
 
   it("about changed roots is not sent to a server that was not promised it", async () => {
     const bridge = await stage(R4, [{ revision: R4, capabilities: { roots: { listChanged: true } } }]);
     await answered(bridge, { result: { content: [] } });
-    bridge.callers[0]!.send({ method: "notifications/roots/list_changed" });
-    const listed = bridge.ask(0, { id: 2, method: "tools/list" });
-    bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools: [] } });
+    bridge.clients[0]!.send({ method: "notifications/roots/list_changed" });
+    const listed = bridge.request(0, { id: 2, method: "tools/list" });
+    bridge.server.send({ id: (await bridge.received("tools/list"))["id"], result: { tools: [] } });
     await listed;
-    expect(bridge.end.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
+    expect(bridge.server.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
   });
 });
 
@@ -104,13 +104,13 @@ describe("a task", () => {
   it.each([{ ttl: 5 }, {}, { ttl: 7, mine: true }])(
     "is requested from the server with the client's own params: %j",
     async (task) => {
-      const bridge = await stage(R4, [{ revision: R4 }], { offers });
-      const made = bridge.ask(0, { ...CALL, params: { ...CALL.params, task } });
-      bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools } });
-      const { id, params } = await bridge.heard("tools/call");
+      const bridge = await stage(R4, [{ revision: R4 }], { serverCapabilities });
+      const made = bridge.request(0, { ...CALL, params: { ...CALL.params, task } });
+      bridge.server.send({ id: (await bridge.received("tools/list"))["id"], result: { tools } });
+      const { id, params } = await bridge.received("tools/call");
       // As it would be encoded.
       expect(JSON.parse(JSON.stringify(params))).toEqual({ name: "job", task });
-      bridge.end.send({ id, result: { task: TASK } });
+      bridge.server.send({ id, result: { task: TASK } });
       expect((await made)["result"]).toMatchObject({ task: { taskId: "t", ttl: 5 } });
     },
   );
@@ -128,26 +128,26 @@ describe("a server request that the client's revision does not have", () => {
     ["sampling/createMessage", sampling, -32601],
   ] as const)("is refused to a session-style server: %s", async (method, params, code) => {
     const bridge = await stage(R4, [{ revision: R3, capabilities }]);
-    const call = bridge.ask(0, CALL);
-    const { id } = await bridge.heard("tools/call");
-    expect(await bridge.end.request({ id: "q", method, params })).toMatchObject({
+    const call = bridge.request(0, CALL);
+    const { id } = await bridge.received("tools/call");
+    expect(await bridge.server.request({ id: "q", method, params })).toMatchObject({
       error: { code, message: expect.stringContaining("cannot express") },
     });
-    bridge.end.send({ id, result: { content: [] } });
+    bridge.server.send({ id, result: { content: [] } });
     await call;
   });
 
   it("is answered with cancel if it is a form, and otherwise fails the tool", async () => {
     const bridge = await stage(R5, [{ revision: R3, capabilities }]);
-    const call = bridge.ask(0, CALL);
+    const call = bridge.request(0, CALL);
     const ask = (method: string, params: Loose): Loose => ({
       resultType: "input_required",
       inputRequests: { k: { method, params } },
     });
-    bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], result: ask("elicitation/create", form) });
-    const again = (await bridge.heard("tools/call", 2)) as { id: unknown; params: Loose };
+    bridge.server.send({ id: (await bridge.received("tools/call"))["id"], result: ask("elicitation/create", form) });
+    const again = (await bridge.received("tools/call", 2)) as { id: unknown; params: Loose };
     expect(again.params["inputResponses"]).toEqual({ k: { action: "cancel" } });
-    bridge.end.send({ id: again.id, result: ask("sampling/createMessage", sampling) });
+    bridge.server.send({ id: again.id, result: ask("sampling/createMessage", sampling) });
     expect((await call)["result"]).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining("cannot express") }],
@@ -157,28 +157,28 @@ describe("a server request that the client's revision does not have", () => {
 
 it("progress keeps increasing for a session, though the server starts over with every round", async () => {
   const bridge = await stage(R5, [{ revision: R4, capabilities: { roots: {} } }]);
-  const [caller] = bridge.callers;
-  const call = bridge.ask(0, { ...CALL, params: { ...CALL.params, _meta: { progressToken: "mine" } } });
+  const [caller] = bridge.clients;
+  const call = bridge.request(0, { ...CALL, params: { ...CALL.params, _meta: { progressToken: "mine" } } });
   const say = (message: Loose, ...values: readonly number[]): void => {
     const { _meta } = message["params"] as { _meta: Loose };
     for (const progress of values) {
-      bridge.end.send({
+      bridge.server.send({
         method: "notifications/progress",
         params: { progressToken: _meta["progressToken"], progress },
       });
     }
   };
-  const first = await bridge.heard("tools/call");
+  const first = await bridge.received("tools/call");
   say(first, 1, 2);
-  bridge.end.send({
+  bridge.server.send({
     id: first["id"],
     result: { resultType: "input_required", inputRequests: { r: { method: "roots/list" } } },
   });
   const question = await caller!.until(({ method }) => method === "roots/list");
   caller!.send({ id: question["id"], result: { roots: [] } });
-  const second = await bridge.heard("tools/call", 2);
+  const second = await bridge.received("tools/call", 2);
   say(second, 1, 2, 3);
-  bridge.end.send({ id: second["id"], result: { resultType: "complete", content: [] } });
+  bridge.server.send({ id: second["id"], result: { resultType: "complete", content: [] } });
   await call;
   const seen = caller!.received.filter(({ method }) => method === "notifications/progress");
   expect(seen.map(({ params }) => params)).toEqual([1, 2, 3].map((progress) => ({ progressToken: "mine", progress })));
@@ -187,7 +187,7 @@ it("progress keeps increasing for a session, though the server starts over with 
 describe("a log of a stateless server, on a transport that does not say for which call it is", () => {
   const log = (data: string): Loose => ({ method: "notifications/message", params: { level: "error", data } });
   const logs = (bridge: RawBridge): unknown[] =>
-    bridge.callers.map(({ received }) =>
+    bridge.clients.map(({ received }) =>
       received.flatMap(({ method, params }) => (method === log("").method ? (params as Loose)["data"] : [])),
     );
 
@@ -196,12 +196,12 @@ describe("a log of a stateless server, on a transport that does not say for whic
   ): Promise<{ bridge: RawBridge; finish(): Promise<void> }> {
     const bridge = await stage(R5, [{ revision: R5 }, { revision: R5 }]);
     const calls = levels.map((_meta, index) =>
-      bridge.ask(index, { ...CALL, params: { ...CALL.params, ...(_meta && { _meta }) } }),
+      bridge.request(index, { ...CALL, params: { ...CALL.params, ...(_meta && { _meta }) } }),
     );
-    const { id: one } = await bridge.heard("tools/call", 1);
-    const { id: two } = await bridge.heard("tools/call", 2);
+    const { id: one } = await bridge.received("tools/call", 1);
+    const { id: two } = await bridge.received("tools/call", 2);
     const finish = async (): Promise<void> => {
-      for (const id of [one, two]) bridge.end.send({ id, result: { resultType: "complete", content: [] } });
+      for (const id of [one, two]) bridge.server.send({ id, result: { resultType: "complete", content: [] } });
       await Promise.all(calls);
     };
     return { bridge, finish };
@@ -209,35 +209,35 @@ describe("a log of a stateless server, on a transport that does not say for whic
 
   it("goes to the only call that wants any", async () => {
     const { bridge, finish } = await twoCalls([undefined, LEVEL]);
-    bridge.end.send(log("of the second"));
+    bridge.server.send(log("of the second"));
     await finish();
     expect(logs(bridge)).toEqual([[], ["of the second"]]);
   });
 
   it("goes to no call if calls of two clients want some", async () => {
     const { bridge, finish } = await twoCalls([LEVEL, LEVEL]);
-    bridge.end.send(log("of one of them"));
+    bridge.server.send(log("of one of them"));
     await finish();
     expect(logs(bridge)).toEqual([[], []]);
-    expect(bridge.home).toMatchObject([log("of one of them")]);
+    expect(bridge.unattributed).toMatchObject([log("of one of them")]);
   });
 
   it("goes to no client's subscription if it may be another's", async () => {
     const bridge = await stage(R5, [{ revision: R4 }, { revision: R5 }]);
-    await bridge.heard("subscriptions/listen");
-    const call = bridge.ask(1, CALL);
-    const { id } = await bridge.heard("tools/call");
-    bridge.end.send(log("not asked for"), { id, result: { resultType: "complete", content: [] } });
+    await bridge.received("subscriptions/listen");
+    const call = bridge.request(1, CALL);
+    const { id } = await bridge.received("tools/call");
+    bridge.server.send(log("not asked for"), { id, result: { resultType: "complete", content: [] } });
     await call;
     expect(logs(bridge)).toEqual([[], []]);
   });
 
   it("goes to a session that has several calls in flight", async () => {
     const bridge = await stage(R5, [{ revision: R4 }]);
-    const calls = [1, 2].map((id) => bridge.ask(0, { ...CALL, id }));
-    const ids = [(await bridge.heard("tools/call", 1))["id"], (await bridge.heard("tools/call", 2))["id"]];
-    bridge.end.send(log("of one of them"));
-    for (const id of ids) bridge.end.send({ id, result: { resultType: "complete", content: [] } });
+    const calls = [1, 2].map((id) => bridge.request(0, { ...CALL, id }));
+    const ids = [(await bridge.received("tools/call", 1))["id"], (await bridge.received("tools/call", 2))["id"]];
+    bridge.server.send(log("of one of them"));
+    for (const id of ids) bridge.server.send({ id, result: { resultType: "complete", content: [] } });
     await Promise.all(calls);
     expect(logs(bridge)).toEqual([["of one of them"]]);
   });

@@ -1,15 +1,15 @@
 // One connection as its client sees it: sessions, cancellation, and the end of input.
 
 import { describe, expect, it } from "vitest";
-import { facing, serving } from "../../test/support/dialogue/served-connection.ts";
-import { stamp } from "../../test/support/dialogue/raw-peer.ts";
+import { servePeer, serveSample } from "../../test/support/dialogue/served-connection.ts";
+import { statelessMeta } from "../../test/support/dialogue/raw-peer.ts";
 import type { Result } from "../core/handler.ts";
 import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 describe("a session", () => {
   it("refuses everything but ping before initialize", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     expect(await peer.request({ id: 1, method: "tools/list" })).toMatchObject({
       error: {
         code: -32600,
@@ -21,19 +21,19 @@ describe("a session", () => {
   });
 
   it("reports a missing initialize before invalid params", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     expect(await peer.request({ id: 1, method: "tools/call", params: {} })).toMatchObject({ error: { code: -32600 } });
   });
 
   it("cannot cancel initialize", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     peer.send({ id: 1, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } });
     peer.send({ method: "notifications/cancelled", params: { requestId: 1 } });
     expect(await peer.answerTo(1)).toMatchObject({ result: { protocolVersion: NEWEST_SESSION.name } });
   });
 
   it("gets increasing progress, even if the handler is run again with input", async () => {
-    const peer = await facing(async ({ method, params }, context) => {
+    const peer = await servePeer(async ({ method, params }, context) => {
       if (method === "server/discover") return { capabilities: { tools: {} } };
       for (const progress of [1, 2]) context.notify({ method: "notifications/progress", params: { progress } });
       if (params["inputResponses"] !== undefined) return { content: [] };
@@ -51,7 +51,7 @@ describe("a session", () => {
   it("gets an error for invalid arguments in the revisions that require it", async () => {
     for (const { name, style, argumentErrors } of REVISIONS) {
       if (style !== "session") continue;
-      const peer = await facing(async ({ method }) => {
+      const peer = await servePeer(async ({ method }) => {
         if (method === "server/discover") return { capabilities: { tools: {} } };
         return {
           content: [],
@@ -67,7 +67,7 @@ describe("a session", () => {
   });
 
   it("runs requests pipelined behind initialize once that is answered", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     peer.send(
       { id: 1, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } },
       { method: "initialized" },
@@ -80,14 +80,14 @@ describe("a session", () => {
 
   it("echoes a session revision it knows and answers any other with its newest", async () => {
     for (const { name, style } of [...REVISIONS, { name: "1999-01-01", style: "none" }]) {
-      const { peer } = await serving();
+      const { peer } = await serveSample();
       const answer = await peer.handshake(name);
       expect(answer).toMatchObject({ result: { protocolVersion: style === "session" ? name : NEWEST_SESSION.name } });
     }
   });
 
   it("is subscribed if subscribe came last, after unsubscribe", async () => {
-    const { peer, running } = await serving();
+    const { peer, running } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     const params = { uri: "a:b" };
     peer.send({ id: 1, method: "resources/subscribe", params });
@@ -101,7 +101,7 @@ describe("a session", () => {
   });
 
   it("refuses a second initialize and keeps the first", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     const again = await peer.request({ id: 5, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } });
     expect(again).toMatchObject({ error: { code: -32600 } });
@@ -109,13 +109,13 @@ describe("a session", () => {
   });
 
   it("names its revisions if it speaks none of this style", async () => {
-    const { peer } = await serving({ revisions: [NEWEST.name] });
+    const { peer } = await serveSample({ revisions: [NEWEST.name] });
     const answer = await peer.handshake(NEWEST_SESSION.name);
     expect(answer).toMatchObject({ error: { data: { kind: "unsupported_revision", supported: [NEWEST.name] } } });
   });
 
   it("sends progress under the client's token, and logs from the level that was set", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     await peer.request({ id: 1, method: "logging/setLevel", params: { level: "warning" } });
     await peer.request({ id: 2, method: "tools/call", params: { name: "progress", _meta: { progressToken: "t" } } });
@@ -134,7 +134,7 @@ describe("a session", () => {
   });
 
   it("answers a call with an error if its result cannot be written", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     // The in-memory transport encodes nothing, so the failure is simulated.
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
@@ -144,20 +144,20 @@ describe("a session", () => {
   });
 
   it("uses its own error codes in the chain profile only", async () => {
-    const { peer } = await serving({ profile: "chain" });
+    const { peer } = await serveSample({ profile: "chain" });
     await peer.handshake(NEWEST_SESSION.name);
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
     expect(answer).toMatchObject({ error: { code: -32001, data: { kind: "tool_not_found" } } });
     const modern = await peer.request({
       id: 2,
       method: "tools/call",
-      params: { name: "missing", _meta: stamp(NEWEST.name) },
+      params: { name: "missing", _meta: statelessMeta(NEWEST.name) },
     });
     expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
   });
 
   it("shuts down on request: finishes its calls, refuses new ones, closes at exit", async () => {
-    const { peer, served, running, release } = await serving({ mayShutDown: true });
+    const { peer, served, running, release } = await serveSample({ mayShutDown: true });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
     await expect.poll(() => running.has("a")).toBe(true);
@@ -175,7 +175,7 @@ describe("a session", () => {
   });
 
   it("has no shutdown if there may be several clients", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "shutdown" })).toMatchObject({ error: { code: -32601 } });
   });
@@ -183,11 +183,11 @@ describe("a session", () => {
 
 describe("cancellation", () => {
   it("aborts the call and suppresses its response, in both styles", async () => {
-    const { peer, running } = await serving();
+    const { peer, running } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     for (const [id, meta] of [
       ["old", undefined],
-      ["new", stamp(NEWEST.name)],
+      ["new", statelessMeta(NEWEST.name)],
     ] as const) {
       peer.send({ id, method: "tools/call", params: { name: "wait", arguments: { key: id }, _meta: meta } });
       await expect.poll(() => running.has(id)).toBe(true);
@@ -201,13 +201,13 @@ describe("cancellation", () => {
   });
 
   it("of an unknown id, or without one, is ignored", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     peer.send({ method: "notifications/cancelled", params: { requestId: 77 } }, { method: "notifications/cancelled" });
     expect(await peer.request({ id: 1, method: "ping" })).toMatchObject({ result: {} });
   });
 
   it('keeps 1 and "1" apart, and refuses an id that is in flight', async () => {
-    const { peer, running, release } = await serving();
+    const { peer, running, release } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "number" } } });
     peer.send({ id: "1", method: "tools/call", params: { name: "wait", arguments: { key: "string" } } });
@@ -225,7 +225,7 @@ describe("cancellation", () => {
 
 describe("the end of input", () => {
   it("lets calls in flight finish within the grace period, then aborts the rest", async () => {
-    const { peer, running, served } = await serving({ graceMs: 20 });
+    const { peer, running, served } = await serveSample({ graceMs: 20 });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "stuck" } } });
     await expect.poll(() => running.has("stuck")).toBe(true);

@@ -4,7 +4,7 @@
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Request, Result } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";
@@ -26,10 +26,10 @@ describe("progress", () => {
   };
 
   it("is sent with the token of the caller if it has increased", async () => {
-    const caller = desk(tool(report));
-    await caller.call("tools/call", call({ _meta: { progressToken: "p1" } }));
+    const caller = fakeClient(tool(report));
+    await caller.callRequest("tools/call", call({ _meta: { progressToken: "p1" } }));
     const method = "notifications/progress";
-    expect(caller.told).toEqual([
+    expect(caller.notifications).toEqual([
       { method, params: { progressToken: "p1", progress: 0, total: 10 } },
       { method, params: { progressToken: "p1", progress: 5, total: 10, message: "half" } },
       { method, params: { progressToken: "p1", progress: 6 } },
@@ -38,10 +38,10 @@ describe("progress", () => {
 
   it("starts again for each call", async () => {
     const server = tool(({ progress }) => progress(1));
-    const caller = desk(server);
-    await caller.call("tools/call", call({ _meta: { progressToken: 1 } }));
-    await caller.call("tools/call", call({ _meta: { progressToken: 2 } }));
-    expect(caller.told.map(({ params }) => params?.["progressToken"])).toEqual([1, 2]);
+    const caller = fakeClient(server);
+    await caller.callRequest("tools/call", call({ _meta: { progressToken: 1 } }));
+    await caller.callRequest("tools/call", call({ _meta: { progressToken: 2 } }));
+    expect(caller.notifications.map(({ params }) => params?.["progressToken"])).toEqual([1, 2]);
   });
 });
 
@@ -63,10 +63,10 @@ describe("ask", () => {
       "roots/list": { roots: [{ uri: "file:///a" }], more: 1 },
     };
     const answer = ({ method }: Request): Result => answers[method as keyof typeof answers];
-    const caller = desk(server, { caller: { capabilities }, answer });
-    const { structuredContent } = await caller.call("tools/call", call());
+    const caller = fakeClient(server, { caller: { capabilities }, answer });
+    const { structuredContent } = await caller.callRequest("tools/call", call());
     expect(structuredContent).toEqual(methods.map((method) => answers[method]));
-    expect(caller.asked).toEqual([
+    expect(caller.clientRequests).toEqual([
       { request: { method: methods[0], params: form }, options: { key: "who" } },
       { request: { method: methods[1], params: { messages: [], maxTokens: 5 } }, options: undefined },
       { request: { method: "roots/list", params: {} }, options: { key: "roots" } },
@@ -82,24 +82,24 @@ describe("ask", () => {
       [({ ask }) => ask.roots(), { roots: {} }],
     ];
     for (const [work, requiredCapabilities] of works) {
-      const caller = desk(tool(work));
-      const error = await caller.refused("tools/call", call());
+      const caller = fakeClient(tool(work));
+      const error = await caller.callError("tools/call", call());
       expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities });
-      expect(caller.asked).toEqual([]);
+      expect(caller.clientRequests).toEqual([]);
     }
   });
 
   it("turns a Standard Schema into a form", async () => {
     const requestedSchema = z.object({ name: z.string().meta({ title: "Name" }), age: z.number().optional() });
     const server = tool(({ ask }) => ask.elicit({ message: "Who?", requestedSchema }));
-    const caller = desk(server, { caller: { capabilities }, answer: () => ({ action: "decline" }) });
-    expect(await caller.call("tools/call", call())).toMatchObject({ isError: false });
+    const caller = fakeClient(server, { caller: { capabilities }, answer: () => ({ action: "decline" }) });
+    expect(await caller.callRequest("tools/call", call())).toMatchObject({ isError: false });
     const form = {
       type: "object",
       properties: { name: { type: "string", title: "Name" }, age: { type: "number" } },
       required: ["name"],
     };
-    expect(caller.asked.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: form }]);
+    expect(caller.clientRequests.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: form }]);
   });
 
   it("refuses a form that cannot be sent", async () => {
@@ -115,9 +115,9 @@ describe("ask", () => {
       const thrown: unknown[] = [];
       const work = ({ ask }: ToolContext): unknown =>
         ask.elicit({ message: "Who?", requestedSchema: requestedSchema as never }).catch((error) => thrown.push(error));
-      const caller = desk(tool(work), { caller: { capabilities } });
-      await caller.call("tools/call", call());
-      expect(caller.asked).toEqual([]);
+      const caller = fakeClient(tool(work), { caller: { capabilities } });
+      await caller.callRequest("tools/call", call());
+      expect(caller.clientRequests).toEqual([]);
       expect(thrown).toEqual([expect.any(TypeError)]);
       expect(String(thrown[0])).toMatch(/^TypeError: ask\.elicit\(\): (the values of )?`requestedSchema` /);
       expect(String(thrown[0])).toContain(why);
@@ -132,8 +132,8 @@ describe("ask", () => {
       [({ ask }) => ask({ method: "roots/list", params: {} }), "roots/list"],
     ];
     for (const [work, method] of works) {
-      const caller = desk(tool(work), { caller: { capabilities }, answer: () => ({ answered: true }) });
-      const error = await caller.refused("tools/call", call());
+      const caller = fakeClient(tool(work), { caller: { capabilities }, answer: () => ({ answered: true }) });
+      const error = await caller.callError("tools/call", call());
       expect(error.kind).toBe("invalid_params");
       expect(error.message).toMatch(new RegExp(`^The caller's answer to ${method} must have`));
     }
@@ -141,7 +141,7 @@ describe("ask", () => {
 
   it("throws an error that the handler can catch", async () => {
     const server = tool(({ ask }) => ask.roots().catch(() => "no roots"));
-    expect(await desk(server).call("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
+    expect(await fakeClient(server).callRequest("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
   });
 });
 
@@ -159,8 +159,8 @@ describe("the rest of the context", () => {
       context.hangUp(50);
       context.notify({ method: "notifications/x" });
     });
-    const caller = desk(server, options);
-    await caller.call("tools/call", call());
+    const caller = fakeClient(server, options);
+    await caller.callRequest("tools/call", call());
     const [context] = seen;
     expect(context?.signal).toBe(caller.context.signal);
     expect(context?.caller).toBe(caller.context.caller);
@@ -169,17 +169,17 @@ describe("the rest of the context", () => {
     expect(context?.answers).toEqual({});
     expect(context?.state).toBeUndefined();
     expect(hungUp).toEqual([50]);
-    expect(caller.told).toEqual([{ method: "notifications/x" }]);
+    expect(caller.notifications).toEqual([{ method: "notifications/x" }]);
   });
 
   it("has a `hangUp` that does nothing without a stream", async () => {
-    const result = await desk(tool(({ hangUp }) => hangUp(1))).call("tools/call", call());
+    const result = await fakeClient(tool(({ hangUp }) => hangUp(1))).callRequest("tools/call", call());
     expect(result["isError"]).toBe(false);
   });
 
   it("reads the signal only when the handler does", async () => {
     const server = tool(() => "x");
-    const { context } = desk(server);
+    const { context } = fakeClient(server);
     const guarded = Object.defineProperty({ ...context }, "signal", {
       get: () => {
         throw new Error("read");
@@ -193,10 +193,10 @@ describe("the rest of the context", () => {
       .resource("a:b", {}, (_uri, { log }) => log("info", "resource") ?? "x")
       .template("t:{id}", {}, (_variables, { log }) => log("info", "template") ?? "x")
       .prompt("p", {}, (_args, { log }) => log("info", "prompt") ?? "x");
-    const caller = desk(server, { logLevel: "debug" });
-    await caller.call("resources/read", { uri: "a:b" });
-    await caller.call("resources/read", { uri: "t:1" });
-    await caller.call("prompts/get", { name: "p" });
-    expect(caller.told.map(({ params }) => params?.["data"])).toEqual(["resource", "template", "prompt"]);
+    const caller = fakeClient(server, { logLevel: "debug" });
+    await caller.callRequest("resources/read", { uri: "a:b" });
+    await caller.callRequest("resources/read", { uri: "t:1" });
+    await caller.callRequest("prompts/get", { name: "p" });
+    expect(caller.notifications.map(({ params }) => params?.["data"])).toEqual(["resource", "template", "prompt"]);
   });
 });

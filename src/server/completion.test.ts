@@ -2,7 +2,7 @@
 // its values.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 
@@ -26,7 +26,7 @@ const server = createServer(info)
 
 const prompt = { type: "ref/prompt", name: "write" };
 const complete = (ref: object, name: string, value = "", context?: object) =>
-  desk(server).call("completion/complete", {
+  fakeClient(server).callRequest("completion/complete", {
     ref,
     argument: { name, value },
     ...(context === undefined ? undefined : { context }),
@@ -61,7 +61,7 @@ describe("completions", () => {
 
   it("refuse unknown references and arguments", async () => {
     const refused = (ref: object, name: string) =>
-      desk(server).refused("completion/complete", { ref, argument: { name, value: "" } });
+      fakeClient(server).callError("completion/complete", { ref, argument: { name, value: "" } });
     for (const ref of [
       { type: "ref/prompt", name: "nope" },
       { type: "ref/resource", uri: "n:{nope}" },
@@ -79,17 +79,17 @@ describe("completions", () => {
       .prompt("p", { arguments: { a: { complete: () => Promise.reject(new Error("no words")) } } }, () => "x")
       .template("t:{id}", { list: () => Promise.reject(new Error("no list")) }, () => "x");
     const ref = { type: "ref/prompt", name: "p" };
-    const error = await desk(broken).refused("completion/complete", { ref, argument: { name: "a", value: "" } });
+    const error = await fakeClient(broken).callError("completion/complete", { ref, argument: { name: "a", value: "" } });
     expect(error.toBody()).toEqual({ code: -32603, message: "no words", data: { kind: "internal_error" } });
-    expect((await desk(broken).refused("resources/list")).message).toBe("no list");
+    expect((await fakeClient(broken).callError("resources/list")).message).toBe("no list");
   });
 
   it("are declared only if there is a completer", async () => {
     const without = createServer(info)
       .prompt("p", { arguments: { a: {} } }, () => "x")
       .template("t:{constructor}", { complete: {} }, () => "x");
-    expect(await desk(without).call("server/discover")).not.toHaveProperty("capabilities.completions");
-    expect((await desk(without).refused("completion/complete")).kind).toBe("method_not_found");
-    expect(await desk(server).call("server/discover")).toHaveProperty("capabilities.completions", {});
+    expect(await fakeClient(without).callRequest("server/discover")).not.toHaveProperty("capabilities.completions");
+    expect((await fakeClient(without).callError("completion/complete")).kind).toBe("method_not_found");
+    expect(await fakeClient(server).callRequest("server/discover")).toHaveProperty("capabilities.completions", {});
   });
 });

@@ -1,7 +1,7 @@
 // `inputRequired`: the sealed state that the client keeps, what it is bound to, and when it is refused.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { createSeal } from "../core/seal.ts";
 import { META } from "../protocol/model/index.ts";
@@ -48,9 +48,9 @@ afterEach(() => {
 
 describe("inputRequired", () => {
   it("returns the requests, and gets state and answers in the retry", async () => {
-    const at = desk(make(), { caller });
+    const at = fakeClient(make(), { caller });
     const params = { name: "greet", arguments: { a: 1, b: 2 } };
-    const first = await at.call("tools/call", params);
+    const first = await at.callRequest("tools/call", params);
     expect(first).toEqual({
       resultType: "input_required",
       inputRequests: { name: request },
@@ -59,45 +59,45 @@ describe("inputRequired", () => {
     });
     // The order of keys, and `_meta`, may differ between a call and its retry.
     const again = retry(first, { _meta: { progressToken: 1 }, arguments: { b: 2, a: 1 }, name: "greet" });
-    expect((await at.call("tools/call", again))["structuredContent"]).toEqual({
+    expect((await at.callRequest("tools/call", again))["structuredContent"]).toEqual({
       name: answer,
       state: { round: 1, args: { a: 1, b: 2 } },
     });
   });
 
   it("can be returned several times, each time with its own state", async () => {
-    const at = desk(make(), { caller });
-    const first = await at.call("tools/call", { name: "twice" });
-    const second = await at.call("tools/call", retry(first, { name: "twice" }));
+    const at = fakeClient(make(), { caller });
+    const first = await at.callRequest("tools/call", { name: "twice" });
+    const second = await at.callRequest("tools/call", retry(first, { name: "twice" }));
     expect(second["resultType"]).toBe("input_required");
     expect(second["requestState"]).not.toBe(first["requestState"]);
-    expect(await at.call("tools/call", retry(second, { name: "twice" }))).toMatchObject({
+    expect(await at.callRequest("tools/call", retry(second, { name: "twice" }))).toMatchObject({
       content: [{ text: "done" }],
     });
   });
 
   it("works for prompts and resources too", async () => {
-    const at = desk(make(), { caller });
+    const at = fakeClient(make(), { caller });
     for (const [method, params, expected] of [
       ["prompts/get", { name: "p" }, { messages: [{ content: { text: "Hello, kept" } }] }],
       ["resources/read", { uri: "r:1" }, { contents: [{ text: '{"state":7}' }] }],
       ["tools/call", { name: "bare" }, { content: [{ text: "done" }] }],
     ] as const) {
-      const first = await at.call(method, params);
+      const first = await at.callRequest(method, params);
       expect(first["resultType"]).toBe("input_required");
       expect(first).not.toHaveProperty("ttlMs");
-      expect(await at.call(method, retry(first, params))).toMatchObject(expected);
+      expect(await at.callRequest(method, retry(first, params))).toMatchObject(expected);
     }
   });
 
   it("accepts answers without a state as a first call", async () => {
-    const at = desk(make(), { caller });
-    const result = await at.call("tools/call", { name: "greet", inputResponses: { name: answer, extra: {} } });
+    const at = fakeClient(make(), { caller });
+    const result = await at.callRequest("tools/call", { name: "greet", inputResponses: { name: answer, extra: {} } });
     expect(result["structuredContent"]).toEqual({ name: answer, state: undefined });
   });
 
   it("refuses requests that the client has not declared", async () => {
-    const error = await desk(make()).refused("tools/call", { name: "greet" });
+    const error = await fakeClient(make()).callError("tools/call", { name: "greet" });
     expect(error.data).toEqual({ kind: "missing_capability", requiredCapabilities: { elicitation: {} } });
   });
 });
@@ -109,8 +109,8 @@ describe("a returned state", () => {
     const server = make(more);
     return {
       server,
-      at: desk(server, { caller: who }),
-      first: await desk(server, { caller: who }).call("tools/call", params),
+      at: fakeClient(server, { caller: who }),
+      first: await fakeClient(server, { caller: who }).callRequest("tools/call", params),
     };
   };
 
@@ -119,7 +119,7 @@ describe("a returned state", () => {
     const token = first["requestState"] as string;
     const others = ["", "x", token + "-TAMPERED", token.slice(1), token.toUpperCase(), 1, null, {}];
     for (const requestState of others) {
-      const error = await at.refused("tools/call", retry(first, params, { requestState }));
+      const error = await at.callError("tools/call", retry(first, params, { requestState }));
       expect(error.kind).toBe("invalid_params");
       expect(error.message).toContain("requestState");
     }
@@ -127,7 +127,7 @@ describe("a returned state", () => {
 
   it("is refused by a tool that never returned one", async () => {
     const server = createServer(info).tool("t", {}, () => "x");
-    const error = await desk(server).refused("tools/call", { name: "t", requestState: "x" });
+    const error = await fakeClient(server).callError("tools/call", { name: "t", requestState: "x" });
     expect(error.kind).toBe("invalid_params");
   });
 
@@ -140,7 +140,7 @@ describe("a returned state", () => {
       ["prompts/get", { name: "p" }],
       ["resources/read", { uri: "r:1" }],
     ] as const) {
-      const error = await at.refused(method, retry(first, other));
+      const error = await at.callError(method, retry(first, other));
       expect(error.kind).toBe("invalid_params");
       expect(error.message).toContain("belongs to another call");
     }
@@ -148,9 +148,9 @@ describe("a returned state", () => {
 
   it("is refused from another principal", async () => {
     const { server, at, first } = await start({}, "ann");
-    expect(await at.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    expect(await at.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
     for (const who of [{ ...caller, principal: "bob" }, caller]) {
-      const error = await desk(server, { caller: who }).refused("tools/call", retry(first, params));
+      const error = await fakeClient(server, { caller: who }).callError("tools/call", retry(first, params));
       expect(error.message).toContain("belongs to another call");
     }
   });
@@ -160,23 +160,23 @@ describe("a returned state", () => {
     const now = Date.now();
     const clock = vi.spyOn(Date, "now");
     clock.mockReturnValue(now + 590_000);
-    expect(await at.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    expect(await at.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
     clock.mockReturnValue(now + 601_000);
-    expect((await at.refused("tools/call", retry(first, params))).message).toContain("expired");
+    expect((await at.callError("tools/call", retry(first, params))).message).toContain("expired");
   });
 
   it("is accepted by another server only with the same key", async () => {
     const { first } = await start({ sealKey: "shared" });
-    const same = desk(make({ sealKey: "shared" }), { caller });
-    expect(await same.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
-    const other = desk(make(), { caller });
-    expect((await other.refused("tools/call", retry(first, params))).kind).toBe("invalid_params");
+    const same = fakeClient(make({ sealKey: "shared" }), { caller });
+    expect(await same.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    const other = fakeClient(make(), { caller });
+    expect((await other.callError("tools/call", retry(first, params))).kind).toBe("invalid_params");
   });
 
   it("is refused if the same key sealed something else", async () => {
     const { at, first } = await start({ sealKey: "shared" });
     const requestState = createSeal("shared").seal({ state: { round: 1 } }, 60_000);
-    const error = await at.refused("tools/call", retry(first, params, { requestState }));
+    const error = await at.callError("tools/call", retry(first, params, { requestState }));
     expect(error.kind).toBe("invalid_params");
   });
 });
@@ -185,15 +185,15 @@ describe("invalid answers", () => {
   it.each([[1], ["x"], [null], [[]], [{ name: 1 }], [{ name: null }], [{ name: [] }]])(
     "are refused: %o",
     async (inputResponses) => {
-      const at = desk(make(), { caller });
-      const error = await at.refused("tools/call", { name: "greet", inputResponses });
+      const at = fakeClient(make(), { caller });
+      const error = await at.callError("tools/call", { name: "greet", inputResponses });
       expect(error.kind).toBe("invalid_params");
       expect(error.message).toContain("inputResponses");
     },
   );
 
   it("are ignored by methods without input requests", async () => {
-    const result = await desk(make()).call("tools/list", { inputResponses: 1, requestState: 2 });
+    const result = await fakeClient(make()).callRequest("tools/list", { inputResponses: 1, requestState: 2 });
     expect(result["resultType"]).toBe("complete");
   });
 });

@@ -1,7 +1,7 @@
 // Plain JSON Schema: issues of values, dialects, references, and errors about schemas that cannot be used.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { person } from "../../test/support/handlers/person-schema.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
@@ -195,7 +195,7 @@ describe("references of plain JSON Schema", () => {
 
 describe("a plain JSON Schema that cannot be used", () => {
   const refused = async (options: ToolOptions): Promise<McpError> =>
-    desk(createServer({ name: "test", version: "1" }).tool("t", options, () => "x")).refused("tools/call", {
+    fakeClient(createServer({ name: "test", version: "1" }).tool("t", options, () => "x")).callError("tools/call", {
       name: "t",
       arguments: {},
     });

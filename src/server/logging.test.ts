@@ -2,7 +2,7 @@
 // declared is tested in server.test.ts.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params } from "../core/handler.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";
@@ -23,22 +23,22 @@ describe("log", () => {
   const method = "notifications/message";
 
   it("sends messages at or above the level of the caller", async () => {
-    const caller = desk(tool(speak), { logLevel: "info" });
-    await caller.call("tools/call", call);
-    expect(caller.told).toEqual([
+    const caller = fakeClient(tool(speak), { logLevel: "info" });
+    await caller.callRequest("tools/call", call);
+    expect(caller.notifications).toEqual([
       { method, params: { level: "info", data: { b: 1 } } },
       { method, params: { level: "error", logger: "disk", data: "c" } },
     ]);
   });
 
   it("sends nothing to a caller without a level", async () => {
-    const caller = desk(tool(speak));
-    await caller.call("tools/call", call);
-    expect(caller.told).toEqual([]);
+    const caller = fakeClient(tool(speak));
+    await caller.callRequest("tools/call", call);
+    expect(caller.notifications).toEqual([]);
   });
 
   it("refuses an unknown level", async () => {
-    const result = await desk(tool(({ log }) => log("loud" as never, "x"))).call("tools/call", call);
+    const result = await fakeClient(tool(({ log }) => log("loud" as never, "x"))).callRequest("tools/call", call);
     expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"loud"') }] });
   });
 });
@@ -62,13 +62,13 @@ describe("log on a server that has not declared logging", () => {
   ];
 
   it.each(["debug", "emergency", undefined] as const)("throws an error with advice, for level %s", async (level) => {
-    const caller = desk(hiding(), level === undefined ? {} : { logLevel: level });
-    expect(await caller.call("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
-    for (const [method, params] of requests) expect((await caller.refused(method, params)).message).toBe(advice);
+    const caller = fakeClient(hiding(), level === undefined ? {} : { logLevel: level });
+    expect(await caller.callRequest("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
+    for (const [method, params] of requests) expect((await caller.callError(method, params)).message).toBe(advice);
     const list = (...[{ log }]: [ToolContext]) => log("debug", "x") ?? [];
     const lists = createServer(info).template("t:{id}", { list }, ({ id }) => id);
-    expect((await desk(lists).refused("resources/list")).message).toBe(advice);
-    expect(caller.told).toEqual([]);
+    expect((await fakeClient(lists).callError("resources/list")).message).toBe(advice);
+    expect(caller.notifications).toEqual([]);
   });
 
   it("throws a TypeError synchronously", async () => {
@@ -80,28 +80,28 @@ describe("log on a server that has not declared logging", () => {
         caught.push(error);
       }
     });
-    await desk(server).call("tools/call", call);
+    await fakeClient(server).callRequest("tools/call", call);
     expect(caught).toEqual([new TypeError(advice)]);
   });
 
   it("sends nothing with `logging: false`", async () => {
-    const caller = desk(hiding({ logging: false }), { logLevel: "debug" });
-    expect(await caller.call("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
-    for (const [method, params] of requests) await caller.call(method, params);
-    expect(caller.told).toEqual([]);
+    const caller = fakeClient(hiding({ logging: false }), { logLevel: "debug" });
+    expect(await caller.callRequest("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
+    for (const [method, params] of requests) await caller.callRequest(method, params);
+    expect(caller.notifications).toEqual([]);
     const open = createServer(info, { logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
-    const other = desk(open, { logLevel: "debug" });
-    expect(await other.call("tools/call", call)).toMatchObject({ isError: false });
-    expect(other.told).toEqual([]);
+    const other = fakeClient(open, { logLevel: "debug" });
+    expect(await other.callRequest("tools/call", call)).toMatchObject({ isError: false });
+    expect(other.notifications).toEqual([]);
   });
 
   it("sends messages once logging is declared by an option or another handler", async () => {
     const declaring = [hiding({ logging: true }), hiding().tool("other", {}, (_args, { log }) => log("info", "x"))];
     for (const server of declaring) {
-      const caller = desk(server, { logLevel: "debug" });
-      await caller.call("tools/call", call);
-      for (const [method, params] of requests) await caller.call(method, params);
-      expect(caller.told).toHaveLength(4);
+      const caller = fakeClient(server, { logLevel: "debug" });
+      await caller.callRequest("tools/call", call);
+      for (const [method, params] of requests) await caller.callRequest(method, params);
+      expect(caller.notifications).toHaveLength(4);
     }
   });
 });

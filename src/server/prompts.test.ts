@@ -1,7 +1,7 @@
 // Prompts: list, return values of handlers, invalid arguments, and the types of arguments.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 
@@ -23,7 +23,7 @@ describe("prompts", () => {
         },
         () => "x",
       );
-    expect(await desk(server).call("prompts/list")).toEqual({
+    expect(await fakeClient(server).callRequest("prompts/list")).toEqual({
       prompts: [
         { name: "bare" },
         {
@@ -52,7 +52,7 @@ describe("prompts", () => {
       ({ className }) => `Please review the class ${className}.`,
     );
     const params = { name: "review-class", arguments: { className: "OrderedCollection" } };
-    expect(await desk(server).call("prompts/get", params)).toEqual({
+    expect(await fakeClient(server).callRequest("prompts/get", params)).toEqual({
       description: "Review a class",
       messages: [{ role: "user", content: { type: "text", text: "Please review the class OrderedCollection." } }],
       resultType: "complete",
@@ -68,13 +68,13 @@ describe("prompts", () => {
     const server = createServer(info)
       .prompt("array", {}, () => messages)
       .prompt("whole", { description: "plain" }, async () => ({ description: "own", messages, _meta: { k: 1 } }));
-    const caller = desk(server);
-    expect(await caller.call("prompts/get", { name: "array" })).toEqual({
+    const caller = fakeClient(server);
+    expect(await caller.callRequest("prompts/get", { name: "array" })).toEqual({
       messages,
       resultType: "complete",
       _meta: serverMeta,
     });
-    expect(await caller.call("prompts/get", { name: "whole" })).toEqual({
+    expect(await caller.callRequest("prompts/get", { name: "whole" })).toEqual({
       description: "own",
       messages,
       resultType: "complete",
@@ -88,39 +88,39 @@ describe("prompts", () => {
       { arguments: { a: { required: true }, b: { required: true }, c: {}, constructor: { required: true } } },
       () => "x",
     );
-    const caller = desk(server);
-    const missing = await caller.refused("prompts/get", { name: "p", arguments: { b: "1" } });
+    const caller = fakeClient(server);
+    const missing = await caller.callError("prompts/get", { name: "p", arguments: { b: "1" } });
     expect(missing.kind).toBe("invalid_params");
     expect(missing.message).toBe("The prompt p needs the arguments a, constructor");
     expect(missing.data).toMatchObject({ missing: ["a", "constructor"] });
     const full = { a: "1", b: "2", constructor: "3" };
-    const wrong = await caller.refused("prompts/get", { name: "p", arguments: { ...full, c: 1 } });
+    const wrong = await caller.callError("prompts/get", { name: "p", arguments: { ...full, c: 1 } });
     expect(wrong.message).toBe("The argument c of the prompt p must be a string");
-    const unknown = await caller.refused("prompts/get", { name: "q" });
+    const unknown = await caller.callError("prompts/get", { name: "q" });
     expect(unknown.message).toBe("Prompt not found: q");
     expect(unknown.data).toEqual({ kind: "prompt_not_found", promptName: "q" });
-    expect((await caller.refused("prompts/get", {})).kind).toBe("invalid_params");
-    expect(await caller.call("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
+    expect((await caller.callError("prompts/get", {})).kind).toBe("invalid_params");
+    expect(await caller.callRequest("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
   });
 
   it("that fail return protocol errors", async () => {
     const server = createServer(info)
       .prompt("broken", {}, () => Promise.reject(new Error("no idea")))
       .prompt("odd", {}, () => 42 as never);
-    const caller = desk(server);
-    expect((await caller.refused("prompts/get", { name: "broken" })).toBody()).toEqual({
+    const caller = fakeClient(server);
+    expect((await caller.callError("prompts/get", { name: "broken" })).toBody()).toEqual({
       code: -32603,
       message: "no idea",
       data: { kind: "internal_error" },
     });
-    expect((await caller.refused("prompts/get", { name: "odd" })).message).toContain("neither a string nor messages");
+    expect((await caller.callError("prompts/get", { name: "odd" })).message).toContain("neither a string nor messages");
   });
 
   it("can be removed", async () => {
     const server = createServer(info).prompt("p", {}, () => "x");
     expect(server.removePrompt("p")).toBe(true);
     expect(server.removePrompt("p")).toBe(false);
-    expect(await desk(server).call("prompts/list")).toMatchObject({ prompts: [] });
+    expect(await fakeClient(server).callRequest("prompts/list")).toMatchObject({ prompts: [] });
   });
 
   it("have arguments with inferred types", () => {

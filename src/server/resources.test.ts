@@ -2,7 +2,7 @@
 // template variables.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";
@@ -12,7 +12,7 @@ const info = { name: "test", version: "1" };
 const common = { ttlMs: 0, cacheScope: "private", resultType: "complete", _meta: { [META.serverInfo]: info } };
 
 const read = async (server: Server, uri: string): Promise<unknown> => {
-  const { contents } = await desk(server).call("resources/read", { uri });
+  const { contents } = await fakeClient(server).callRequest("resources/read", { uri });
   return contents;
 };
 
@@ -23,24 +23,24 @@ describe("lists of resources", () => {
       .resource("a:b", {}, () => "x")
       .template("t:{id}", { name: "T", title: "Tee", mimeType: "text/plain", annotations }, ({ id }) => id)
       .resource("a:c", { name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } }, () => "x");
-    expect(await desk(server).call("resources/list")).toEqual({
+    expect(await fakeClient(server).callRequest("resources/list")).toEqual({
       resources: [
         { uri: "a:b", name: "a:b" },
         { uri: "a:c", name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } },
       ],
       ...common,
     });
-    expect(await desk(server).call("resources/templates/list")).toEqual({
+    expect(await fakeClient(server).callRequest("resources/templates/list")).toEqual({
       resourceTemplates: [{ uriTemplate: "t:{id}", name: "T", title: "Tee", mimeType: "text/plain", annotations }],
       ...common,
     });
   });
 
   it("are available together", async () => {
-    const caller = desk(createServer(info).resource("a:b", {}, () => "x"));
-    expect(await caller.call("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
-    const other = desk(createServer(info).template("t:{id}", {}, () => "x"));
-    expect(await other.call("resources/list")).toMatchObject({ resources: [] });
+    const caller = fakeClient(createServer(info).resource("a:b", {}, () => "x"));
+    expect(await caller.callRequest("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
+    const other = fakeClient(createServer(info).template("t:{id}", {}, () => "x"));
+    expect(await other.callRequest("resources/list")).toMatchObject({ resources: [] });
   });
 
   it("include the resources that templates list, at the position of the template, page by page", async () => {
@@ -50,10 +50,10 @@ describe("lists of resources", () => {
       .template("t:{id}", { list: async () => listed("x", "y", "z") }, ({ id }) => id)
       .resource("a:2", {}, () => "x")
       .template("u:{id}", {}, ({ id }) => id);
-    const caller = desk(server);
+    const caller = fakeClient(server);
     const uris: string[][] = [];
     for (let cursor: unknown; ;) {
-      const page = await caller.call("resources/list", cursor === undefined ? {} : { cursor });
+      const page = await caller.callRequest("resources/list", cursor === undefined ? {} : { cursor });
       uris.push((page["resources"] as { uri: string }[]).map(({ uri }) => uri));
       cursor = page["nextCursor"];
       if (cursor === undefined) break;
@@ -81,7 +81,7 @@ describe("reading", () => {
       .resource("a:json", {}, () => ({ a: [1] }))
       .resource("a:null", { mimeType: "application/x+json" }, () => null)
       .resource("a:uri", {}, (uri) => uri);
-    expect(await desk(server).call("resources/read", { uri: "a:text" })).toEqual({
+    expect(await fakeClient(server).callRequest("resources/read", { uri: "a:text" })).toEqual({
       contents: [{ uri: "a:text", text: "hi" }],
       ...common,
     });
@@ -101,7 +101,7 @@ describe("reading", () => {
       contents,
       _meta: { k: 1 },
     }));
-    expect(await desk(server).call("resources/read", { uri: "a:b" })).toEqual({
+    expect(await fakeClient(server).callRequest("resources/read", { uri: "a:b" })).toEqual({
       ...common,
       contents: [{ uri: "a:b/1", mimeType: "text/plain", text: "1" }, contents[1]],
       _meta: { k: 1, [META.serverInfo]: info },
@@ -145,13 +145,13 @@ describe("reading", () => {
       .resource("a:b", {}, () => "x")
       .template("t:{id}", {}, () => undefined);
     for (const uri of ["a:c", "t:1", "t:a/b", "t:%E0%A4%A", "", "a:b#"]) {
-      const error = await desk(server).refused("resources/read", { uri });
+      const error = await fakeClient(server).callError("resources/read", { uri });
       expect(error.message).toBe(`Resource not found: ${uri}`);
       expect(error.data).toEqual({ kind: "resource_not_found", uri });
     }
-    expect((await desk(server).refused("resources/read", {})).kind).toBe("invalid_params");
+    expect((await fakeClient(server).callError("resources/read", {})).kind).toBe("invalid_params");
     expect(server.removeResource("a:b")).toBe(true);
-    expect((await desk(server).refused("resources/read", { uri: "a:b" })).kind).toBe("resource_not_found");
+    expect((await fakeClient(server).callError("resources/read", { uri: "a:b" })).kind).toBe("resource_not_found");
   });
 
   it("turns a thrown error into a protocol error", async () => {
@@ -159,24 +159,24 @@ describe("reading", () => {
     const server = createServer(info)
       .resource("a:broken", {}, () => Promise.reject(new Error("disk on fire")))
       .resource("a:denied", {}, () => Promise.reject(denied));
-    const error = await desk(server).refused("resources/read", { uri: "a:broken" });
+    const error = await fakeClient(server).callError("resources/read", { uri: "a:broken" });
     expect(error.toBody()).toEqual({ code: -32603, message: "disk on fire", data: { kind: "internal_error" } });
-    expect(await desk(server).refused("resources/read", { uri: "a:denied" })).toBe(denied);
+    expect(await fakeClient(server).callError("resources/read", { uri: "a:denied" })).toBe(denied);
   });
 
   it("has the cache hint of the resource or of the server", async () => {
     const server = createServer(info, { cache: { ttlMs: 5000, cacheScope: "public" } })
       .resource("a:b", {}, () => "x")
       .resource("a:c", { cache: { ttlMs: 1, cacheScope: "private" } }, () => "x");
-    const caller = desk(server);
+    const caller = fakeClient(server);
     for (const [method, params] of [
       ["server/discover"],
       ["resources/list"],
       ["resources/read", { uri: "a:b" }],
     ] as const) {
-      expect(await caller.call(method, params)).toMatchObject({ ttlMs: 5000, cacheScope: "public" });
+      expect(await caller.callRequest(method, params)).toMatchObject({ ttlMs: 5000, cacheScope: "public" });
     }
-    const own = await caller.call("resources/read", { uri: "a:c" });
+    const own = await caller.callRequest("resources/read", { uri: "a:c" });
     expect(own).toMatchObject({ ttlMs: 1, cacheScope: "private" });
   });
 });

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { itWithSpec, validateResult } from "../../test/support/spec/official-schema.ts";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { createServer, inputRequired, type Server, type ServerOptions } from "./index.ts";
@@ -13,7 +13,7 @@ import { createServer, inputRequired, type Server, type ServerOptions } from "./
 const info = { name: "test", version: "1" };
 
 const capabilities = async (server: Server): Promise<unknown> =>
-  (await desk(server).call("server/discover"))["capabilities"];
+  (await fakeClient(server).callRequest("server/discover"))["capabilities"];
 
 describe("server/discover", () => {
   it("returns the server info and the capabilities", async () => {
@@ -26,7 +26,7 @@ describe("server/discover", () => {
       icons: [{ src: "https://example.com/i.png" }],
     };
     const server = createServer(who, { instructions: "Ask first." }).tool("t", {}, () => "x");
-    expect(await desk(server).call("server/discover")).toEqual({
+    expect(await fakeClient(server).callRequest("server/discover")).toEqual({
       capabilities: { tools: { listChanged: true } },
       instructions: "Ask first.",
       ttlMs: 0,
@@ -94,7 +94,7 @@ describe("a server", () => {
   });
 
   it("has no other methods", async () => {
-    const caller = desk(createServer(info).tool("t", {}, () => "x"));
+    const caller = fakeClient(createServer(info).tool("t", {}, () => "x"));
     const methods = [
       "initialize",
       "ping",
@@ -106,7 +106,7 @@ describe("a server", () => {
       "tools/x",
     ];
     for (const method of methods) {
-      const error = await caller.refused(method);
+      const error = await caller.callError(method);
       expect(error.message).toBe(`Method not found: ${method}`);
       expect(error.data).toEqual({ kind: "method_not_found", method });
     }
@@ -114,21 +114,21 @@ describe("a server", () => {
 
   it("has the methods of a group from its first registration on, even if the group is empty again", async () => {
     const server = createServer(info);
-    const caller = desk(server);
+    const caller = fakeClient(server);
     const groups: readonly (readonly [string, string, () => unknown, () => unknown])[] = [
       ["tools/list", "tools", () => server.tool("t", {}, () => "x"), () => server.removeTool("t")],
       ["resources/list", "resources", () => server.resource("a:b", {}, () => "x"), () => server.removeResource("a:b")],
       ["prompts/list", "prompts", () => server.prompt("p", {}, () => "x"), () => server.removePrompt("p")],
     ];
     for (const [method, field, add, remove] of groups) {
-      expect((await caller.refused(method)).kind).toBe("method_not_found");
+      expect((await caller.callError(method)).kind).toBe("method_not_found");
       add();
-      expect((await caller.call(method))[field]).toHaveLength(1);
+      expect((await caller.callRequest(method))[field]).toHaveLength(1);
       remove();
-      expect((await caller.call(method))[field]).toEqual([]);
+      expect((await caller.callRequest(method))[field]).toEqual([]);
     }
     for (const method of ["tools/call", "prompts/get", "resources/read"]) {
-      expect((await desk(createServer(info)).refused(method)).kind).toBe("method_not_found");
+      expect((await fakeClient(createServer(info)).callError(method)).kind).toBe("method_not_found");
     }
   });
 
@@ -164,7 +164,7 @@ describe("a server", () => {
       return n;
     });
     const calls = Array.from({ length: 100 }, (_, n) =>
-      desk(server).call("tools/call", { name: "t", arguments: { n } }),
+      fakeClient(server).callRequest("tools/call", { name: "t", arguments: { n } }),
     );
     const results = await Promise.all(calls);
     expect(results.map(({ structuredContent }) => structuredContent)).toEqual(Array.from({ length: 100 }, (_, n) => n));
@@ -202,13 +202,13 @@ describe("every result", () => {
   ];
 
   itWithSpec("fits the schema of the newest revision", async () => {
-    const caller = desk(server, { caller: { capabilities: { roots: {} } } });
+    const caller = fakeClient(server, { caller: { capabilities: { roots: {} } } });
     for (const [method, params] of requests) {
-      const result = await caller.call(method, params);
+      const result = await caller.callRequest(method, params);
       expect(validateResult(NEWEST.name, method, result, { closed: true }), method).toEqual([]);
       expect(result["_meta"]).toEqual({ [META.serverInfo]: info });
     }
-    const discovered = { ...(await caller.call("server/discover")), supportedVersions: [NEWEST.name] };
+    const discovered = { ...(await caller.callRequest("server/discover")), supportedVersions: [NEWEST.name] };
     expect(validateResult(NEWEST.name, "server/discover", discovered, { closed: true })).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 // gets each broadcast once and in order, and other work runs in between.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 import { Broadcaster } from "./subscriptions.ts";
@@ -32,9 +32,9 @@ const everything = {
 
 describe("subscriptions/listen", () => {
   it("first acknowledges what is granted", async () => {
-    const caller = desk(full());
-    const subscription = caller.call("subscriptions/listen", { notifications: { ...everything, unknown: true } });
-    expect(caller.told).toEqual([acknowledged({ ...everything, resourceSubscriptions: ["r:1", "r:t/1"] })]);
+    const caller = fakeClient(full());
+    const subscription = caller.callRequest("subscriptions/listen", { notifications: { ...everything, unknown: true } });
+    expect(caller.notifications).toEqual([acknowledged({ ...everything, resourceSubscriptions: ["r:1", "r:t/1"] })]);
     caller.abort();
     expect(await subscription).toEqual(done);
   });
@@ -49,80 +49,80 @@ describe("subscriptions/listen", () => {
       [createServer(info, { subscribe: false }).resource("r:1", {}, () => "x"), { resourceSubscriptions: ["r:1"] }],
     ] as const;
     for (const [server, notifications] of cases) {
-      const caller = desk(server);
-      expect(await caller.call("subscriptions/listen", { notifications })).toEqual(done);
-      expect(caller.told).toEqual([acknowledged({})]);
+      const caller = fakeClient(server);
+      expect(await caller.callRequest("subscriptions/listen", { notifications })).toEqual(done);
+      expect(caller.notifications).toEqual([acknowledged({})]);
     }
   });
 
   it("reports the changes of a list once for each tick, to its subscribers", async () => {
     const server = full();
-    const all = desk(server);
-    const prompts = desk(server);
+    const all = fakeClient(server);
+    const prompts = fakeClient(server);
     const subscriptions = [
-      all.call("subscriptions/listen", { notifications: everything }),
-      prompts.call("subscriptions/listen", { notifications: { promptsListChanged: true } }),
+      all.callRequest("subscriptions/listen", { notifications: everything }),
+      prompts.callRequest("subscriptions/listen", { notifications: { promptsListChanged: true } }),
     ];
     server.tool("u", {}, () => "x").tool("v", {}, () => "x");
     server.removeTool("u");
     server.removeTool("not there");
     server.template("x:{y}", {}, () => "x").resource("r:2", {}, () => "x");
-    expect(all.told).toHaveLength(1);
+    expect(all.notifications).toHaveLength(1);
     await Promise.resolve();
-    expect(all.told.slice(1)).toEqual([changed("tools"), changed("resources")]);
+    expect(all.notifications.slice(1)).toEqual([changed("tools"), changed("resources")]);
     server.removePrompt("p");
     await Promise.resolve();
-    expect(all.told.slice(3)).toEqual([changed("prompts")]);
-    expect(prompts.told.slice(1)).toEqual([changed("prompts")]);
+    expect(all.notifications.slice(3)).toEqual([changed("prompts")]);
+    expect(prompts.notifications.slice(1)).toEqual([changed("prompts")]);
     server.removeTool("unknown");
     await Promise.resolve();
-    expect(all.told).toHaveLength(4);
+    expect(all.notifications).toHaveLength(4);
     await server.close();
     expect(await Promise.all(subscriptions)).toEqual([done, done]);
   });
 
   it("reports the update of a resource to its subscribers", async () => {
     const server = full();
-    const one = desk(server);
-    const other = desk(server);
-    void one.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:1"] } });
-    void other.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:t/7"] } });
+    const one = fakeClient(server);
+    const other = fakeClient(server);
+    void one.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:1"] } });
+    void other.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:t/7"] } });
     server.resourceUpdated("r:1");
     server.resourceUpdated("r:t/7");
     server.resourceUpdated("r:t/8");
-    expect(one.told.slice(1)).toEqual([updated("r:1")]);
-    expect(other.told.slice(1)).toEqual([updated("r:t/7")]);
+    expect(one.notifications.slice(1)).toEqual([updated("r:1")]);
+    expect(other.notifications.slice(1)).toEqual([updated("r:t/7")]);
     one.abort();
     server.resourceUpdated("r:1");
-    expect(one.told).toHaveLength(2);
+    expect(one.notifications).toHaveLength(2);
     await server.close();
   });
 
   it("delivers nothing after it has ended", async () => {
     const server = full();
-    const caller = desk(server);
-    const subscription = caller.call("subscriptions/listen", { notifications: everything });
+    const caller = fakeClient(server);
+    const subscription = caller.callRequest("subscriptions/listen", { notifications: everything });
     server.tool("u", {}, () => "x");
     await server.close();
     expect(await subscription).toEqual(done);
     await Promise.resolve();
-    expect(caller.told).toHaveLength(1);
-    const again = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
-    expect(caller.told).toHaveLength(2);
+    expect(caller.notifications).toHaveLength(1);
+    const again = caller.callRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    expect(caller.notifications).toHaveLength(2);
     await server.close();
     expect(await again).toEqual(done);
   });
 
   it("ends at once for a call that is already aborted", async () => {
-    const caller = desk(full());
+    const caller = fakeClient(full());
     caller.abort();
-    expect(await caller.call("subscriptions/listen", { notifications: everything })).toEqual(done);
+    expect(await caller.callRequest("subscriptions/listen", { notifications: everything })).toEqual(done);
   });
 
   it("refuses an invalid filter", async () => {
-    const caller = desk(full());
+    const caller = fakeClient(full());
     for (const params of [{}, { notifications: [] }, { notifications: { resourceSubscriptions: [1] } }]) {
-      expect((await caller.refused("subscriptions/listen", params)).kind).toBe("invalid_params");
+      expect((await caller.callError("subscriptions/listen", params)).kind).toBe("invalid_params");
     }
   });
 });

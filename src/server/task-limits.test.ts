@@ -1,45 +1,45 @@
 // Limits of tasks: who may see a task, how many there may be and for how long, and subscriptions to tasks.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { desk, type Desk } from "../../test/support/handlers/fake-client.ts";
-import { gate, get, idOf, knowing, QUESTION, serverOf, start, when } from "../../test/support/tasks/task-client.ts";
+import { fakeClient, type FakeClient } from "../../test/support/handlers/fake-client.ts";
+import { gate, getTask, startTask, taskClient, QUESTION, jobServer, startJob, untilStatus } from "../../test/support/tasks/task-client.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { createServer } from "./index.ts";
 
 describe("the owner of a task", () => {
   it("is the only one who can tell whether it exists", async () => {
     const { run } = gate();
-    const server = serverOf(run);
-    const ada = knowing(server, "ada");
-    const id = await idOf(ada);
+    const server = jobServer(run);
+    const ada = taskClient(server, "ada");
+    const id = await startTask(ada);
     const params = { taskId: id, inputResponses: {} };
-    for (const other of [knowing(server, "bob"), knowing(server)]) {
+    for (const other of [taskClient(server, "bob"), taskClient(server)]) {
       for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
-        const unknown = await other.refused(method, { ...params, taskId: "0".repeat(32) });
-        const foreign = await other.refused(method, params);
+        const unknown = await other.callError(method, { ...params, taskId: "0".repeat(32) });
+        const foreign = await other.callError(method, params);
         expect(foreign.code).toBe(-32602);
         expect(foreign.message).toBe(unknown.message);
         expect(Object.keys(foreign.data as object)).toEqual(Object.keys(unknown.data as object));
       }
-      await other.call("subscriptions/listen", { notifications: { taskIds: [id] } });
-      expect(other.told).toEqual([
+      await other.callRequest("subscriptions/listen", { notifications: { taskIds: [id] } });
+      expect(other.notifications).toEqual([
         { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } },
       ]);
     }
-    expect(await get(ada, id)).toMatchObject({ status: "working" });
+    expect(await getTask(ada, id)).toMatchObject({ status: "working" });
     await server.close();
   });
 
   it("must have declared tasks, for every method", async () => {
-    const server = serverOf(() => "done");
-    const caller = desk(server);
+    const server = jobServer(() => "done");
+    const caller = fakeClient(server);
     for (const [method, params] of [
       ["tasks/get", { taskId: "x" }],
       ["tasks/update", { taskId: "x", inputResponses: {} }],
       ["tasks/cancel", { taskId: "x" }],
       ["subscriptions/listen", { notifications: { taskIds: ["x"] } }],
     ] as const) {
-      expect(await caller.refused(method, params), method).toMatchObject({
+      expect(await caller.callError(method, params), method).toMatchObject({
         code: -32021,
         data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
       });
@@ -47,8 +47,8 @@ describe("the owner of a task", () => {
   });
 
   it.each([5, null, undefined, {}, ""])("must send a valid id, not %j", async (taskId) => {
-    const caller = knowing(serverOf(() => "done"));
-    expect(await caller.refused("tasks/get", { taskId })).toMatchObject({ code: -32602 });
+    const caller = taskClient(jobServer(() => "done"));
+    expect(await caller.callError("tasks/get", { taskId })).toMatchObject({ code: -32602 });
   });
 });
 
@@ -58,31 +58,31 @@ describe("the number of tasks", () => {
     const server = createServer({ name: "a", version: "1" }, { tasks: { max: 3, maxPerCaller: 2 } })
       .tool("job", { task: "optional" }, run)
       .tool("must", { task: "required" }, run);
-    const [ada, bob, eve] = ["ada", "bob", "eve"].map((name) => knowing(server, name)) as [Desk, Desk, Desk];
-    const kept = [await idOf(ada), await idOf(ada)];
-    const plain = start(ada);
-    expect(await ada.refused("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
-    expect(await start(bob)).toMatchObject({ resultType: "task" });
-    expect(await eve.refused("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
+    const [ada, bob, eve] = ["ada", "bob", "eve"].map((name) => taskClient(server, name)) as [FakeClient, FakeClient, FakeClient];
+    const kept = [await startTask(ada), await startTask(ada)];
+    const plain = startJob(ada);
+    expect(await ada.callError("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
+    expect(await startJob(bob)).toMatchObject({ resultType: "task" });
+    expect(await eve.callError("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();
     expect(await plain).toMatchObject({ resultType: "complete" });
     // Finished tasks count until they expire.
-    for (const id of kept) await when(ada, id, "completed");
-    expect(await ada.refused("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
+    for (const id of kept) await untilStatus(ada, id, "completed");
+    expect(await ada.callError("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
     await server.close();
-    expect(await start(ada)).toMatchObject({ resultType: "task" });
+    expect(await startJob(ada)).toMatchObject({ resultType: "task" });
     await server.close();
   });
 
   it("may be a thousand at once", async () => {
     const { run, open } = gate();
-    const server = serverOf(run, "required", { maxPerCaller: 1_000 });
-    const caller = knowing(server);
-    const ids = await Promise.all(Array.from({ length: 1_000 }, () => idOf(caller)));
+    const server = jobServer(run, "required", { maxPerCaller: 1_000 });
+    const caller = taskClient(server);
+    const ids = await Promise.all(Array.from({ length: 1_000 }, () => startTask(caller)));
     expect(new Set(ids).size).toBe(1_000);
-    expect(await caller.refused("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
+    expect(await caller.callError("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();
-    for (const id of ids) await when(caller, id, "completed");
+    for (const id of ids) await untilStatus(caller, id, "completed");
     await server.close();
   });
 });
@@ -97,21 +97,21 @@ describe("the lifetime of a task", () => {
 
   it("aborts a running task and forgets a finished one", async () => {
     const { run, open, signals } = gate();
-    const server = serverOf(run, { support: "optional", ttlMs: 10_000 });
-    const caller = knowing(server);
-    const running = await idOf(caller);
+    const server = jobServer(run, { support: "optional", ttlMs: 10_000 });
+    const caller = taskClient(server);
+    const running = await startTask(caller);
     vi.advanceTimersByTime(5_000);
-    const over = await idOf(caller);
-    await caller.call("tasks/cancel", { taskId: over });
+    const over = await startTask(caller);
+    await caller.callRequest("tasks/cancel", { taskId: over });
     vi.advanceTimersByTime(4_999);
-    expect(await get(caller, running)).toMatchObject({ status: "working" });
+    expect(await getTask(caller, running)).toMatchObject({ status: "working" });
     vi.advanceTimersByTime(1);
     // Unknown even before the next sweep.
-    expect(await caller.refused("tasks/get", { taskId: running })).toMatchObject({ code: -32602 });
+    expect(await caller.callError("tasks/get", { taskId: running })).toMatchObject({ code: -32602 });
     expect(signals[0]?.aborted).toBe(true);
-    expect(await get(caller, over)).toMatchObject({ status: "cancelled" });
+    expect(await getTask(caller, over)).toMatchObject({ status: "cancelled" });
     vi.advanceTimersByTime(6_000);
-    expect(await caller.refused("tasks/get", { taskId: over })).toMatchObject({ code: -32602 });
+    expect(await caller.callError("tasks/get", { taskId: over })).toMatchObject({ code: -32602 });
     // The sweeper has stopped.
     expect(vi.getTimerCount()).toBe(0);
     open();
@@ -119,89 +119,89 @@ describe("the lifetime of a task", () => {
 
   it("is limited by the server", async () => {
     const { run } = gate();
-    const server = serverOf(run, { support: "optional", ttlMs: 10_000 }, { maxTtlMs: 1_000 });
-    expect(await start(knowing(server))).toMatchObject({ ttlMs: 1_000, pollIntervalMs: 1_000 });
-    const other = serverOf(run, "optional", { ttlMs: 7_000, pollIntervalMs: 50 });
-    expect(await start(knowing(other))).toMatchObject({ ttlMs: 7_000, pollIntervalMs: 50 });
-    expect(await start(knowing(serverOf(run)))).toMatchObject({ ttlMs: 3_600_000, pollIntervalMs: 1_000 });
+    const server = jobServer(run, { support: "optional", ttlMs: 10_000 }, { maxTtlMs: 1_000 });
+    expect(await startJob(taskClient(server))).toMatchObject({ ttlMs: 1_000, pollIntervalMs: 1_000 });
+    const other = jobServer(run, "optional", { ttlMs: 7_000, pollIntervalMs: 50 });
+    expect(await startJob(taskClient(other))).toMatchObject({ ttlMs: 7_000, pollIntervalMs: 50 });
+    expect(await startJob(taskClient(jobServer(run)))).toMatchObject({ ttlMs: 3_600_000, pollIntervalMs: 1_000 });
     await Promise.all([server.close(), other.close()]);
   });
 
   it("is reported to subscribers when it ends", async () => {
     const { run } = gate();
-    const caller = knowing(serverOf(run, { support: "optional", ttlMs: 1_000 }));
-    const taskId = await idOf(caller);
-    const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
-    await vi.waitFor(() => expect(caller.told).toHaveLength(2));
+    const caller = taskClient(jobServer(run, { support: "optional", ttlMs: 1_000 }));
+    const taskId = await startTask(caller);
+    const subscription = caller.callRequest("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
     vi.advanceTimersByTime(2_000);
     await subscription;
-    expect(caller.told.at(-1)).toMatchObject({ params: { status: "failed", error: { data: { kind: "timeout" } } } });
+    expect(caller.notifications.at(-1)).toMatchObject({ params: { status: "failed", error: { data: { kind: "timeout" } } } });
   });
 
   it("counts a tool that ignores its signal until it returns", async () => {
     const { run, open } = gate(true);
-    const server = serverOf(run, { support: "required", ttlMs: 1_000 }, { maxPerCaller: 2 });
-    const caller = knowing(server);
-    for (const taskId of [await idOf(caller), await idOf(caller)]) await caller.call("tasks/cancel", { taskId });
+    const server = jobServer(run, { support: "required", ttlMs: 1_000 }, { maxPerCaller: 2 });
+    const caller = taskClient(server);
+    for (const taskId of [await startTask(caller), await startTask(caller)]) await caller.callRequest("tasks/cancel", { taskId });
     vi.advanceTimersByTime(2_000);
-    expect(await caller.refused("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
+    expect(await caller.callError("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();
-    await vi.waitFor(async () => expect(await start(caller)).toMatchObject({ resultType: "task" }));
+    await vi.waitFor(async () => expect(await startJob(caller)).toMatchObject({ resultType: "task" }));
     await server.close();
   });
 });
 
 describe("a subscription to tasks", () => {
   it("starts with the state of each, reports every change, and ends with the last task", async () => {
-    const caller = knowing(serverOf(async (_args, { ask }) => (await ask.elicit(QUESTION, { key: "q" })).action));
-    const [first, second] = [await idOf(caller), await idOf(caller)];
-    await when(caller, first, "input_required");
-    const subscription = caller.call("subscriptions/listen", {
+    const caller = taskClient(jobServer(async (_args, { ask }) => (await ask.elicit(QUESTION, { key: "q" })).action));
+    const [first, second] = [await startTask(caller), await startTask(caller)];
+    await untilStatus(caller, first, "input_required");
+    const subscription = caller.callRequest("subscriptions/listen", {
       notifications: { taskIds: [first, "none", second, first], toolsListChanged: false },
     });
-    await vi.waitFor(() => expect(caller.told).toHaveLength(3));
-    expect(caller.told[0]).toEqual({
+    await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
+    expect(caller.notifications[0]).toEqual({
       method: "notifications/subscriptions/acknowledged",
       params: { notifications: { taskIds: [first, second] } },
     });
-    const { resultType: _type, _meta, ...state } = await get(caller, first);
-    expect(caller.told[1]).toEqual({ method: "notifications/tasks", params: state });
+    const { resultType: _type, _meta, ...state } = await getTask(caller, first);
+    expect(caller.notifications[1]).toEqual({ method: "notifications/tasks", params: state });
     for (const taskId of [first, second]) {
-      await caller.call("tasks/update", { taskId, inputResponses: { q: { action: "accept" } } });
+      await caller.callRequest("tasks/update", { taskId, inputResponses: { q: { action: "accept" } } });
     }
     expect(await subscription).toMatchObject({ resultType: "complete" });
-    const received = caller.told.slice(3).map(({ params }) => [params?.["taskId"], params?.["status"]]);
+    const received = caller.notifications.slice(3).map(({ params }) => [params?.["taskId"], params?.["status"]]);
     expect(received.filter(([id]) => id === first)).toEqual([
       [first, "working"],
       [first, "completed"],
     ]);
     expect(received.filter(([id]) => id === second).at(-1)).toEqual([second, "completed"]);
-    expect(caller.told.at(-1)?.params).toMatchObject({ result: { content: [{ text: "accept" }] } });
+    expect(caller.notifications.at(-1)?.params).toMatchObject({ result: { content: [{ text: "accept" }] } });
   });
 
   it("goes on if it also covers something else, until its caller leaves", async () => {
     const { run, open } = gate();
-    const server = serverOf(run);
-    const caller = knowing(server);
-    const taskId = await idOf(caller);
-    const subscription = caller.call("subscriptions/listen", {
+    const server = jobServer(run);
+    const caller = taskClient(server);
+    const taskId = await startTask(caller);
+    const subscription = caller.callRequest("subscriptions/listen", {
       notifications: { taskIds: [taskId], toolsListChanged: true },
     });
-    await vi.waitFor(() => expect(caller.told).toHaveLength(2));
+    await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
     open();
-    await vi.waitFor(() => expect(caller.told.at(-1)?.params).toMatchObject({ status: "completed" }));
+    await vi.waitFor(() => expect(caller.notifications.at(-1)?.params).toMatchObject({ status: "completed" }));
     server.tool("another", {}, () => "x");
-    await vi.waitFor(() => expect(caller.told.at(-1)?.method).toBe("notifications/tools/list_changed"));
+    await vi.waitFor(() => expect(caller.notifications.at(-1)?.method).toBe("notifications/tools/list_changed"));
     caller.abort(new Error("gone"));
     expect(await subscription).toMatchObject({ resultType: "complete" });
   });
 
   it("is granted nothing by a server without tasks", async () => {
-    const caller = knowing(createServer({ name: "a", version: "1" }).tool("plain", {}, () => "x"));
-    await caller.call("subscriptions/listen", { notifications: { taskIds: ["x"] } });
-    expect(caller.told).toEqual([
+    const caller = taskClient(createServer({ name: "a", version: "1" }).tool("plain", {}, () => "x"));
+    await caller.callRequest("subscriptions/listen", { notifications: { taskIds: ["x"] } });
+    expect(caller.notifications).toEqual([
       { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } },
     ]);
-    expect(await caller.refused("tasks/get", { taskId: "x" })).toMatchObject({ code: -32601 });
+    expect(await caller.callError("tasks/get", { taskId: "x" })).toMatchObject({ code: -32601 });
   });
 });

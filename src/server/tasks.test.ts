@@ -1,18 +1,18 @@
 // Tool calls that become tasks: when they do, how they end, their requests to the client, and cancellation.
 
 import { describe, expect, it, vi } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import {
   gate,
-  get,
-  idOf,
-  knowing,
-  KNOWS,
+  getTask,
+  startTask,
+  taskClient,
+  TASK_CAPABILITIES,
   QUESTION,
-  type Run,
-  serverOf,
-  start,
-  when,
+  type TaskTool,
+  jobServer,
+  startJob,
+  untilStatus,
 } from "../../test/support/tasks/task-client.ts";
 import type { Context, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -24,8 +24,8 @@ import { createServer, inputRequired } from "./index.ts";
 describe("a call that becomes a task", () => {
   it("is answered with a task at once, which has the result later", async () => {
     const { run, open } = gate();
-    const caller = knowing(serverOf(run, { support: "optional", ttlMs: 5_000, pollIntervalMs: 20 }));
-    const made = await start(caller);
+    const caller = taskClient(jobServer(run, { support: "optional", ttlMs: 5_000, pollIntervalMs: 20 }));
+    const made = await startJob(caller);
     expect(made).toEqual({
       resultType: "task",
       taskId: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -37,19 +37,19 @@ describe("a call that becomes a task", () => {
       _meta: expect.anything(),
     });
     const id = made["taskId"] as string;
-    expect(await get(caller, id)).toEqual({ ...made, resultType: "complete" });
+    expect(await getTask(caller, id)).toEqual({ ...made, resultType: "complete" });
     open();
-    expect(await when(caller, id, "completed")).toMatchObject({
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({
       resultType: "complete",
       result: { content: [{ type: "text", text: "done" }], isError: false },
     });
   });
 
   it("is a plain call for a client without tasks, and refused if the tool requires tasks", async () => {
-    const ordinary = desk(serverOf(() => "done"));
-    expect(await start(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
+    const ordinary = fakeClient(jobServer(() => "done"));
+    expect(await startJob(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
     const run = vi.fn(() => "done");
-    const error = await desk(serverOf(run, "required")).refused("tools/call", { name: "job" });
+    const error = await fakeClient(jobServer(run, "required")).callError("tools/call", { name: "job" });
     expect(error).toMatchObject({
       code: -32021,
       data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } },
@@ -63,54 +63,54 @@ describe("a call that becomes a task", () => {
       { task: "required", input: { type: "object", required: ["n"] } },
       () => "done",
     );
-    const caller = knowing(server);
-    expect(await start(caller)).toMatchObject({ resultType: "complete", isError: true });
-    expect(await caller.refused("tools/call", { name: "none" })).toMatchObject({ code: -32602 });
+    const caller = taskClient(server);
+    expect(await startJob(caller)).toMatchObject({ resultType: "complete", isError: true });
+    expect(await caller.callError("tools/call", { name: "none" })).toMatchObject({ code: -32602 });
   });
 
   it("ignores the field `task` of the previous revision", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", {}, () => "done");
-    const caller = knowing(server);
-    expect(await caller.call("tools/call", { name: "plain", task: { ttl: 1 } })).toMatchObject({
+    const caller = taskClient(server);
+    expect(await caller.callRequest("tools/call", { name: "plain", task: { ttl: 1 } })).toMatchObject({
       resultType: "complete",
     });
     // The connection of that revision requests a task in another way.
-    expect(await caller.refused("tools/call", { name: "plain", [TASK_REQUESTED]: true })).toMatchObject({
+    expect(await caller.callError("tools/call", { name: "plain", [TASK_REQUESTED]: true })).toMatchObject({
       code: -32601,
     });
   });
 
   it("has the progress message as status message until it is over", async () => {
     const { run, open } = gate();
-    const caller = knowing(
-      serverOf((args, context) => {
+    const caller = taskClient(
+      jobServer((args, context) => {
         context.progress(1, 2, "half");
         return run(args, context);
       }),
     );
-    const id = await idOf(caller);
-    expect(await get(caller, id)).toMatchObject({ status: "working", statusMessage: "half" });
+    const id = await startTask(caller);
+    expect(await getTask(caller, id)).toMatchObject({ status: "working", statusMessage: "half" });
     // A stateless request ends with its answer.
-    expect(caller.told).toEqual([]);
+    expect(caller.notifications).toEqual([]);
     open();
-    expect(await when(caller, id, "completed")).not.toHaveProperty("statusMessage");
+    expect(await untilStatus(caller, id, "completed")).not.toHaveProperty("statusMessage");
   });
 
   it("fails with a protocol error, and completes with an error of the tool", async () => {
-    const broken = knowing(
-      serverOf(() => {
+    const broken = taskClient(
+      jobServer(() => {
         throw McpError.of("internal_error", "Broken");
       }),
     );
-    const failed = await when(broken, await idOf(broken), "failed");
+    const failed = await untilStatus(broken, await startTask(broken), "failed");
     expect(failed).toMatchObject({ statusMessage: "Broken", error: { code: -32603, message: "Broken" } });
     expect(failed).not.toHaveProperty("result");
-    const failing = knowing(
-      serverOf(() => {
+    const failing = taskClient(
+      jobServer(() => {
         throw new Error("No paper");
       }),
     );
-    expect(await when(failing, await idOf(failing), "completed")).toMatchObject({
+    expect(await untilStatus(failing, await startTask(failing), "completed")).toMatchObject({
       result: { isError: true, content: [{ text: "No paper" }] },
     });
   });
@@ -137,30 +137,30 @@ describe("a call that becomes a task", () => {
         },
       );
       // A session can send notifications after the answer.
-      const { context, told } = desk(server, { caller: { capabilities: KNOWS }, logLevel: "debug" });
+      const { context, notifications } = fakeClient(server, { caller: { capabilities: TASK_CAPABILITIES }, logLevel: "debug" });
       const session: Context = { ...context, revision: NEWEST_SESSION.name };
       const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
       report();
-      expect(told).toHaveLength(4);
+      expect(notifications).toHaveLength(4);
       if (how === "cancelled") await server({ method: "tasks/cancel", params: { taskId } }, session);
       else end();
-      const caller = knowing(server);
-      await when(caller, taskId as string, how);
+      const caller = taskClient(server);
+      await untilStatus(caller, taskId as string, how);
       report();
-      expect(told).toHaveLength(4);
-      expect(await get(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
+      expect(notifications).toHaveLength(4);
+      expect(await getTask(caller, taskId as string)).not.toHaveProperty("statusMessage", "more");
       end();
     },
   );
 
   it("goes on when the request that created it ends", async () => {
     const { run, open, signals } = gate();
-    const caller = knowing(serverOf(run));
-    const id = await idOf(caller);
+    const caller = taskClient(jobServer(run));
+    const id = await startTask(caller);
     caller.abort(new Error("gone"));
     expect(signals[0]?.aborted).toBe(false);
     open();
-    expect(await when(caller, id, "completed")).toBeDefined();
+    expect(await untilStatus(caller, id, "completed")).toBeDefined();
   });
 });
 
@@ -168,7 +168,7 @@ describe("a tool that detaches", () => {
   const options: TaskOptions = { support: "optional", when: "when-detached" };
 
   it("sends requests as in a plain call before, and through the task after", async () => {
-    const run: Run = async (_args, { ask, detach }) => {
+    const run: TaskTool = async (_args, { ask, detach }) => {
       const first = await ask.elicit(QUESTION);
       detach();
       detach();
@@ -176,59 +176,59 @@ describe("a tool that detaches", () => {
       return `${first.action}, ${second.action}`;
     };
     const answer = (): Result => ({ action: "decline" });
-    const caller = desk(serverOf(run, options), { caller: { capabilities: KNOWS }, answer });
-    const id = await idOf(caller);
-    expect(caller.asked).toHaveLength(1);
-    const asking = await when(caller, id, "input_required");
+    const caller = fakeClient(jobServer(run, options), { caller: { capabilities: TASK_CAPABILITIES }, answer });
+    const id = await startTask(caller);
+    expect(caller.clientRequests).toHaveLength(1);
+    const asking = await untilStatus(caller, id, "input_required");
     expect(Object.keys(asking["inputRequests"] as object)).toEqual(["1"]);
-    await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
-    expect(await when(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "decline, accept" }] } });
+    await caller.callRequest("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "decline, accept" }] } });
   });
 
   it("is a plain call if it never does, or if the client has no tasks", async () => {
-    const never = knowing(serverOf(() => "done", options));
-    expect(await start(never)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
-    const run: Run = async (_args, { ask, detach }) => {
+    const never = taskClient(jobServer(() => "done", options));
+    expect(await startJob(never)).toMatchObject({ resultType: "complete", content: [{ text: "done" }] });
+    const run: TaskTool = async (_args, { ask, detach }) => {
       detach();
       return (await ask.elicit(QUESTION)).action;
     };
     const answer = (): Result => ({ action: "cancel" });
-    const ordinary = desk(serverOf(run, options), { caller: { capabilities: { elicitation: {} } }, answer });
-    expect(await start(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "cancel" }] });
+    const ordinary = fakeClient(jobServer(run, options), { caller: { capabilities: { elicitation: {} } }, answer });
+    expect(await startJob(ordinary)).toMatchObject({ resultType: "complete", content: [{ text: "cancel" }] });
   });
 
   it("may return inputRequired before", async () => {
-    const run: Run = (_args, { answers, state, detach }) => {
+    const run: TaskTool = (_args, { answers, state, detach }) => {
       if (state === undefined) return inputRequired({ who: { method: "elicitation/create", params: QUESTION } }, 1);
       detach();
       return `Hello, ${String((answers["who"] as { content?: { name?: unknown } }).content?.name)}`;
     };
-    const caller = knowing(serverOf(run, options));
-    const asked = await start(caller);
+    const caller = taskClient(jobServer(run, options));
+    const asked = await startJob(caller);
     expect(asked).toMatchObject({ resultType: "input_required" });
-    const made = await caller.call("tools/call", {
+    const made = await caller.callRequest("tools/call", {
       name: "job",
       requestState: asked["requestState"],
       inputResponses: { who: { action: "accept", content: { name: "Ada" } } },
     });
     expect(made).toMatchObject({ resultType: "task" });
     expect(made).not.toHaveProperty("requestState");
-    expect(await when(caller, made["taskId"] as string, "completed")).toMatchObject({
+    expect(await untilStatus(caller, made["taskId"] as string, "completed")).toMatchObject({
       result: { content: [{ text: "Hello, Ada" }] },
     });
   });
 
   it("is aborted with the request until it detaches, and cannot detach after that", async () => {
     let received: AbortSignal | undefined;
-    const caller = knowing(
-      serverOf(async (_args, { signal, detach }) => {
+    const caller = taskClient(
+      jobServer(async (_args, { signal, detach }) => {
         received = signal;
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         detach();
         return "late";
       }, options),
     );
-    const call = start(caller);
+    const call = startJob(caller);
     await vi.waitFor(() => expect(received).toBeDefined());
     caller.abort(new Error("gone"));
     expect(received?.aborted).toBe(true);
@@ -239,14 +239,14 @@ describe("a tool that detaches", () => {
 describe("a server with tasks", () => {
   it("declares the extension once a tool supports tasks", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", { task: "forbidden" }, () => "x");
-    const caller = desk(server);
-    expect((await caller.call("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
+    const caller = fakeClient(server);
+    expect((await caller.callRequest("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
     server.tool("job", { task: "optional" }, () => "x");
-    expect((await caller.call("server/discover"))["capabilities"]).toEqual({
+    expect((await caller.callRequest("server/discover"))["capabilities"]).toEqual({
       tools: { listChanged: true },
       extensions: { [TASKS_EXTENSION]: {} },
     });
-    const { tools } = (await caller.call("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
+    const { tools } = (await caller.callRequest("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
     expect(tools.map((tool) => tool[TASK_SUPPORT])).toEqual(["forbidden", "optional"]);
     // Nothing of that is sent.
     expect(JSON.parse(JSON.stringify(tools))).toEqual([
@@ -257,123 +257,123 @@ describe("a server with tasks", () => {
 
   it("lists tasks only for connections that need it", async () => {
     const { run } = gate();
-    const server = serverOf(run);
-    const ids = [await idOf(knowing(server, "ada")), await idOf(knowing(server, "ada"))];
-    await idOf(knowing(server, "bob"));
-    const caller = knowing(server, "ada");
-    expect(await caller.refused("tasks/list", {})).toMatchObject({ code: -32601 });
-    const { tasks } = await caller.call("tasks/list", { [LISTS_TASKS]: true });
+    const server = jobServer(run);
+    const ids = [await startTask(taskClient(server, "ada")), await startTask(taskClient(server, "ada"))];
+    await startTask(taskClient(server, "bob"));
+    const caller = taskClient(server, "ada");
+    expect(await caller.callError("tasks/list", {})).toMatchObject({ code: -32601 });
+    const { tasks } = await caller.callRequest("tasks/list", { [LISTS_TASKS]: true });
     expect(tasks).toMatchObject(ids.map((taskId) => ({ taskId, status: "working" })));
-    expect(await desk(server).refused("tasks/list", { [LISTS_TASKS]: true })).toMatchObject({ code: -32021 });
+    expect(await fakeClient(server).callError("tasks/list", { [LISTS_TASKS]: true })).toMatchObject({ code: -32021 });
     await server.close();
   });
 
   it("aborts all tools and ends all subscriptions and tasks when it closes", async () => {
     const { run, signals } = gate();
-    const server = serverOf(run);
-    const caller = knowing(server);
-    const ids = [await idOf(caller), await idOf(caller)];
-    const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: ids } });
-    await vi.waitFor(() => expect(caller.told).toHaveLength(3));
+    const server = jobServer(run);
+    const caller = taskClient(server);
+    const ids = [await startTask(caller), await startTask(caller)];
+    const subscription = caller.callRequest("subscriptions/listen", { notifications: { taskIds: ids } });
+    await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
     await server.close();
     await subscription;
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
-    for (const taskId of ids) expect(await caller.refused("tasks/get", { taskId })).toMatchObject({ code: -32602 });
+    for (const taskId of ids) expect(await caller.callError("tasks/get", { taskId })).toMatchObject({ code: -32602 });
   });
 });
 
 describe("a task that sends requests to the client", () => {
-  const both: Run = async (_args, { ask }) => {
+  const both: TaskTool = async (_args, { ask }) => {
     const answers = await Promise.all([ask.elicit(QUESTION, { key: "a" }), ask.elicit(QUESTION, { key: "b" })]);
     return answers.map(({ action }) => action).join();
   };
 
   it("accepts answers one by one, and ignores unknown keys", async () => {
-    const caller = knowing(serverOf(both));
-    const id = await idOf(caller);
+    const caller = taskClient(jobServer(both));
+    const id = await startTask(caller);
     await vi.waitFor(async () => {
-      expect(Object.keys(Object((await get(caller, id))["inputRequests"]))).toEqual(["a", "b"]);
+      expect(Object.keys(Object((await getTask(caller, id))["inputRequests"]))).toEqual(["a", "b"]);
     });
     const update = (inputResponses: object): Promise<Result> =>
-      caller.call("tasks/update", { taskId: id, inputResponses });
+      caller.callRequest("tasks/update", { taskId: id, inputResponses });
     const acknowledged = await update({ a: { action: "accept" }, unknown: 5, toString: {}, __proto__: {} });
     expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
-    expect(await get(caller, id)).toMatchObject({ status: "input_required", inputRequests: { b: {} } });
-    expect(Object.keys((await get(caller, id))["inputRequests"] as object)).toEqual(["b"]);
+    expect(await getTask(caller, id)).toMatchObject({ status: "input_required", inputRequests: { b: {} } });
+    expect(Object.keys((await getTask(caller, id))["inputRequests"] as object)).toEqual(["b"]);
     // The second answer to `a` is ignored.
     await update({ a: { action: "cancel" }, b: { action: "decline" } });
-    expect(await when(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "accept,decline" }] } });
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "accept,decline" }] } });
     expect(await update({ a: { action: "accept" } })).toMatchObject({ resultType: "complete" });
   });
 
   it("refuses an update with an invalid answer as a whole", async () => {
-    const caller = knowing(serverOf(both));
-    const id = await idOf(caller);
-    await when(caller, id, "input_required");
+    const caller = taskClient(jobServer(both));
+    const id = await startTask(caller);
+    await untilStatus(caller, id, "input_required");
     for (const junk of [5, null, "x", [], { action: "perhaps" }, {}]) {
       const inputResponses = { a: { action: "accept" }, b: junk };
-      expect(await caller.refused("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
+      expect(await caller.callError("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
     }
     for (const inputResponses of [undefined, null, [], "x"]) {
-      expect(await caller.refused("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
+      expect(await caller.callError("tasks/update", { taskId: id, inputResponses })).toMatchObject({ code: -32602 });
     }
-    expect(Object.keys((await get(caller, id))["inputRequests"] as object)).toEqual(["a", "b"]);
+    expect(Object.keys((await getTask(caller, id))["inputRequests"] as object)).toEqual(["a", "b"]);
   });
 
   it("never uses a key twice", async () => {
     const keys: string[] = [];
-    const caller = knowing(
-      serverOf(async (_args, { ask }) => {
+    const caller = taskClient(
+      jobServer(async (_args, { ask }) => {
         for (let n = 0; n < 3; n += 1) await ask.elicit(QUESTION, { key: "again" });
         await ask.elicit(QUESTION);
         return "done";
       }),
     );
-    const id = await idOf(caller);
+    const id = await startTask(caller);
     for (let n = 0; n < 4; n += 1) {
-      const { inputRequests } = await when(caller, id, "input_required");
+      const { inputRequests } = await untilStatus(caller, id, "input_required");
       const [key = ""] = Object.keys(inputRequests as object);
       keys.push(key);
-      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
+      await caller.callRequest("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
       await vi.waitFor(async () => {
-        const { inputRequests: now } = await get(caller, id);
+        const { inputRequests: now } = await getTask(caller, id);
         expect(Object.keys(Object(now))).not.toContain(key);
       });
     }
     expect(new Set(keys).size).toBe(4);
-    await when(caller, id, "completed");
+    await untilStatus(caller, id, "completed");
   });
 
   it("may return inputRequired and runs again with the answers", async () => {
-    const run: Run = (_args, { answers, state }) => {
+    const run: TaskTool = (_args, { answers, state }) => {
       const seen = Number(state ?? 0);
       if (seen === 2) return JSON.stringify(answers);
       return inputRequired({ who: { method: "elicitation/create", params: QUESTION } }, seen + 1);
     };
-    const caller = knowing(serverOf(run));
-    const id = await idOf(caller);
+    const caller = taskClient(jobServer(run));
+    const id = await startTask(caller);
     for (const action of ["accept", "decline"]) {
-      const { inputRequests } = await when(caller, id, "input_required");
+      const { inputRequests } = await untilStatus(caller, id, "input_required");
       const [key = ""] = Object.keys(inputRequests as object);
-      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action } } });
+      await caller.callRequest("tasks/update", { taskId: id, inputResponses: { [key]: { action } } });
     }
-    expect(await when(caller, id, "completed")).toMatchObject({
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({
       result: { content: [{ text: '{"who":{"action":"decline"}}' }] },
     });
   });
 
   it("fails if the client has not declared the request", async () => {
-    const caller = desk(
-      serverOf(() => inputRequired({ a: { method: "roots/list" } })),
-      { caller: { capabilities: KNOWS } },
+    const caller = fakeClient(
+      jobServer(() => inputRequired({ a: { method: "roots/list" } })),
+      { caller: { capabilities: TASK_CAPABILITIES } },
     );
-    expect(await when(caller, await idOf(caller), "failed")).toMatchObject({ error: { code: -32021 } });
+    expect(await untilStatus(caller, await startTask(caller), "failed")).toMatchObject({ error: { code: -32021 } });
   });
 
   it("goes on when it aborts its request", async () => {
     const { run, open } = gate();
-    const caller = knowing(
-      serverOf(async (args, context) => {
+    const caller = taskClient(
+      jobServer(async (args, context) => {
         const stop = new AbortController();
         const asked = context.ask.elicit(QUESTION, { signal: stop.signal }).catch(() => undefined);
         await vi.waitFor(() => expect(asking).toBe(true));
@@ -383,52 +383,52 @@ describe("a task that sends requests to the client", () => {
       }),
     );
     let asking = false;
-    const id = await idOf(caller);
-    await when(caller, id, "input_required");
+    const id = await startTask(caller);
+    await untilStatus(caller, id, "input_required");
     asking = true;
-    expect(await when(caller, id, "working")).not.toHaveProperty("inputRequests");
+    expect(await untilStatus(caller, id, "working")).not.toHaveProperty("inputRequests");
     open();
-    await when(caller, id, "completed");
+    await untilStatus(caller, id, "completed");
   });
 });
 
 describe("a cancelled task", () => {
   it("aborts its tool, stays cancelled, and can be cancelled again", async () => {
     const { run, open, signals } = gate(true);
-    const caller = knowing(serverOf(run));
-    const id = await idOf(caller);
-    const acknowledged = await caller.call("tasks/cancel", { taskId: id });
+    const caller = taskClient(jobServer(run));
+    const id = await startTask(caller);
+    const acknowledged = await caller.callRequest("tasks/cancel", { taskId: id });
     expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
     expect(signals[0]?.aborted).toBe(true);
-    const state = await get(caller, id);
+    const state = await getTask(caller, id);
     expect(state).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("cancelled") });
     // A tool that ignores its signal changes nothing more.
     open();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await caller.call("tasks/cancel", { taskId: id })).toEqual(acknowledged);
-    expect(await get(caller, id)).toEqual(state);
+    expect(await caller.callRequest("tasks/cancel", { taskId: id })).toEqual(acknowledged);
+    expect(await getTask(caller, id)).toEqual(state);
   });
 
   it("rejects its open requests", async () => {
     const rejected: unknown[] = [];
-    const caller = knowing(
-      serverOf((_args, { ask }) => ask.elicit(QUESTION).catch((error: unknown) => void rejected.push(error))),
+    const caller = taskClient(
+      jobServer((_args, { ask }) => ask.elicit(QUESTION).catch((error: unknown) => void rejected.push(error))),
     );
-    const id = await idOf(caller);
-    await when(caller, id, "input_required");
-    await caller.call("tasks/cancel", { taskId: id });
-    expect(await get(caller, id)).not.toHaveProperty("inputRequests");
+    const id = await startTask(caller);
+    await untilStatus(caller, id, "input_required");
+    await caller.callRequest("tasks/cancel", { taskId: id });
+    expect(await getTask(caller, id)).not.toHaveProperty("inputRequests");
     await vi.waitFor(() => expect(rejected).toHaveLength(1));
-    await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
-    expect(await get(caller, id)).toMatchObject({ status: "cancelled" });
+    await caller.callRequest("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
+    expect(await getTask(caller, id)).toMatchObject({ status: "cancelled" });
   });
 
   it("stays completed if it was over before", async () => {
-    const caller = knowing(serverOf(() => "done"));
-    const id = await idOf(caller);
-    const state = await when(caller, id, "completed");
-    expect(await caller.call("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
-    expect(await get(caller, id)).toEqual(state);
+    const caller = taskClient(jobServer(() => "done"));
+    const id = await startTask(caller);
+    const state = await untilStatus(caller, id, "completed");
+    expect(await caller.callRequest("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
+    expect(await getTask(caller, id)).toEqual(state);
   });
 });
 
@@ -438,22 +438,22 @@ describe("a task with something that has no JSON", () => {
       throw new Error("unreadable");
     }
   }
-  const runs: readonly (readonly [name: string, run: Run])[] = [
+  const runs: readonly (readonly [name: string, run: TaskTool])[] = [
     ["a result with a BigInt in it", () => ({ content: [{ type: "text", text: "x", _meta: { n: 1n } }] })],
     ["an error whose toBody throws", () => Promise.reject(new Unreadable(-1, "x"))],
     ["an error with a BigInt in it", () => Promise.reject(new McpError(-1, "x", { n: 1n }))],
   ];
 
   it.each(runs)("fails: %s", async (_name, run) => {
-    const caller = knowing(serverOf(run));
-    const state = await when(caller, await idOf(caller), "failed");
+    const caller = taskClient(jobServer(run));
+    const state = await untilStatus(caller, await startTask(caller), "failed");
     expect(JSON.parse(JSON.stringify(state))).toMatchObject({ status: "failed", error: { code: -32603 } });
   });
 
   it("cannot send a request without JSON, and goes on", async () => {
     const request = { method: "roots/list", params: { _meta: { n: 1n } } };
-    const caller = knowing(serverOf(async (_args, { ask }) => ask(request).catch(() => "not sent")));
-    expect(await when(caller, await idOf(caller), "completed")).toMatchObject({
+    const caller = taskClient(jobServer(async (_args, { ask }) => ask(request).catch(() => "not sent")));
+    expect(await untilStatus(caller, await startTask(caller), "completed")).toMatchObject({
       result: { content: [{ text: "not sent" }] },
     });
   });

@@ -1,7 +1,7 @@
 // Unusual thrown values: each becomes a message, in the result of a tool and in a protocol error.
 
 import { describe, expect, it } from "vitest";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { createServer } from "./server.ts";
 
 const withMessage = (message: unknown): Error => Object.defineProperty(new Error("x"), "message", { value: message });
@@ -39,7 +39,7 @@ describe("a value thrown by a handler", () => {
     const server = createServer({ name: "test", version: "1" }).tool("t", {}, () => {
       throw error;
     });
-    const result = await desk(server).call("tools/call", { name: "t" });
+    const result = await fakeClient(server).callRequest("tools/call", { name: "t" });
     expect(result).toMatchObject({ content: [{ type: "text", text }], isError: true });
   });
 
@@ -47,7 +47,7 @@ describe("a value thrown by a handler", () => {
     const server = createServer({ name: "test", version: "1" }).resource("a:b", {}, () => {
       throw error;
     });
-    const refused = await desk(server).refused("resources/read", { uri: "a:b" });
+    const refused = await fakeClient(server).callError("resources/read", { uri: "a:b" });
     expect(refused.toBody()).toEqual({ code: -32603, message: text, data: { kind: "internal_error" } });
   });
 });

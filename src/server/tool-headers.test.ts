@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
@@ -20,54 +20,54 @@ const server = createServer(info)
 
 const _meta = { [META.revision]: NEWEST.name };
 const at = (headers: Record<string, string> | undefined, caller?: Partial<Caller>) =>
-  desk(server, { caller: headers === undefined ? {} : { headers, ...caller } });
+  fakeClient(server, { caller: headers === undefined ? {} : { headers, ...caller } });
 
 describe("a tool whose arguments are repeated in headers", () => {
   it.each(["plain", "zod"])("runs if they match: %s", async (name) => {
     const params = { name, arguments: { region: "eu" }, _meta };
-    expect(await at({ "mcp-param-region": "eu" }).call("tools/call", params)).toMatchObject({ isError: false });
+    expect(await at({ "mcp-param-region": "eu" }).callRequest("tools/call", params)).toMatchObject({ isError: false });
   });
 
   it.each(["plain", "zod"])("does not run if they differ: %s", async (name) => {
     vi.clearAllMocks();
     const params = { name, arguments: { region: "eu" }, _meta };
-    const missing = await at({}).refused("tools/call", params);
+    const missing = await at({}).callError("tools/call", params);
     expect(missing.toBody()).toEqual({
       code: -32020,
       message: "Header mismatch: mcp-param-region is missing for the argument region",
       data: { kind: "header_mismatch" },
     });
-    const other = await at({ "mcp-param-region": "us" }).refused("tools/call", params);
+    const other = await at({ "mcp-param-region": "us" }).callError("tools/call", params);
     expect(other.message).toBe("Header mismatch: mcp-param-region does not equal the argument region");
     expect(ran).not.toHaveBeenCalled();
   });
 
   it("checks a call without arguments too", async () => {
-    const error = await at({ "mcp-param-region": "eu" }).refused("tools/call", { name: "plain", _meta });
+    const error = await at({ "mcp-param-region": "eu" }).callError("tools/call", { name: "plain", _meta });
     expect(error.kind).toBe("header_mismatch");
-    expect(await at({}).call("tools/call", { name: "plain", _meta })).toMatchObject({ isError: false });
+    expect(await at({}).callRequest("tools/call", { name: "plain", _meta })).toMatchObject({ isError: false });
   });
 
   it("ignores callers without headers and session-style callers", async () => {
     const args = { name: "plain", arguments: { region: "eu" } };
-    expect(await at(undefined).call("tools/call", { ...args, _meta })).toMatchObject({ isError: false });
-    expect(await at({}).call("tools/call", args)).toMatchObject({ isError: false });
-    expect(await at({}).call("tools/call", { ...args, _meta: {} })).toMatchObject({ isError: false });
+    expect(await at(undefined).callRequest("tools/call", { ...args, _meta })).toMatchObject({ isError: false });
+    expect(await at({}).callRequest("tools/call", args)).toMatchObject({ isError: false });
+    expect(await at({}).callRequest("tools/call", { ...args, _meta: {} })).toMatchObject({ isError: false });
   });
 
   it("ignores headers of other tools", async () => {
     const params = { name: "none", arguments: { region: "eu" }, _meta };
-    expect(await at({ "mcp-param-region": "us" }).call("tools/call", params)).toMatchObject({ isError: false });
+    expect(await at({ "mcp-param-region": "us" }).callRequest("tools/call", params)).toMatchObject({ isError: false });
   });
 
   it("checks scopes before headers", async () => {
     const params = { name: "scoped", arguments: { region: "eu" }, _meta };
-    const error = await at({}, { principal: "p", scopes: [] }).refused("tools/call", params);
+    const error = await at({}, { principal: "p", scopes: [] }).callError("tools/call", params);
     expect(error.kind).toBe("access_denied");
   });
 
   it("has its annotations in the list", async () => {
-    const { tools } = await at({}).call("tools/list");
+    const { tools } = await at({}).callRequest("tools/list");
     expect(tools).toContainEqual({ name: "plain", inputSchema: region });
     expect(tools).toContainEqual(
       expect.objectContaining({

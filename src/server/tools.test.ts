@@ -5,7 +5,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { desk } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { McpError, INVALID_ARGUMENTS, type WithInvalidArguments } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
@@ -16,7 +16,7 @@ const info = { name: "test", version: "1" };
 const serverMeta = { [META.serverInfo]: info };
 
 const call = (server: Server, name: string, args?: Record<string, unknown>): Promise<Record<string, unknown>> =>
-  desk(server).call("tools/call", args === undefined ? { name } : { name, arguments: args });
+  fakeClient(server).callRequest("tools/call", args === undefined ? { name } : { name, arguments: args });
 
 const textResult = (text: string, isError = false): object => ({
   content: [{ type: "text", text }],
@@ -96,11 +96,11 @@ describe("calling a tool", () => {
   });
 
   it("refuses malformed params and unknown tools", async () => {
-    const caller = desk(server);
+    const caller = fakeClient(server);
     for (const params of [{}, { name: 1 }, { name: "zod", arguments: [] }, { name: "zod", arguments: "x" }]) {
-      expect((await caller.refused("tools/call", params)).kind).toBe("invalid_params");
+      expect((await caller.callError("tools/call", params)).kind).toBe("invalid_params");
     }
-    const unknown = await caller.refused("tools/call", { name: "nope" });
+    const unknown = await caller.callError("tools/call", { name: "nope" });
     expect(unknown.message).toBe("Tool not found: nope");
     expect(unknown.data).toEqual({ kind: "tool_not_found", toolName: "nope" });
   });
@@ -137,9 +137,9 @@ describe("calling a tool", () => {
       .tool("denied", {}, () => Promise.reject(error))
       .tool("aborted", {}, (_args, { signal }) => Promise.reject(signal.reason as Error));
     await expect(call(server, "denied")).rejects.toBe(error);
-    const caller = desk(server);
+    const caller = fakeClient(server);
     caller.abort(gone);
-    await expect(caller.call("tools/call", { name: "aborted" })).rejects.toBe(gone);
+    await expect(caller.callRequest("tools/call", { name: "aborted" })).rejects.toBe(gone);
   });
 
   it("adds the server info to the `_meta` of a result", async () => {

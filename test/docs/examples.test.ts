@@ -193,7 +193,7 @@ describe("examples/live", () => {
     const { code, stdout, stderr } = await run(mark, "examples/live/main.js");
     expect(stderr).toBe("");
     // The position of an interrupted loop differs from run to run.
-    const shown = stdout.replaceAll(/(?<=session is kept\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
+    const shown = stdout.replaceAll(/(?<=keeps its state\.\n)\n\[Backtrace\]\n(?:\d+: .*\n)*/g, "");
     const [, js = "", lisp = ""] = shown.split(/^# .*\n\n/m);
     expect(js.split("\n\n").map((part) => part.trimEnd())).toEqual([
       "evaluate-js const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); fib(20)\n=> 6765",
@@ -202,7 +202,7 @@ describe("examples/live", () => {
       "evaluate-js fib.of(3)\n[ERROR] TypeError\nfib.of is not a function",
       "[Backtrace]\n0: <eval 3>:1:5",
       "evaluate-js function forever() { for (;;); }\nconsole.log('on and on'); forever()\non and on\n" +
-        "[INTERRUPTED] It was interrupted; the state of the session is kept.",
+        "[INTERRUPTED] It was interrupted; the session keeps its state.",
       "evaluate-js fib(10)\n=> 55",
       "evaluate-js typeof fib in other\n=> 'undefined'",
       "",
@@ -212,7 +212,7 @@ describe("examples/live", () => {
       expect(lisp).toContain("(values (sq 5) (sq 6))\n=> 25\n=> 36\n");
       expect(lisp).toContain('  variable: *stock* = ("tea")\n');
       expect(lisp).toContain("[ERROR] UNBOUND-VARIABLE\nThe variable *STOK* is unbound.\n");
-      expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the state of the session is kept.\n");
+      expect(lisp).toContain("on and on\n[INTERRUPTED] It was interrupted; the session keeps its state.\n");
       expect(lisp).toContain('evaluate-lisp *stock*\n=> ("tea")\n');
     }
     expect(code).toBe(0);

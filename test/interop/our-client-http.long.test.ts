@@ -1,22 +1,20 @@
-// Our client over HTTP with the servers that others wrote: sessions with and without events that can be had again,
-// exchanges, and the old pair of addresses, in every revision that each of them speaks. The conversation is that of
-// stdio; servers that can hold only a part of it (without sessions, with answers that are only JSON) stand below it,
-// and after them what only HTTP can show.
+// Our client over HTTP with the SDK servers, in every revision that each of them speaks: the common tests with sessions,
+// stateless and over legacy HTTP+SSE, a shorter test for servers without sessions or streams, and what only HTTP has.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
-import { openCatenary } from "./catenary-peer.ts";
-import { converse, EXCHANGE, SESSIONS } from "./conversation.ts";
-import { NOTE, NOTE_TEXT } from "./fixtures/stage.ts";
-import { ANSWERS, Ear, Fixture, type Json } from "./peer.ts";
+import { openCatenary } from "./catenary-client.ts";
+import { SESSIONS, STATELESS, testPair } from "./common-tests.ts";
+import { NOTE, NOTE_TEXT } from "./fixtures/server-data.ts";
+import { ANSWERS, EventLog, FixtureServer, type Json } from "./test-client.ts";
 
 const [oldest = ""] = SESSIONS;
 const newest = SESSIONS.at(-1) ?? "";
 const common = { client: "catenary", listens: true } as const;
 
 for (const revision of SESSIONS) {
-  converse({
+  testPair({
     ...common,
     title: `the server of sdk-1 over HTTP, in ${revision}`,
     revision,
@@ -24,7 +22,7 @@ for (const revision of SESSIONS) {
     serverArgs: ["sessions"],
     open: async (fixture) => openCatenary(await fixture.listen(), { revision }),
   });
-  converse({
+  testPair({
     ...common,
     title: `the server of sdk-2 over HTTP, in ${revision}`,
     revision,
@@ -34,84 +32,84 @@ for (const revision of SESSIONS) {
   });
 }
 for (const revision of [oldest, newest]) {
-  converse({
+  testPair({
     ...common,
-    title: `the server of sdk-1 over the old HTTP+SSE, in ${revision}`,
+    title: `the server of sdk-1 over legacy HTTP+SSE, in ${revision}`,
     revision,
     server: "sdk-1",
-    serverArgs: ["old"],
+    serverArgs: ["legacy-sse"],
     open: async (fixture) => openCatenary(await fixture.listen(), { revision }),
   });
 }
-converse({
+testPair({
   ...common,
-  title: "the server of sdk-1 over HTTP, asked what it speaks",
+  title: "the server of sdk-1 over HTTP, by negotiation",
   revision: newest,
   server: "sdk-1",
   serverArgs: ["sessions"],
   open: async (fixture) => openCatenary(await fixture.listen()),
 });
-converse({
+testPair({
   ...common,
-  title: "the server of sdk-1 over the old HTTP+SSE, asked what it speaks",
+  title: "the server of sdk-1 over legacy HTTP+SSE, by negotiation",
   revision: newest,
   server: "sdk-1",
-  serverArgs: ["old"],
+  serverArgs: ["legacy-sse"],
   open: async (fixture) => openCatenary(await fixture.listen()),
 });
-for (const manner of ["exchanges", "stateless", "sessions"]) {
-  converse({
+for (const mode of ["stateless", "sessionless", "sessions"]) {
+  testPair({
     ...common,
-    title: `the server of sdk-2 over HTTP, asked what it speaks (${manner})`,
-    revision: EXCHANGE,
+    title: `the server of sdk-2 over HTTP, by negotiation (${mode})`,
+    revision: STATELESS,
     server: "sdk-2",
-    serverArgs: [manner],
+    serverArgs: [mode],
     open: async (fixture) => openCatenary(await fixture.listen()),
   });
 }
-converse({
+testPair({
   ...common,
-  title: "our own server over HTTP, asked what it speaks",
-  revision: EXCHANGE,
+  title: "our own server over HTTP, by negotiation",
+  revision: STATELESS,
   server: "catenary",
   open: async (fixture) => openCatenary(await fixture.listen()),
 });
 
-describe("our client over HTTP and a server of others", { timeout: 20_000 }, () => {
+describe("our client over HTTP and an SDK server", { timeout: 20_000 }, () => {
   const open: { close(): Promise<void> }[] = [];
-  const fixtures: Fixture[] = [];
+  const fixtures: FixtureServer[] = [];
   const textOf = (result: Json): string => result["content"][0].text;
 
   afterEach(async () => {
     for (const one of open.splice(0).toReversed()) await one.close();
     for (const fixture of fixtures.splice(0)) {
-      await fixture.end();
-      expect(fixture.survivors()).toEqual([]);
+      await fixture.stop();
+      expect(fixture.runningProcesses()).toEqual([]);
       fixture.remove();
     }
   });
 
-  async function stage(...of: ConstructorParameters<typeof Fixture>): Promise<Breakable> {
-    const fixture = new Fixture(...of);
+  async function startServer(...args: ConstructorParameters<typeof FixtureServer>): Promise<Breakable> {
+    const fixture = new FixtureServer(...args);
     fixtures.push(fixture);
-    const way = await breakable(await fixture.listen());
-    open.push(way);
-    return way;
+    const proxy = await breakable(await fixture.listen());
+    open.push(proxy);
+    return proxy;
   }
 
-  async function join(url: URL, options?: ConnectOptions): Promise<Client> {
+  async function connectClient(url: URL, options?: ConnectOptions): Promise<Client> {
     const client = await connect(url, options);
     open.push(client);
     return client;
   }
 
   it.each([
-    ["sdk-1", "stateless", newest],
+    ["sdk-1", "sessionless", newest],
     ["sdk-1", "json", newest],
-    ["sdk-2", "stateless", newest],
-  ] as const)("does with %s, %s, what that can do", async (server, manner, revision) => {
-    const { url } = await stage(server, manner);
-    const client = await join(url, { revision });
+    ["sdk-2", "sessionless", newest],
+  ] as const)("uses what %s offers in its mode %s", async (server, mode, revision) => {
+    const { url } = await startServer(server, mode);
+    const client = await connectClient(url, { revision });
     expect(client.revision).toBe(revision);
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("add");
     expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
@@ -130,15 +128,15 @@ describe("our client over HTTP and a server of others", { timeout: 20_000 }, () 
   it.each([
     ["sdk-1", newest],
     ["sdk-2", newest],
-  ] as const)("gets the answer of %s in %s to a call whose connection broke", async (server, revision) => {
-    const way = await stage(server, "sessions");
-    const client = await join(way.url, { revision });
-    const other = await join(way.direct, { revision });
+  ] as const)("gets the result of a call of %s in %s whose connection broke", async (server, revision) => {
+    const proxy = await startServer(server, "sessions");
+    const client = await connectClient(proxy.url, { revision });
+    const other = await connectClient(proxy.direct, { revision });
     const steps: number[] = [];
     const onProgress = ({ progress }: { progress: number }): void => {
       steps.push(progress);
       if (progress !== 3) return;
-      way.break();
+      proxy.break();
       void other.callTool("release");
     };
     expect(textOf(await client.callTool("count", { to: 3, hold: true }, { onProgress }))).toBe("counted to 3");
@@ -148,46 +146,50 @@ describe("our client over HTTP and a server of others", { timeout: 20_000 }, () 
   it.each([
     ["sdk-1", "sessions", newest],
     ["sdk-2", "sessions", newest],
-    ["sdk-2", "exchanges", EXCHANGE],
-  ] as const)("hears of changes of %s (%s) again after all connections broke", async (server, manner, revision) => {
-    const way = await stage(server, manner);
-    const client = await join(way.url, { revision });
-    const ear = new Ear();
-    await client.listen({ resourceSubscriptions: [NOTE] }, () => ear.hear({ number: ear.heard.length }));
+    ["sdk-2", "stateless", STATELESS],
+  ] as const)("receives changes of %s (%s) again after all connections broke", async (server, mode, revision) => {
+    const proxy = await startServer(server, mode);
+    const client = await connectClient(proxy.url, { revision });
+    const events = new EventLog();
+    await client.listen({ resourceSubscriptions: [NOTE] }, () => events.add({ number: events.all.length }));
     await client.callTool("touch");
-    await ear.until(({ number }) => number === 0);
-    way.break();
-    // Whatever the stream was when it broke: a change that comes later is heard.
-    for (let tries = 0; ear.heard.length < 2 && tries < 100; tries += 1) {
+    await events.until(({ number }) => number === 0);
+    proxy.break();
+    // Changes are received again as soon as the stream was reopened.
+    for (let tries = 0; events.all.length < 2 && tries < 100; tries += 1) {
       await client.callTool("touch").catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    await ear.until(({ number }) => number === 1);
+    await events.until(({ number }) => number === 1);
   });
 
   it.each([
     ["sdk-1", "sessions", newest],
-    ["sdk-1", "old", newest],
+    ["sdk-1", "legacy-sse", newest],
     ["sdk-2", "sessions", newest],
-    ["sdk-2", "exchanges", EXCHANGE],
-  ] as const)("gives up a silent call of %s (%s), and the server sees it", async (server, manner, revision) => {
-    const { url } = await stage(server, manner);
-    const client = await join(url, { revision });
+    ["sdk-2", "stateless", STATELESS],
+  ] as const)("times out a silent call of %s (%s), and the server sees it", async (server, mode, revision) => {
+    const { url } = await startServer(server, mode);
+    const client = await connectClient(url, { revision });
     await expect(client.callTool("wait", {}, { timeoutMs: 1_000 })).rejects.toMatchObject({ kind: "timeout" });
     expect(textOf(await client.callTool("aborted"))).toBe("the call was aborted");
   });
 
   it.each([
     ["sdk-1", "sessions", newest],
-    ["sdk-1", "old", newest],
+    ["sdk-1", "legacy-sse", newest],
     ["sdk-2", "sessions", newest],
   ] as const)(
-    "answers at once what %s (%s) asks in the first call, by whichever way",
-    async (server, manner, revision) => {
-      const { url } = await stage(server, manner);
-      // Ten times, because the question may come by a stream that is only just being opened.
+    "answers a request of %s (%s) in the first call at once, on any stream",
+    async (server, mode, revision) => {
+      const { url } = await startServer(server, mode);
+      // Ten times, because the request may come on a stream that is just being opened.
       for (let n = 0; n < 10; n += 1) {
-        const client = await join(url, { revision, elicit: () => ANSWERS.elicit, sample: () => ANSWERS.sample });
+        const client = await connectClient(url, {
+          revision,
+          elicit: () => ANSWERS.elicit,
+          sample: () => ANSWERS.sample,
+        });
         expect(JSON.parse(textOf(await client.callTool("sample", {}, { timeoutMs: 3_000 })))).toMatchObject({
           model: ANSWERS.sample.model,
         });
@@ -199,14 +201,14 @@ describe("our client over HTTP and a server of others", { timeout: 20_000 }, () 
   it.each([
     ["sdk-1", "sessions"],
     ["sdk-2", "sessions"],
-  ] as const)("ends its session with %s, and its name is worth nothing any more", async (server, manner) => {
-    const { url } = await stage(server, manner);
+  ] as const)("ends its session with %s, whose id is invalid from then on", async (server, mode) => {
+    const { url } = await startServer(server, mode);
     const sent: Record<string, string>[] = [];
     const spy: typeof fetch = (input, init) => {
       sent.push({ method: init?.method ?? "GET", ...Object.fromEntries(new Headers(init?.headers)) });
       return fetch(input, init);
     };
-    const client = await join(url, { revision: newest, fetch: spy });
+    const client = await connectClient(url, { revision: newest, fetch: spy });
     await client.callTool("add", { a: 1, b: 2 });
     await client.close();
     const { method, "mcp-session-id": session = "" } = sent.at(-1) ?? {};
@@ -222,20 +224,20 @@ describe("our client over HTTP and a server of others", { timeout: 20_000 }, () 
   });
 
   it.each(["sdk-1", "sdk-2"] as const)(
-    "begins a new session when %s was started anew at the same address",
+    "begins a new session when %s was restarted at the same address",
     async (server) => {
-      const first = await stage(server, "sessions");
-      const second = await stage(server, "sessions");
-      const client = await join(first.url, { revision: newest });
-      const ear = new Ear();
-      await client.listen({ resourceSubscriptions: [NOTE] }, () => ear.hear({ kind: "updated" }));
+      const first = await startServer(server, "sessions");
+      const second = await startServer(server, "sessions");
+      const client = await connectClient(first.url, { revision: newest });
+      const events = new EventLog();
+      await client.listen({ resourceSubscriptions: [NOTE] }, () => events.add({ kind: "updated" }));
       await first.turn(second.direct);
       expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
-      for (let tries = 0; ear.heard.length === 0 && tries < 100; tries += 1) {
+      for (let tries = 0; events.all.length === 0 && tries < 100; tries += 1) {
         await client.callTool("touch");
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
-      await ear.until(({ kind }) => kind === "updated");
+      await events.until(({ kind }) => kind === "updated");
     },
   );
 });

@@ -1,5 +1,5 @@
-// Our client with tasks that others run, in the form of the last session-style revision: the server of the official
-// SDK 1.x with its own store and queue, and `@modelcontextprotocol/server-everything`. Nothing here is our server.
+// Our client with tasks in the form of the newest session revision, on servers that are not ours: SDK 1.x with its own
+// task store and message queue, and `@modelcontextprotocol/server-everything`.
 
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { randomUUID } from "node:crypto";
@@ -13,9 +13,9 @@ import type { Message } from "../../src/jsonrpc/message.ts";
 import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 import { recordTransport } from "../../src/testing.ts";
 import { childTransport } from "../../src/transport/child-process.ts";
-import { SESSIONS } from "./conversation.ts";
-import { buildTasks } from "./fixtures/sdk-1-task-stage.ts";
-import { runningWith } from "./peer.ts";
+import { SESSIONS } from "./common-tests.ts";
+import { buildTaskServer } from "./fixtures/sdk-1-task-server.ts";
+import { commandLinesWith } from "./test-client.ts";
 
 const require = createRequire(import.meta.url);
 const SDK = fileURLToPath(new URL("fixtures/sdk-1-tasks.ts", import.meta.url));
@@ -25,20 +25,26 @@ const NEWEST_SESSION = SESSIONS.at(-1) ?? "";
 
 const textOf = ({ content }: CallToolResult): string => (content[0] as { text: string }).text;
 
-interface Way {
+interface TaskServer {
   readonly target: Target;
-  /** What the end has answered so far. */
+  /** The messages of the server so far. */
   readonly received: readonly Message[];
   close(): Promise<void>;
 }
 
-function overStdio(): Way {
+function overStdio(): TaskServer {
   const mark = `mark-${randomUUID()}`;
-  const wire = recordTransport(childTransport({ command: process.execPath, args: ["--import", "tsx", SDK, mark] }));
-  return { target: wire, received: wire.received, close: async () => expect(runningWith(mark)).toEqual([]) };
+  const transport = recordTransport(
+    childTransport({ command: process.execPath, args: ["--import", "tsx", SDK, mark] }),
+  );
+  return {
+    target: transport,
+    received: transport.received,
+    close: async () => expect(commandLinesWith(mark)).toEqual([]),
+  };
 }
 
-async function overHttp(): Promise<Way> {
+async function overHttp(): Promise<TaskServer> {
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => randomUUID() });
   const received: Message[] = [];
   const send = transport.send.bind(transport);
@@ -46,7 +52,7 @@ async function overHttp(): Promise<Way> {
     received.push(message as Message);
     return send(message, options);
   };
-  const mcp = buildTasks();
+  const mcp = buildTaskServer();
   await mcp.connect(transport);
   const server = createServer((request, response) => void transport.handleRequest(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -62,14 +68,14 @@ async function overHttp(): Promise<Way> {
 describe.each([
   ["stdio", overStdio],
   ["HTTP", overHttp],
-] as const)("tasks of SDK 1.x over %s", { timeout: 20_000 }, (wire, open) => {
+] as const)("tasks of SDK 1.x over %s", { timeout: 20_000 }, (transport, open) => {
   const asked: string[] = [];
-  let way: Way;
+  let server: TaskServer;
   let client: Client;
 
   beforeAll(async () => {
-    way = await open();
-    client = await connect(way.target, {
+    server = await open();
+    client = await connect(server.target, {
       revision: NEWEST_SESSION,
       startTimeoutMs: 20_000,
       elicit: ({ message }) => {
@@ -80,15 +86,15 @@ describe.each([
   }, 30_000);
   afterAll(async () => {
     await client.close();
-    await way.close();
+    await server.close();
   });
 
-  it("are what the extension says", () => {
+  it("are declared as the extension", () => {
     expect(client.capabilities.extensions).toEqual({ [TASKS_EXTENSION]: {} });
     expect(client.capabilities).not.toHaveProperty("tasks");
   });
 
-  it("are started, looked on at, and give their result", async () => {
+  it("are started and followed, and return their result", async () => {
     const handle = await client.callToolAsTask("steps");
     expect(handle.state).toMatchObject({ status: "working", ttlMs: 3_600_000, pollIntervalMs: 50 });
     const seen: DetailedTask[] = [];
@@ -100,16 +106,16 @@ describe.each([
     expect([plain.id, textOf(await plain.result())]).toEqual(["", "plain"]);
   });
 
-  it("are waited for by a plain call, with their progress", async () => {
+  it("are awaited by a plain call, with their progress", async () => {
     expect(textOf(await client.callTool("steps"))).toBe("stepped");
     const steps: number[] = [];
     const onProgress = ({ progress }: { progress: number }): void => void steps.push(progress);
     expect(textOf(await client.callTool("steps", {}, { onProgress }))).toBe("stepped");
-    expect(steps).toEqual(wire === "stdio" ? [1, 2, 3] : []);
+    expect(steps).toEqual(transport === "stdio" ? [1, 2, 3] : []);
     expect(textOf(await client.callTool("quick"))).toBe("quick");
   });
 
-  it("ask twice, and each question comes once", async () => {
+  it("send two requests, each once", async () => {
     for (const call of [() => client.callTool("ask"), async () => (await client.callToolAsTask("ask")).result()]) {
       asked.length = 0;
       expect(textOf(await call())).toBe("accept Ada Lovelace");
@@ -117,7 +123,7 @@ describe.each([
     }
   });
 
-  it("fail in their two ways", async () => {
+  it("fail as a tool and as the protocol", async () => {
     expect(await client.callTool("fail")).toMatchObject({ isError: true, content: [{ text: "No paper" }] });
     const broken = await client.callToolAsTask("broken");
     await expect(broken.result()).rejects.toMatchObject({ code: -32603 });
@@ -130,15 +136,15 @@ describe.each([
     await handle.cancel();
     expect(handle.state).toMatchObject({ status: "cancelled", statusMessage: "Client cancelled task execution." });
     await expect(handle.result()).rejects.toMatchObject({ kind: "cancelled" });
-    const stop = new AbortController();
-    const call = client.callTool("hold", {}, { signal: stop.signal });
+    const controller = new AbortController();
+    const call = client.callTool("hold", {}, { signal: controller.signal });
     const other = await client.callToolAsTask("hold");
-    const before = way.received.length;
-    stop.abort(new Error("enough"));
+    const before = server.received.length;
+    controller.abort(new Error("enough"));
     await expect(call).rejects.toMatchObject({ kind: "cancelled" });
     await vi.waitFor(() => {
-      const heard = way.received.slice(before).map((message) => ("result" in message ? message.result : {}));
-      expect(heard).toContainEqual(expect.objectContaining({ status: "cancelled" }));
+      const results = server.received.slice(before).map((message) => ("result" in message ? message.result : {}));
+      expect(results).toContainEqual(expect.objectContaining({ status: "cancelled" }));
     });
     expect((await other.refresh()).status).toBe("working");
     await other.cancel();
@@ -147,12 +153,12 @@ describe.each([
   it("expire, and are unknown from then on", async () => {
     const brief = await client.callToolAsTask("brief");
     expect(brief.state.ttlMs).toBe(200);
-    // Whose clock is the faster is not certain.
+    // Either side may notice it first.
     await expect(brief.result()).rejects.toThrow(/no longer knows the task|within the 200 ms/);
     await expect(client.task("none")).rejects.toThrow("The server has no task none");
   });
 
-  it("are found again by their ids", async () => {
+  it("are found by their ids", async () => {
     const { id } = await client.callToolAsTask("hold");
     const found = await client.task(id);
     expect([found.id, found.status]).toEqual([id, "working"]);
@@ -160,7 +166,7 @@ describe.each([
   });
 });
 
-describe("the research of server-everything", { timeout: 30_000 }, () => {
+describe("the research task of server-everything", { timeout: 30_000 }, () => {
   const mark = `mark-${randomUUID()}`;
   const asked: unknown[] = [];
   let client: Client;
@@ -178,21 +184,21 @@ describe("the research of server-everything", { timeout: 30_000 }, () => {
   }, 20_000);
   afterAll(async () => {
     await client.close();
-    expect(runningWith(mark)).toEqual([]);
+    expect(commandLinesWith(mark)).toEqual([]);
   });
 
-  it("is a task that tells how far it is, asks, and ends with a report", async () => {
-    // Its tool comes after the handshake.
+  it("reports its status, elicits, and completes with a report", async () => {
+    // The server adds the tool after the handshake.
     await vi.waitFor(async () => {
       expect((await client.listTools()).tools.map(({ name }) => name)).toContain("simulate-research-query");
     });
     const handle = await client.callToolAsTask("simulate-research-query", { topic: "python", ambiguous: true });
-    const said: (string | undefined)[] = [];
-    handle.onStatus(({ statusMessage }) => said.push(statusMessage));
+    const statuses: (string | undefined)[] = [];
+    handle.onStatus(({ statusMessage }) => statuses.push(statusMessage));
     const report = textOf(await handle.result());
     expect(report).toContain("# Research Report: python (snake)");
     expect(asked).toEqual([["interpretation"]]);
-    expect(said).toContain("Analyzing content...");
-    expect(said).toContain('Continuing with interpretation: "snake"...');
+    expect(statuses).toContain("Analyzing content...");
+    expect(statuses).toContain('Continuing with interpretation: "snake"...');
   });
 });

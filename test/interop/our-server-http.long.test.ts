@@ -1,6 +1,5 @@
-// Our server over HTTP with the clients that others wrote, in every revision that they speak and by every transport
-// that they have. The conversation is that of stdio; what only HTTP can show (a connection that breaks in mid-call,
-// a session that is ended, a port that is shared) stands below it.
+// Our server over HTTP with the SDK clients, in every revision and over every transport that they have: the common
+// tests, and what only HTTP has (a connection that breaks during a call, a session that is ended, a shared port).
 
 import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -11,17 +10,17 @@ import {
 } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, it } from "vitest";
 import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
-import { converse, EXCHANGE, SESSIONS } from "./conversation.ts";
-import { ANSWERS, Ear, Fixture, type Json } from "./peer.ts";
-import { openSdk1Http, openSdk1Sse } from "./sdk-1-peer.ts";
-import { openSdk2Http, openSdk2Sse } from "./sdk-2-peer.ts";
+import { SESSIONS, STATELESS, testPair } from "./common-tests.ts";
+import { ANSWERS, EventLog, FixtureServer, type Json } from "./test-client.ts";
+import { openSdk1Http, openSdk1Sse } from "./sdk-1-client.ts";
+import { openSdk2Http, openSdk2Sse } from "./sdk-2-client.ts";
 
 const [oldest = ""] = SESSIONS;
 const newest = SESSIONS.at(-1) ?? "";
 const common = { server: "catenary", listens: true } as const;
 
 for (const revision of SESSIONS) {
-  converse({
+  testPair({
     ...common,
     title: `the client of SDK 1.x over HTTP, in ${revision}`,
     revision,
@@ -29,7 +28,7 @@ for (const revision of SESSIONS) {
     serverArgs: revision === newest ? [] : [revision],
     open: openSdk1Http,
   });
-  converse({
+  testPair({
     ...common,
     title: `the client of SDK 2.x over HTTP, in ${revision}`,
     revision,
@@ -38,42 +37,42 @@ for (const revision of SESSIONS) {
   });
 }
 for (const revision of [oldest, newest]) {
-  converse({
+  testPair({
     ...common,
-    title: `the client of SDK 1.x over the old HTTP+SSE, in ${revision}`,
+    title: `the client of SDK 1.x over legacy HTTP+SSE, in ${revision}`,
     revision,
     client: "sdk-1",
     serverArgs: revision === newest ? [] : [revision],
     open: openSdk1Sse,
   });
 }
-converse({
+testPair({
   ...common,
-  title: `the client of SDK 2.x over the old HTTP+SSE, in ${oldest}`,
+  title: `the client of SDK 2.x over legacy HTTP+SSE, in ${oldest}`,
   revision: oldest,
   client: "sdk-2",
   open: (fixture) => openSdk2Sse(fixture, { supportedProtocolVersions: [oldest] }),
 });
-converse({
+testPair({
   ...common,
-  title: "the client of SDK 2.x over HTTP, asked to negotiate",
-  revision: EXCHANGE,
+  title: "the client of SDK 2.x over HTTP, by negotiation",
+  revision: STATELESS,
   client: "sdk-2",
   open: (fixture) => openSdk2Http(fixture, { versionNegotiation: { mode: "auto" } }),
 });
-converse({
+testPair({
   ...common,
-  title: `the client of SDK 2.x over HTTP, pinned to ${EXCHANGE}`,
-  revision: EXCHANGE,
+  title: `the client of SDK 2.x over HTTP, pinned to ${STATELESS}`,
+  revision: STATELESS,
   client: "sdk-2",
-  open: (fixture) => openSdk2Http(fixture, { versionNegotiation: { mode: { pin: EXCHANGE } } }),
+  open: (fixture) => openSdk2Http(fixture, { versionNegotiation: { mode: { pin: STATELESS } } }),
 });
 
-describe("our server over HTTP and a client of others", { timeout: 20_000 }, () => {
+describe("our server over HTTP and an SDK client", { timeout: 20_000 }, () => {
   const open: { close(): Promise<void> }[] = [];
-  const fixtures: Fixture[] = [];
+  const fixtures: FixtureServer[] = [];
   const info = { name: "interop", version: "1" };
-  const exchange: ClientOptions = { versionNegotiation: { mode: { pin: EXCHANGE } } };
+  const stateless: ClientOptions = { versionNegotiation: { mode: { pin: STATELESS } } };
   const quick = {
     initialReconnectionDelay: 10,
     maxReconnectionDelay: 100,
@@ -85,18 +84,18 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
   afterEach(async () => {
     for (const one of open.splice(0).toReversed()) await one.close();
     for (const fixture of fixtures.splice(0)) {
-      await fixture.end();
-      expect(fixture.survivors()).toEqual([]);
+      await fixture.stop();
+      expect(fixture.runningProcesses()).toEqual([]);
       fixture.remove();
     }
   });
 
-  async function stage(...revisions: string[]): Promise<Breakable> {
-    const fixture = new Fixture("catenary", ...revisions);
+  async function startServer(...revisions: string[]): Promise<Breakable> {
+    const fixture = new FixtureServer("catenary", ...revisions);
     fixtures.push(fixture);
-    const way = await breakable(await fixture.listen());
-    open.push(way);
-    return way;
+    const proxy = await breakable(await fixture.listen());
+    open.push(proxy);
+    return proxy;
   }
 
   async function open1(url: URL): Promise<{ client: Client1; transport: Http1 }> {
@@ -114,16 +113,16 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
     return client;
   }
 
-  it("SDK 1.x gets the answer to a call whose connection broke", async () => {
-    const way = await stage();
-    const { client } = await open1(way.url);
+  it("SDK 1.x gets the result of a call whose connection broke", async () => {
+    const proxy = await startServer();
+    const { client } = await open1(proxy.url);
     const steps: unknown[] = [];
     const onprogress = ({ progress }: { progress: number }): void => {
       steps.push(progress);
       if (progress === 3) {
-        way.break();
-        // By another client and another way, because this one is without connections for a while.
-        void open1(way.direct).then(({ client: other }) => other.callTool({ name: "release", arguments: {} }));
+        proxy.break();
+        // By another client that bypasses the proxy, because this one has no connection for a while.
+        void open1(proxy.direct).then(({ client: other }) => other.callTool({ name: "release", arguments: {} }));
       }
     };
     const result = await client.callTool({ name: "count", arguments: { to: 3, hold: true } }, undefined, {
@@ -133,15 +132,15 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it("SDK 2.x gets the answer to a call whose connection broke", async () => {
-    const way = await stage();
-    const client = await open2(way.url);
+  it("SDK 2.x gets the result of a call whose connection broke", async () => {
+    const proxy = await startServer();
+    const client = await open2(proxy.url);
     const steps: unknown[] = [];
     const onprogress = ({ progress }: { progress: number }): void => {
       steps.push(progress);
       if (progress === 3) {
-        way.break();
-        void open2(way.direct).then((other) => other.callTool({ name: "release", arguments: {} }));
+        proxy.break();
+        void open2(proxy.direct).then((other) => other.callTool({ name: "release", arguments: {} }));
       }
     };
     const result = await client.callTool({ name: "count", arguments: { to: 3, hold: true } }, { onprogress });
@@ -149,94 +148,94 @@ describe("our server over HTTP and a client of others", { timeout: 20_000 }, () 
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it("SDK 1.x hears of changes again after its stream broke", async () => {
-    const way = await stage();
-    const ear = new Ear();
-    const onChanged = (): void => ear.hear({ kind: "tools", number: ear.heard.length });
+  it("SDK 1.x receives changes again after its stream broke", async () => {
+    const proxy = await startServer();
+    const events = new EventLog();
+    const onChanged = (): void => events.add({ kind: "tools", number: events.all.length });
     const client = new Client1(info, { listChanged: { tools: { autoRefresh: false, onChanged } } });
     open.push(client);
-    await client.connect(new Http1(way.url, { reconnectionOptions: quick }));
-    const { client: other } = await open1(way.direct);
+    await client.connect(new Http1(proxy.url, { reconnectionOptions: quick }));
+    const { client: other } = await open1(proxy.direct);
     await other.callTool({ name: "grow", arguments: {} });
-    // The stream is open: it is opened in the background, and is not tried again where that fails.
-    await ear.until(({ number }) => number === 0);
-    way.break();
+    // Its stream is open now. The SDK opens it in the background and does not retry.
+    await events.until(({ number }) => number === 0);
+    proxy.break();
     await other.callTool({ name: "grow", arguments: {} });
-    await ear.until(({ number }) => number === 1);
-    expect(ear.heard).toHaveLength(2);
+    await events.until(({ number }) => number === 1);
+    expect(events.all).toHaveLength(2);
   });
 
-  it("SDK 1.x ends its session, and its id is worth nothing any more", async () => {
-    const way = await stage();
-    const { client, transport } = await open1(way.url);
+  it("SDK 1.x ends its session, whose id is invalid from then on", async () => {
+    const proxy = await startServer();
+    const { client, transport } = await open1(proxy.url);
     const session = transport.sessionId ?? "";
     expect(session).toMatch(/^[\x21-\x7e]{22,}$/);
     await transport.terminateSession();
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-    const late = await fetch(way.url, { method: "POST", headers: { ...headers, "mcp-session-id": session }, body });
+    const late = await fetch(proxy.url, { method: "POST", headers: { ...headers, "mcp-session-id": session }, body });
     expect(late.status).toBe(404);
     await client.close();
   });
 
   it.each([
     ["the session style", {}],
-    ["exchanges", exchange],
-  ])("sees a call of SDK 2.x in %s end when its time is up", async (_style, options) => {
-    const { url } = await stage();
+    ["the stateless style", stateless],
+  ])("sees the timeout of a call of SDK 2.x in %s", async (_style, options) => {
+    const { url } = await startServer();
     const client = await open2(url, options);
     const call = client.callTool({ name: "wait", arguments: {} }, { timeout: 100 });
     await expect(call).rejects.toMatchObject({ code: "REQUEST_TIMEOUT" });
     expect(textOf(await client.callTool({ name: "aborted", arguments: {} }))).toBe("the call was aborted");
   });
 
-  it("keeps the lists of SDK 2.x fresh in exchanges, by its own listen", async () => {
-    const { url } = await stage();
+  it("keeps the lists of a stateless SDK 2.x fresh through its subscription", async () => {
+    const { url } = await startServer();
     let onChanged: (error: Error | null, items: Json[] | null) => void = () => undefined;
     const fresh = new Promise<Json[]>((resolve, reject) => {
       onChanged = (error, items) => (error === null ? resolve(items ?? []) : reject(error));
     });
-    const client = await open2(url, { ...exchange, listChanged: { tools: { onChanged } } });
+    const client = await open2(url, { ...stateless, listChanged: { tools: { onChanged } } });
     expect(client.autoOpenedSubscription?.honoredFilter).toEqual({ toolsListChanged: true });
     await client.callTool({ name: "grow", arguments: {} });
     expect((await fresh).map(({ name }) => name)).toContain("grown");
   });
 
-  it("goes through rounds that are driven by hand", async () => {
-    const { url } = await stage();
+  it("accepts retries with input that the client drives by hand", async () => {
+    const { url } = await startServer();
     const client = await open2(url, {
-      ...exchange,
+      ...stateless,
       capabilities: { elicitation: {} },
       inputRequired: { autoFulfill: false },
     });
-    const ask = async (more: Json = {}): Promise<Json> =>
+    const call = async (more: Json = {}): Promise<Json> =>
       client.request(
         { method: "tools/call", params: { name: "elicit", arguments: {}, ...more } },
         { allowInputRequired: true },
       );
-    const { resultType, inputRequests, requestState } = await ask();
+    const { resultType, inputRequests, requestState } = await call();
     expect(resultType).toBe("input_required");
-    const [who = ""] = Object.keys(inputRequests as Json);
-    const last = await ask({ inputResponses: { [who]: ANSWERS.elicit }, requestState });
+    const [key = ""] = Object.keys(inputRequests as Json);
+    const last = await call({ inputResponses: { [key]: ANSWERS.elicit }, requestState });
     expect(JSON.parse(textOf(last))).toEqual(ANSWERS.elicit);
   });
 
-  it("lets a client that would negotiate find a server of sessions only", async () => {
-    const { url } = await stage(newest);
+  it("lets a negotiating client find a server with sessions only", async () => {
+    const { url } = await startServer(newest);
     const client = await open2(url, { versionNegotiation: { mode: "auto" } });
     expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["legacy", newest]);
     expect(textOf(await client.callTool({ name: "add", arguments: { a: 1, b: 2 } }))).toBe('{"sum":3}');
   });
 
-  it("lets a client that would negotiate find a server of exchanges only", async () => {
-    const { url } = await stage(EXCHANGE);
+  it("lets a negotiating client find a server without sessions", async () => {
+    const { url } = await startServer(STATELESS);
     const client = await open2(url, { versionNegotiation: { mode: "auto" } });
-    expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["modern", EXCHANGE]);
+    expect([client.getProtocolEra(), client.getNegotiatedProtocolVersion()]).toEqual(["modern", STATELESS]);
   });
 
   it("serves clients of both libraries and both styles at once", async () => {
-    const { url } = await stage();
-    const [one, two, three] = await Promise.all([open1(url), open2(url), open2(url, exchange)]);
+    const { url } = await startServer();
+    const [one, two, three] = await Promise.all([open1(url), open2(url), open2(url, stateless)]);
     const clients = [one.client, two, three];
     const sums = await Promise.all(
       clients.flatMap((client, c) =>

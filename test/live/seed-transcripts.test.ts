@@ -5,10 +5,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { expectNoProcesses } from "../cli/cli-process.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
-import { missing } from "../contract/messages/containment.ts";
-import { EXCEPTIONS } from "../contract/messages/exceptions.ts";
-import { TRANSCRIPTS, type Entry, type Transcript } from "../contract/messages/golden.ts";
-import { Judge } from "../contract/messages/judge.ts";
+import { missing, Judge } from "../contract/messages/transcript-checks.ts";
+import { EXCEPTIONS } from "../contract/messages/seed-exceptions.ts";
+import { TRANSCRIPTS, type Entry, type Transcript } from "../contract/messages/golden-transcripts.ts";
 import { ServeProcess } from "./serve-process.ts";
 
 interface Deviation {

@@ -2,7 +2,7 @@
 // for representative pairs of revisions.
 
 import { describe } from "vitest";
-import { REPRESENTATIVE_PAIRS } from "../support/depth.ts";
+import { REPRESENTATIVE_PAIRS } from "../support/thoroughness.ts";
 import { testFeatures } from "./chain-features.ts";
 import type { TransportKind } from "./chain-setup.ts";
 

@@ -7,8 +7,8 @@ import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
 import { haveSpec, specOf, validateMessage, validateParams, validateResult } from "../support/spec/official-schema.ts";
-import { facing } from "../support/dialogue/served-connection.ts";
-import { stamp, type RawPeer } from "../support/dialogue/raw-peer.ts";
+import { servePeer } from "../support/dialogue/served-connection.ts";
+import { statelessMeta, type RawPeer } from "../support/dialogue/raw-peer.ts";
 
 type Loose = { readonly [key: string]: unknown };
 type Task = Loose & { readonly taskId: string };
@@ -62,14 +62,14 @@ async function openStateless(
   capabilities: Loose = CAPABILITIES,
   caller: Loose = {},
 ): Promise<RawCaller> {
-  const peer = await facing((request, context) =>
+  const peer = await servePeer((request, context) =>
     server(request, { ...context, caller: { ...context.caller, ...caller } }),
   );
   const ask = async (method: string, params: Loose = {}): Promise<Loose> => {
     const answer = await peer.request({
       id: (count += 1),
       method,
-      params: { ...params, _meta: stamp(R5, capabilities) },
+      params: { ...params, _meta: statelessMeta(R5, capabilities) },
     });
     if (haveSpec("stateless tasks")) checkStateless(method, answer);
     return answer;
@@ -240,7 +240,7 @@ describe("tasks of the newest revision", () => {
 
 describe("tasks of the newest session revision", () => {
   async function openSession(server: Server): Promise<RawCaller> {
-    const peer = await facing(server);
+    const peer = await servePeer(server);
     const begun = await peer.handshake(R4, { elicitation: {} });
     check("initialize", begun);
     const ask = async (method: string, params: Loose = {}): Promise<Loose> => {

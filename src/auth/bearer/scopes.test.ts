@@ -2,7 +2,7 @@
 // before the check.
 
 import { describe, expect, it, vi } from "vitest";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../../core/handler.ts";
 import { TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer, type Server } from "../../server/server.ts";
@@ -67,14 +67,14 @@ const REFUSED: readonly (readonly [string, Partial<Caller>])[] = [
 describe("a registration with scopes", () => {
   describe.each(ALLOWED)("allows %s", (_, caller) => {
     it.each(GUARDED)("%s %j", async (method, params) => {
-      expect(await desk(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
+      expect(await fakeClient(server, { caller }).callRequest(method, params)).toMatchObject({ resultType: "complete" });
     });
   });
 
   describe.each(REFUSED)("refuses a caller with %s", (_, caller) => {
     it.each(GUARDED)("%s %j", async (method, params, owner) => {
       vi.clearAllMocks();
-      const error = await desk(server, { caller }).refused(method, params);
+      const error = await fakeClient(server, { caller }).callError(method, params);
       expect(error.message).toBe(`${owner} needs the scopes read, write`);
       expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
       expect(ran).not.toHaveBeenCalled();
@@ -82,60 +82,60 @@ describe("a registration with scopes", () => {
     });
 
     it.each(OPEN)("but not for a registration without scopes: %s %j", async (method, params) => {
-      expect(await desk(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
+      expect(await fakeClient(server, { caller }).callRequest(method, params)).toMatchObject({ resultType: "complete" });
     });
 
     it("and refuses a whole subscription that includes it", async () => {
-      const at = desk(server, { caller });
+      const at = fakeClient(server, { caller });
       for (const uri of ["r:guarded", "r:t/1"]) {
         const notifications = { toolsListChanged: true, resourceSubscriptions: ["r:open", uri] };
-        const error = await at.refused("subscriptions/listen", { notifications });
+        const error = await at.callError("subscriptions/listen", { notifications });
         expect(error.message).toBe("The subscription needs the scopes read, write");
         expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
       }
-      expect(at.told).toEqual([]);
+      expect(at.notifications).toEqual([]);
     });
 
     it("but allows a subscription to the rest", async () => {
-      const at = desk(server, { caller });
+      const at = fakeClient(server, { caller });
       const notifications = { resourceSubscriptions: ["r:open", "r:o/1", "r:none"] };
-      const listening = at.call("subscriptions/listen", { notifications });
-      expect(at.told).toMatchObject([{ params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } }]);
+      const listening = at.callRequest("subscriptions/listen", { notifications });
+      expect(at.notifications).toMatchObject([{ params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } }]);
       at.abort();
       await listening;
     });
   });
 
   it("allows a subscription to a caller with the scopes", async () => {
-    const at = desk(server, { caller: { principal: "p", scopes } });
+    const at = fakeClient(server, { caller: { principal: "p", scopes } });
     const resourceSubscriptions = ["r:guarded", "r:t/1"];
-    const listening = at.call("subscriptions/listen", { notifications: { resourceSubscriptions } });
-    expect(at.told).toMatchObject([{ params: { notifications: { resourceSubscriptions } } }]);
+    const listening = at.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions } });
+    expect(at.notifications).toMatchObject([{ params: { notifications: { resourceSubscriptions } } }]);
     at.abort();
     await listening;
   });
 
   it("names a single scope in the error", async () => {
-    const error = await desk(server, { caller: { principal: "p" } }).refused("tools/call", { name: "single" });
+    const error = await fakeClient(server, { caller: { principal: "p" } }).callError("tools/call", { name: "single" });
     expect(error.message).toBe("The tool single needs the scope read");
   });
 
   it("is checked before the arguments", async () => {
     const caller = { principal: "p", scopes: [] };
-    const error = await desk(server, { caller }).refused("prompts/get", { name: "guarded" });
+    const error = await fakeClient(server, { caller }).callError("prompts/get", { name: "guarded" });
     expect(error.kind).toBe("access_denied");
   });
 
   it("is in the lists, without its scopes", async () => {
-    const { tools } = await desk(server, { caller: { principal: "p", scopes: [] } }).call("tools/list");
+    const { tools } = await fakeClient(server, { caller: { principal: "p", scopes: [] } }).callRequest("tools/list");
     expect(tools).toContainEqual({ name: "guarded", inputSchema });
   });
 
   it("copies its scopes into the error", async () => {
     const caller = { principal: "p", scopes: [] };
-    const first = await desk(server, { caller }).refused("tools/call", { name: "single" });
+    const first = await fakeClient(server, { caller }).callError("tools/call", { name: "single" });
     (first.data as { requiredScopes: string[] }).requiredScopes.pop();
-    const second = await desk(server, { caller }).refused("tools/call", { name: "single" });
+    const second = await fakeClient(server, { caller }).callError("tools/call", { name: "single" });
     expect(second.data).toMatchObject({ requiredScopes: ["read"] });
   });
 });
@@ -156,7 +156,7 @@ describe("a task of a tool that needs scopes", () => {
           context.signal.addEventListener("abort", () => reject(context.signal.reason as Error), { once: true });
         });
       });
-    const { taskId } = await desk(guarded, { caller: wide }).call("tools/call", { name: "job" });
+    const { taskId } = await fakeClient(guarded, { caller: wide }).callRequest("tools/call", { name: "job" });
     if (signal === undefined) throw new Error("The task does not run");
     return { taskId: taskId as string, guarded, signal };
   }
@@ -170,31 +170,31 @@ describe("a task of a tool that needs scopes", () => {
 
   it("requires them for every request", async () => {
     const { taskId, guarded, signal } = await startTask();
-    const at = desk(guarded, { caller: narrow });
+    const at = fakeClient(guarded, { caller: narrow });
     for (const [method, params, owner] of REQUESTS(taskId)) {
-      const error = await at.refused(method, params);
+      const error = await at.callError(method, params);
       expect([method, error.message]).toEqual([method, `${owner} needs the scopes read, write`]);
       expect(error.data).toEqual({ kind: "access_denied", requiredScopes: ["read", "write"] });
     }
-    expect(at.told).toEqual([]);
+    expect(at.notifications).toEqual([]);
     expect(signal.aborted).toBe(false);
-    const again = desk(guarded, { caller: wide });
-    expect(await again.call("tasks/get", { taskId })).toMatchObject({ status: "working" });
-    await again.call("tasks/cancel", { taskId });
+    const again = fakeClient(guarded, { caller: wide });
+    expect(await again.callRequest("tasks/get", { taskId })).toMatchObject({ status: "working" });
+    await again.callRequest("tasks/cancel", { taskId });
     expect(signal.aborted).toBe(true);
     // Also after the task has ended.
-    expect((await at.refused("tasks/get", { taskId })).kind).toBe("access_denied");
+    expect((await at.callError("tasks/get", { taskId })).kind).toBe("access_denied");
   });
 
   it("is unknown to other principals, whatever their scopes", async () => {
     const { taskId, guarded } = await startTask();
     for (const caller of [otherCaller, { ...otherCaller, scopes: [] }]) {
       for (const [method, params] of REQUESTS(taskId).slice(0, 3)) {
-        expect((await desk(guarded, { caller }).refused(method, params)).kind).toBe("invalid_params");
+        expect((await fakeClient(guarded, { caller }).callError(method, params)).kind).toBe("invalid_params");
       }
-      const at = desk(guarded, { caller });
-      await at.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
-      expect(at.told).toMatchObject([{ params: { notifications: {} } }]);
+      const at = fakeClient(guarded, { caller });
+      await at.callRequest("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+      expect(at.notifications).toMatchObject([{ params: { notifications: {} } }]);
     }
     await guarded.close();
   });
@@ -202,7 +202,7 @@ describe("a task of a tool that needs scopes", () => {
   it("names all scopes of a subscription at once", async () => {
     const { taskId, guarded } = await startTask();
     const notifications = { taskIds: [taskId], resourceSubscriptions: ["r:guarded", "r:guarded"] };
-    const error = await desk(guarded, { caller: narrow }).refused("subscriptions/listen", { notifications });
+    const error = await fakeClient(guarded, { caller: narrow }).callError("subscriptions/listen", { notifications });
     expect((error.data as { requiredScopes: string[] }).requiredScopes.toSorted()).toEqual(["more", "read", "write"]);
     await guarded.close();
   });
@@ -210,7 +210,7 @@ describe("a task of a tool that needs scopes", () => {
   it("is listed for its principal with the scopes", async () => {
     const { taskId, guarded } = await startTask();
     const listed = async (caller: Partial<Caller>): Promise<unknown[]> => {
-      const { tasks } = await desk(guarded, { caller }).call("tasks/list", { [LISTS_TASKS]: true });
+      const { tasks } = await fakeClient(guarded, { caller }).callRequest("tasks/list", { [LISTS_TASKS]: true });
       return (tasks as { taskId: string }[]).map((task) => task.taskId);
     };
     expect(await listed(wide)).toEqual([taskId]);

@@ -1,7 +1,7 @@
 // Hidden items are hidden everywhere, and answered like items that do not exist.
 
 import { expect, it } from "vitest";
-import { loneCaller } from "../../../test/support/handlers/fake-client.ts";
+import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Request } from "../../core/handler.ts";
 import { createServer } from "../../server/server.ts";
@@ -60,7 +60,7 @@ it("answers for a hidden item as for one that does not exist", async () => {
   ];
   for (const request of requests) {
     const failures = await Promise.all(
-      [hidden, without].map((handler) => handler(request, loneCaller().context).catch((error: unknown) => error)),
+      [hidden, without].map((handler) => handler(request, fakeContext().context).catch((error: unknown) => error)),
     );
     const [of, as] = failures as { code: number; message: string; data: unknown }[];
     expect([of?.code, of?.message, of?.data]).toEqual([as?.code, as?.message, as?.data]);
@@ -89,7 +89,7 @@ it("grants no subscription to hidden resources, and passes no updates of them", 
   server.resourceUpdated("note://open/1");
   await expect.poll(() => received).toEqual(["note://open/1"]);
   await client.close();
-  const caller = loneCaller();
+  const caller = fakeContext();
   const below = chain(filter(options)).to(async (_request, context) => {
     for (const uri of ["note://open/1", "note://shut/2"]) {
       context.notify({ method: "notifications/resources/updated", params: { uri } });
@@ -97,13 +97,13 @@ it("grants no subscription to hidden resources, and passes no updates of them", 
     return { resultType: "complete" };
   });
   await below({ method: "subscriptions/listen", params: { notifications: both } }, caller.context);
-  expect(caller.said.map(({ params }) => params?.["uri"])).toEqual(["note://open/1"]);
+  expect(caller.notifications.map(({ params }) => params?.["uri"])).toEqual(["note://open/1"]);
 });
 
 it("keeps the cursor of a page that becomes empty", async () => {
   const page = { resultType: "complete", tools: [{ name: "a" }], nextCursor: "2" };
   const gateway = chain(filter({ tools: { only: [] } })).to(async () => page);
-  const result = await gateway({ method: "tools/list", params: {} }, loneCaller().context);
+  const result = await gateway({ method: "tools/list", params: {} }, fakeContext().context);
   expect(result).toEqual({ resultType: "complete", tools: [], nextCursor: "2" });
 });
 

@@ -1,7 +1,7 @@
 // The lines of the log: what they contain, and what they must not.
 
 import { expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -12,7 +12,7 @@ async function lines(
   options: LogOptions,
   upstream: Handler,
   request: Request = call("echo", { token: "s3cret" }),
-  caller = loneCaller({ name: "ada" }),
+  caller = fakeContext({ name: "ada" }),
 ) {
   const written: string[] = [];
   const gateway = chain(log({ ...options, write: (line) => written.push(line) })).to(upstream);
@@ -20,7 +20,7 @@ async function lines(
   return written;
 }
 
-const done: Handler = async () => text("the contents");
+const done: Handler = async () => textResult("the contents");
 const failing =
   (error: unknown): Handler =>
   () =>
@@ -31,7 +31,7 @@ it("writes one line for each request: method, tool, outcome, duration and caller
   const [line, ...more] = await lines({}, done);
   expect(more).toEqual([]);
   expect(line).toMatch(new RegExp(String.raw`^${TIME} info tools/call echo: complete, \d+(\.\d)? ms, for ada$`));
-  const [bare] = await lines({}, done, { method: "tools/list", params: {} }, loneCaller());
+  const [bare] = await lines({}, done, { method: "tools/list", params: {} }, fakeContext());
   expect(bare).toMatch(new RegExp(String.raw`^${TIME} info tools/list: complete, \d+(\.\d)? ms$`));
 });
 
@@ -50,11 +50,11 @@ it("writes the same as JSON", async () => {
 });
 
 it("writes the outcome", async () => {
-  const outcome = async (upstream: Handler, caller = loneCaller()): Promise<string> => {
+  const outcome = async (upstream: Handler, caller = fakeContext()): Promise<string> => {
     const [line = ""] = await lines({}, upstream, call("echo"), caller);
     return line.slice(25).replace(/, [\d.]+ ms$/, "");
   };
-  expect(await outcome(async () => ({ ...text("no"), isError: true }))).toBe("warning tools/call echo: tool error");
+  expect(await outcome(async () => ({ ...textResult("no"), isError: true }))).toBe("warning tools/call echo: tool error");
   expect(await outcome(async () => ({ resultType: "input_required" }))).toBe("info tools/call echo: input_required");
   expect(await outcome(async () => ({ resultType: "task" }))).toBe("info tools/call echo: task");
   expect(await outcome(async () => ({ resultType: 7 as never }))).toBe("info tools/call echo: 7");
@@ -64,9 +64,9 @@ it("writes the outcome", async () => {
   );
   expect(await outcome(failing(new TypeError("x")))).toBe("error tools/call echo: failed (TypeError)");
   expect(await outcome(failing(1))).toBe("error tools/call echo: failed (the thrown value is not an Error)");
-  const caller = loneCaller();
+  const caller = fakeContext();
   const leaving: Handler = async () => {
-    caller.leave();
+    caller.abort();
     throw new Error("left");
   };
   expect(await outcome(leaving, caller)).toBe("info tools/call echo: cancelled");
@@ -76,7 +76,7 @@ it("names the middleware that failed", async () => {
   const written: string[] = [];
   const broken = () => Promise.reject(new Error("s3cret"));
   const gateway = chain(log({ write: (line) => written.push(line) }), broken).to(done);
-  await gateway(call("echo"), loneCaller().context).catch(() => undefined);
+  await gateway(call("echo"), fakeContext().context).catch(() => undefined);
   expect(written[0]).toContain("failed (internal_error in the middleware broken)");
 });
 
@@ -105,7 +105,7 @@ it("writes no arguments, contents, error messages or queries unless asked to", a
 it("writes one line without control characters, whatever the names are", async () => {
   const nasty = "a\nb\u001b[31mc\u009b\u202e\u2028\ud800";
   for (const format of ["text", "json"] as const) {
-    const [line = ""] = await lines({ format }, done, call(nasty), loneCaller({ name: nasty }));
+    const [line = ""] = await lines({ format }, done, call(nasty), fakeContext({ name: nasty }));
     expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Cs}]/u);
     const [long = ""] = await lines({ format }, done, call("x".repeat(10_000)));
     expect(long.length).toBeLessThan(300);
@@ -120,11 +120,11 @@ it("writes only lines of the given level or above", async () => {
 
 it("writes to stderr by default, and a failing write does not fail the request", async () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-  await chain(log()).to(done)(call("echo"), loneCaller().context);
+  await chain(log()).to(done)(call("echo"), fakeContext().context);
   expect(write.mock.calls).toEqual([[expect.stringMatching(/tools\/call echo: complete, .* ms\n$/)]]);
   write.mockRestore();
   const full = () => {
     throw new Error("no space left");
   };
-  expect(await chain(log({ write: full })).to(done)(call("echo"), loneCaller().context)).toEqual(text("the contents"));
+  expect(await chain(log({ write: full })).to(done)(call("echo"), fakeContext().context)).toEqual(textResult("the contents"));
 });

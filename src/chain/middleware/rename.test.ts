@@ -1,7 +1,7 @@
 // New names in both directions: callers use the names they see in lists, and results and notifications have them too.
 
 import { describe, expect, it } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { TASK_SUPPORT, TASK_REQUESTED } from "../../protocol/tasks.ts";
@@ -30,9 +30,9 @@ const options: RenameOptions = {
 };
 
 /** Sends requests through the middleware and records what reaches the upstream. */
-function start(given: RenameOptions, answer: Result | Error = text("done")) {
+function start(given: RenameOptions, answer: Result | Error = textResult("done")) {
   const sent: Request[] = [];
-  const caller = loneCaller();
+  const caller = fakeContext();
   const upstream: Handler = async (request) => {
     sent.push(request);
     if (answer instanceof Error) throw answer;

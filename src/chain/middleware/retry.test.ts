@@ -1,7 +1,7 @@
 // Which requests are sent again, and which never are. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { call, loneCaller, text, type LoneCaller } from "../../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult, type FakeContext } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -29,11 +29,11 @@ async function send(
   request: Request,
   steps: readonly Step[],
   middleware: Middleware = retry(),
-  caller: LoneCaller = loneCaller(),
+  caller: FakeContext = fakeContext(),
 ) {
   let sent = 0;
   const gateway = chain(middleware).to(async (_request, context) => {
-    const step = steps[sent++] ?? text("done");
+    const step = steps[sent++] ?? textResult("done");
     if (typeof step === "function") return step(context);
     if (step instanceof Error) throw step;
     return step;
@@ -52,7 +52,7 @@ async function knowing(annotations: object, middleware: Middleware = retry()): P
 
 describe("sends again", () => {
   it("a request that has surely not begun, up to three times in all", async () => {
-    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ outcome: text("done"), sent: 3 });
+    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ outcome: textResult("done"), sent: 3 });
     const failed = await send(call("a"), [unsent(), unsent(), unsent()]);
     expect(failed).toMatchObject({ outcome: { kind: "refused", mayHaveRun: false }, sent: 3 });
     expect(
@@ -77,7 +77,7 @@ describe("sends again", () => {
       { idempotentHint: true, destructiveHint: false },
       { idempotentHint: true },
     ]) {
-      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: text("done"), sent: 2 });
+      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: textResult("done"), sent: 2 });
     }
   });
 
@@ -97,7 +97,7 @@ describe("sends again", () => {
       times.push(clock);
       throw unsent();
     });
-    const outcome = gateway(call("a"), loneCaller().context).catch((error: unknown) => error);
+    const outcome = gateway(call("a"), fakeContext().context).catch((error: unknown) => error);
     for (; clock < 600; clock += 10) await vi.advanceTimersByTimeAsync(10);
     await outcome;
     expect(times).toEqual([0, 90, 250, 450]);
@@ -138,7 +138,7 @@ describe("does not send again", () => {
       new Error("an accident"),
       { resultType: "input_required", inputRequests: {} },
       { resultType: "task", taskId: "1" },
-      { ...text("no"), isError: true },
+      { ...textResult("no"), isError: true },
     ];
     for (const answer of answers) {
       expect(await send(call("a"), [answer], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
@@ -156,7 +156,7 @@ describe("does not send again", () => {
       await context.ask({ method: "roots/list", params: {} });
       throw unsent();
     };
-    const caller = loneCaller({ answer: () => ({ roots: [] }) });
+    const caller = fakeContext({ answer: () => ({ roots: [] }) });
     const safe = await knowing({ readOnlyHint: true });
     expect(await send(call("a"), [asking], safe, caller)).toMatchObject({ sent: 1 });
     const reporting = async (context: Context): Promise<Result> => {
@@ -178,13 +178,13 @@ describe("does not send again", () => {
   });
 
   it("after the caller has left, before or during the pause", async () => {
-    const gone = loneCaller();
+    const gone = fakeContext();
     const leaving = async (): Promise<Result> => {
-      gone.leave();
+      gone.abort();
       throw unsent();
     };
     expect(await send(call("a"), [leaving], retry(), gone)).toMatchObject({ sent: 1 });
-    const going = loneCaller();
+    const going = fakeContext();
     let sent = 0;
     const outcome = chain(retry())
       .to(async () => {
@@ -193,7 +193,7 @@ describe("does not send again", () => {
       })(call("a"), going.context)
       .catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(10);
-    going.leave("enough");
+    going.abort("enough");
     expect(await outcome).toBe("enough");
     expect(sent).toBe(1);
     expect(vi.getTimerCount()).toBe(0);

@@ -1,7 +1,7 @@
 // Timeouts: in all, without progress, paused while the caller is asked, and never for subscriptions. With fake timers.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { call, loneCaller, text } from "../../../test/support/handlers/fake-client.ts";
+import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
@@ -24,7 +24,7 @@ function start(options: Parameters<typeof timeout>[0], request: Request = call("
       finish = resolve;
     });
   };
-  const caller = loneCaller(answer === undefined ? {} : { answer });
+  const caller = fakeContext(answer === undefined ? {} : { answer });
   const outcome = chain(timeout(options))
     .to(upstream)(request, caller.context)
     .catch((error: unknown) => error);
@@ -34,8 +34,8 @@ function start(options: Parameters<typeof timeout>[0], request: Request = call("
 it("passes a result that comes in time, and leaves no timer", async () => {
   const { outcome, finish } = start(1_000);
   await vi.advanceTimersByTimeAsync(999);
-  finish(text("done"));
-  expect(await outcome).toEqual(text("done"));
+  finish(textResult("done"));
+  expect(await outcome).toEqual(textResult("done"));
   expect(vi.getTimerCount()).toBe(0);
 });
 
@@ -56,7 +56,7 @@ it("gives the same error if the upstream obeys the abort", async () => {
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
   );
-  const outcome = gateway(call("a"), loneCaller().context).catch((error: unknown) => error);
+  const outcome = gateway(call("a"), fakeContext().context).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await outcome).toMatchObject({
     kind: "timeout",
@@ -74,7 +74,7 @@ it("counts idleMs from the last progress", async () => {
     await vi.advanceTimersByTimeAsync(5);
     inner().notify({ method: "notifications/message", params: { level: "info", data: "still here" } });
   }
-  expect(caller.said).toHaveLength(10);
+  expect(caller.notifications).toHaveLength(10);
   await vi.advanceTimersByTimeAsync(95);
   expect(await outcome).toMatchObject({ kind: "timeout", message: expect.stringContaining("for 100 ms") as string });
 });
@@ -105,8 +105,8 @@ it("pauses while the caller is asked, also by several requests at once", async (
   answers[1]?.({ roots: [] });
   await Promise.all(asked);
   await vi.advanceTimersByTimeAsync(45);
-  finish(text("done"));
-  expect(await outcome).toEqual(text("done"));
+  finish(textResult("done"));
+  expect(await outcome).toEqual(textResult("done"));
 });
 
 it("goes on counting after the caller has answered", async () => {
@@ -119,7 +119,7 @@ it("goes on counting after the caller has answered", async () => {
 
 it("forwards the abort of the caller", async () => {
   const { caller, inner } = start(100);
-  caller.leave("enough");
+  caller.abort("enough");
   expect(inner().signal.reason).toBe("enough");
 });
 

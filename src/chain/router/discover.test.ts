@@ -3,8 +3,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createServer } from "../../server/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
-import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 const info = { name: "many", version: "3" };
@@ -16,7 +16,7 @@ afterEach(() => {
 
 describe("discover of many upstreams", () => {
   it("combines the capabilities that the router supports", async () => {
-    const a = madeServer({
+    const a = scriptedServer({
       "server/discover": {
         capabilities: {
           tools: {},
@@ -27,7 +27,7 @@ describe("discover of many upstreams", () => {
         },
       },
     });
-    const b = madeServer({
+    const b = scriptedServer({
       "server/discover": {
         capabilities: {
           tools: { listChanged: true },
@@ -37,7 +37,7 @@ describe("discover of many upstreams", () => {
         },
       },
     });
-    const { capabilities, _meta } = await desk(createRouter({ a, b }, { info })).call("server/discover");
+    const { capabilities, _meta } = await fakeClient(createRouter({ a, b }, { info })).callRequest("server/discover");
     expect(capabilities).toEqual({
       logging: {},
       completions: {},
@@ -52,43 +52,43 @@ describe("discover of many upstreams", () => {
     const a = createServer({ name: "a", version: "1", instructions: "Be quick." });
     const b = createServer({ name: "b", version: "1" });
     const c = createServer({ name: "c", version: "1", instructions: "Be kind." });
-    const { instructions } = await desk(createRouter({ a, b, c }, { instructions: "Two servers." })).call(
+    const { instructions } = await fakeClient(createRouter({ a, b, c }, { instructions: "Two servers." })).callRequest(
       "server/discover",
     );
     expect(instructions).toBe("Two servers.\n\n# a\n\nBe quick.\n\n# c\n\nBe kind.");
-    expect(await desk(createRouter({ b })).call("server/discover")).not.toHaveProperty("instructions");
+    expect(await fakeClient(createRouter({ b })).callRequest("server/discover")).not.toHaveProperty("instructions");
   });
 
   it("is named catenary by default", async () => {
-    const { _meta } = await desk(createRouter({ a: madeServer({}) })).call("server/discover");
+    const { _meta } = await fakeClient(createRouter({ a: scriptedServer({}) })).callRequest("server/discover");
     expect(_meta?.[SERVER_INFO]).toMatchObject({ name: "catenary", version: expect.any(String) as string });
   });
 
   it("has the shortest ttl of all, and is public if all are", async () => {
-    const kept = (ttlMs: number, cacheScope: string): ReturnType<typeof madeServer> =>
-      madeServer({ "server/discover": { capabilities: {}, ttlMs, cacheScope } });
-    const hints = async (...upstreams: ReturnType<typeof madeServer>[]): Promise<unknown> => {
-      const { ttlMs, cacheScope } = await desk(createRouter(Object.fromEntries(upstreams.entries()))).call(
+    const kept = (ttlMs: number, cacheScope: string): ReturnType<typeof scriptedServer> =>
+      scriptedServer({ "server/discover": { capabilities: {}, ttlMs, cacheScope } });
+    const hints = async (...upstreams: ReturnType<typeof scriptedServer>[]): Promise<unknown> => {
+      const { ttlMs, cacheScope } = await fakeClient(createRouter(Object.fromEntries(upstreams.entries()))).callRequest(
         "server/discover",
       );
       return [ttlMs, cacheScope];
     };
     expect(await hints(kept(9, "public"), kept(5, "public"))).toEqual([5, "public"]);
     expect(await hints(kept(9, "public"), kept(5, "private"))).toEqual([5, "private"]);
-    expect(await hints(kept(9, "public"), madeServer({}))).toEqual([0, "private"]);
+    expect(await hints(kept(9, "public"), scriptedServer({}))).toEqual([0, "private"]);
   });
 
   it("leaves out an upstream that fails, and reports it", async () => {
     const broken = async (): Promise<never> => {
       throw new ConnectionError("refused", "connection refused");
     };
-    const a = madeServer({ "server/discover": { capabilities: { tools: {} }, ttlMs: 9, cacheScope: "public" } });
-    const result = await desk(createRouter({ a, broken })).call("server/discover");
+    const a = scriptedServer({ "server/discover": { capabilities: { tools: {} }, ttlMs: 9, cacheScope: "public" } });
+    const result = await fakeClient(createRouter({ a, broken })).callRequest("server/discover");
     expect(result).toMatchObject({ capabilities: { tools: { listChanged: true } }, ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "broken", message: "The upstream broken failed: connection refused" },
     ]);
-    const error = await desk(createRouter({ broken })).refused("server/discover");
+    const error = await fakeClient(createRouter({ broken })).callError("server/discover");
     expect(error.kind).toBe("unreachable");
     expect(error.message).toBe(
       "No upstream could answer server/discover: The upstream broken failed: connection refused",
@@ -97,9 +97,9 @@ describe("discover of many upstreams", () => {
 
   it("times out, and declares the lists that a late upstream may have", async () => {
     vi.useFakeTimers();
-    const slow = madeServer({ "server/discover": () => new Promise(() => undefined) });
-    const caller = desk(createRouter({ slow, quick: madeServer({ "tools/list": tools("x") }) }));
-    const answer = caller.call("server/discover");
+    const slow = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
+    const caller = fakeClient(createRouter({ slow, quick: scriptedServer({ "tools/list": toolList("x") }) }));
+    const answer = caller.callRequest("server/discover");
     await vi.advanceTimersByTimeAsync(8_000);
     const result = await answer;
     expect(result["capabilities"]).toEqual({
@@ -111,20 +111,20 @@ describe("discover of many upstreams", () => {
       { upstream: "slow", message: "The upstream slow did not answer in 8000 ms" },
     ]);
     // The second time it has a short timeout, and no second request is sent.
-    const again = caller.call("server/discover");
+    const again = caller.callRequest("server/discover");
     await vi.advanceTimersByTimeAsync(1_000);
     await again;
-    expect(slow.asked).toHaveLength(1);
+    expect(slow.requests).toHaveLength(1);
   });
 
   it("reports upstreams of nested routers", async () => {
     const broken = async (): Promise<never> => {
       throw new Error("out of order");
     };
-    const inner = createRouter({ broken, fine: madeServer({ "tools/list": tools("x") }) });
-    const outer = desk(createRouter({ inner, b: madeServer({ "tools/list": tools("y") }) }));
+    const inner = createRouter({ broken, fine: scriptedServer({ "tools/list": toolList("x") }) });
+    const outer = fakeClient(createRouter({ inner, b: scriptedServer({ "tools/list": toolList("y") }) }));
     const shown = [{ upstream: "inner.broken", message: "The upstream broken failed: out of order" }];
-    expect((await outer.call("server/discover"))._meta?.["catenary/unavailable"]).toEqual(shown);
-    expect((await outer.call("tools/list"))._meta?.["catenary/unavailable"]).toEqual(shown);
+    expect((await outer.callRequest("server/discover"))._meta?.["catenary/unavailable"]).toEqual(shown);
+    expect((await outer.callRequest("tools/list"))._meta?.["catenary/unavailable"]).toEqual(shown);
   });
 });

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { TASK_SUPPORT } from "../../protocol/tasks.ts";
-import { type Desk, desk } from "../../../test/support/handlers/fake-client.ts";
-import { madeServer, pages, tools } from "../../../test/support/handlers/scripted-server.ts";
+import { type FakeClient, fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { scriptedServer, pages, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 type Items = readonly Record<string, unknown>[];
@@ -15,10 +15,10 @@ const namesOf = (result: Result): unknown => (result["tools"] as Items).map(({ n
 const many = (front: string, count: number): Items =>
   Array.from({ length: count }, (_none, index) => ({ name: `${front}${index}` }));
 
-async function allPages(caller: Desk, method: string, field: string): Promise<{ items: Items; sizes: number[] }> {
+async function allPages(caller: FakeClient, method: string, field: string): Promise<{ items: Items; sizes: number[] }> {
   const [items, sizes]: [Record<string, unknown>[], number[]] = [[], []];
   for (let cursor: unknown; ;) {
-    const page = await caller.call(method, cursor === undefined ? {} : { cursor });
+    const page = await caller.callRequest(method, cursor === undefined ? {} : { cursor });
     const found = page[field] as Items;
     items.push(...found);
     sizes.push(found.length);
@@ -29,9 +29,9 @@ async function allPages(caller: Desk, method: string, field: string): Promise<{ 
 
 describe("lists of many upstreams", () => {
   it("read all pages, in the order of the upstreams", async () => {
-    const a = madeServer({ "tools/list": pages("tools", many("a", 5), 2) });
-    const b = madeServer({ "tools/list": pages("tools", many("b", 3), 1) });
-    expect(namesOf(await desk(createRouter({ b, a })).call("tools/list"))).toEqual([
+    const a = scriptedServer({ "tools/list": pages("tools", many("a", 5), 2) });
+    const b = scriptedServer({ "tools/list": pages("tools", many("b", 3), 1) });
+    expect(namesOf(await fakeClient(createRouter({ b, a })).callRequest("tools/list"))).toEqual([
       "b0",
       "b1",
       "b2",
@@ -46,9 +46,9 @@ describe("lists of many upstreams", () => {
   it("keep all fields and symbols of renamed items, and other items unchanged", async () => {
     const plain = { name: "alone", more: { deep: [1] } };
     const shared = { name: "both", title: "Both", [TASK_SUPPORT]: "required", _meta: { x: 1 } };
-    const a = madeServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
-    const b = madeServer({ "tools/list": tools("both") });
-    const result = await desk(createRouter({ a, b })).call("tools/list");
+    const a = scriptedServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
+    const b = scriptedServer({ "tools/list": toolList("both") });
+    const result = await fakeClient(createRouter({ a, b })).callRequest("tools/list");
     const [first, second] = result["tools"] as Items;
     expect(first).toBe(plain);
     expect(second).toEqual({ ...shared, name: "a.both" });
@@ -56,52 +56,52 @@ describe("lists of many upstreams", () => {
   });
 
   it("rename prompts, addresses and templates like tools", async () => {
-    const make = (): ReturnType<typeof madeServer> =>
-      madeServer({
+    const make = (): ReturnType<typeof scriptedServer> =>
+      scriptedServer({
         "prompts/list": { prompts: [{ name: "p" }] },
         "resources/list": { resources: [{ uri: "file:///a", name: "a" }] },
         "resources/templates/list": { resourceTemplates: [{ uriTemplate: "file:///{+path}", name: "t" }] },
       });
-    const caller = desk(createRouter({ notes: make(), Mail: make() }));
-    expect((await caller.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
-    expect((await caller.call("resources/list"))["resources"]).toEqual([
+    const caller = fakeClient(createRouter({ notes: make(), Mail: make() }));
+    expect((await caller.callRequest("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
+    expect((await caller.callRequest("resources/list"))["resources"]).toEqual([
       { uri: "notes.file:///a", name: "a" },
       { uri: "mail.file:///a", name: "a" },
     ]);
-    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([
+    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toEqual([
       { uriTemplate: "notes.file:///{+path}", name: "t" },
       { uriTemplate: "mail.file:///{+path}", name: "t" },
     ]);
-    const always = desk(createRouter({ notes: make() }, { names: "always" }));
-    expect((await always.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
-    expect((await always.call("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
+    const always = fakeClient(createRouter({ notes: make() }, { names: "always" }));
+    expect((await always.callRequest("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
+    expect((await always.callRequest("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
   });
 
   it("are requested only of upstreams that have them, and are empty if the method is not found", async () => {
-    const without = madeServer({}, { prompts: {} });
-    const silent = madeServer({}, { resources: {} });
-    const some = madeServer({ "tools/list": tools("x") });
-    const caller = desk(createRouter({ without, silent, some }));
-    expect(await caller.call("tools/list")).not.toHaveProperty(["_meta", "catenary/unavailable"]);
-    expect(without.asked.map(({ method }) => method)).toEqual(["server/discover"]);
-    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([]);
+    const without = scriptedServer({}, { prompts: {} });
+    const silent = scriptedServer({}, { resources: {} });
+    const some = scriptedServer({ "tools/list": toolList("x") });
+    const caller = fakeClient(createRouter({ without, silent, some }));
+    expect(await caller.callRequest("tools/list")).not.toHaveProperty(["_meta", "catenary/unavailable"]);
+    expect(without.requests.map(({ method }) => method)).toEqual(["server/discover"]);
+    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toEqual([]);
   });
 
   it("include tools of an upstream that had none before", async () => {
     let capabilities: object = {};
-    const late = madeServer({ "server/discover": () => ({ capabilities }), "tools/list": tools("new") });
-    const caller = desk(createRouter({ late, other: madeServer({ "tools/list": tools("x") }) }));
-    expect(namesOf(await caller.call("tools/list"))).toEqual(["x"]);
+    const late = scriptedServer({ "server/discover": () => ({ capabilities }), "tools/list": toolList("new") });
+    const caller = fakeClient(createRouter({ late, other: scriptedServer({ "tools/list": toolList("x") }) }));
+    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["x"]);
     capabilities = { tools: {} };
-    expect(namesOf(await caller.call("tools/list"))).toEqual(["new", "x"]);
+    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["new", "x"]);
   });
 
   it("combine the cache hints", async () => {
-    const kept = (ttlMs: number): ReturnType<typeof madeServer> =>
-      madeServer({ "tools/list": { tools: [], ttlMs, cacheScope: "public" } });
-    const two = await desk(createRouter({ a: kept(70), b: kept(30) })).call("tools/list");
+    const kept = (ttlMs: number): ReturnType<typeof scriptedServer> =>
+      scriptedServer({ "tools/list": { tools: [], ttlMs, cacheScope: "public" } });
+    const two = await fakeClient(createRouter({ a: kept(70), b: kept(30) })).callRequest("tools/list");
     expect([two["ttlMs"], two["cacheScope"]]).toEqual([30, "public"]);
-    const three = await desk(createRouter({ a: kept(70), b: madeServer({ "tools/list": tools("x") }) })).call(
+    const three = await fakeClient(createRouter({ a: kept(70), b: scriptedServer({ "tools/list": toolList("x") }) })).callRequest(
       "tools/list",
     );
     expect([three["ttlMs"], three["cacheScope"]]).toEqual([0, "private"]);
@@ -110,9 +110,9 @@ describe("lists of many upstreams", () => {
 
 describe("cursors", () => {
   it("lead through all items of all upstreams once", async () => {
-    const a = madeServer({ "tools/list": pages("tools", many("a", 1_500), 400) });
-    const b = madeServer({ "tools/list": pages("tools", [...many("b", 1_200), { name: "a7" }], 1_000) });
-    const { items, sizes } = await allPages(desk(createRouter({ a, b })), "tools/list", "tools");
+    const a = scriptedServer({ "tools/list": pages("tools", many("a", 1_500), 400) });
+    const b = scriptedServer({ "tools/list": pages("tools", [...many("b", 1_200), { name: "a7" }], 1_000) });
+    const { items, sizes } = await allPages(fakeClient(createRouter({ a, b })), "tools/list", "tools");
     expect(sizes).toEqual([1_000, 1_000, 701]);
     const names = items.map(({ name }) => name);
     expect(new Set(names).size).toBe(2_701);
@@ -122,7 +122,7 @@ describe("cursors", () => {
   it("limit the length of a page, so that it fits into a message", async () => {
     const long = many("x", 10).map((tool) => ({ ...tool, description: "d".repeat(300_000) }));
     const { items, sizes } = await allPages(
-      desk(createRouter({ a: madeServer({ "tools/list": { tools: long } }) })),
+      fakeClient(createRouter({ a: scriptedServer({ "tools/list": { tools: long } }) })),
       "tools/list",
       "tools",
     );
@@ -132,26 +132,26 @@ describe("cursors", () => {
 
   it("continue after an item that is gone, and in a view that has listed nothing yet", async () => {
     let list = many("a", 1_500);
-    const a = madeServer({ "tools/list": () => ({ tools: list }) });
-    const b = madeServer({ "tools/list": tools("a3") });
+    const a = scriptedServer({ "tools/list": () => ({ tools: list }) });
+    const b = scriptedServer({ "tools/list": toolList("a3") });
     const router = createRouter({ b, a });
-    const first = await desk(router).call("tools/list");
+    const first = await fakeClient(router).callRequest("tools/list");
     list = list.filter(({ name }) => name !== "a998");
-    const stranger = desk(router, { caller: { principal: "another" } });
-    const second = await stranger.call("tools/list", { cursor: first["nextCursor"] });
+    const stranger = fakeClient(router, { caller: { principal: "another" } });
+    const second = await stranger.callRequest("tools/list", { cursor: first["nextCursor"] });
     expect((second["tools"] as Items)[0]).toEqual({ name: "a1000" });
     list = many("a", 1_500);
-    const third = await desk(router).call("tools/list", { cursor: first["nextCursor"] });
+    const third = await fakeClient(router).callRequest("tools/list", { cursor: first["nextCursor"] });
     expect((third["tools"] as Items)[0]).toEqual({ name: "a999" });
   });
 
   it("are refused if they are invalid or of another list", async () => {
-    const upstream = madeServer({
+    const upstream = scriptedServer({
       "tools/list": pages("tools", many("a", 1_001), 2_000),
       "prompts/list": { prompts: [] },
     });
-    const caller = desk(createRouter({ upstream }));
-    const { nextCursor } = await caller.call("tools/list");
+    const caller = fakeClient(createRouter({ upstream }));
+    const { nextCursor } = await caller.callRequest("tools/list");
     const bad = [
       "",
       "abc",
@@ -159,10 +159,10 @@ describe("cursors", () => {
       Buffer.from('["tools/list","upstream","a1",5]').toString("base64url"),
       `${String(nextCursor)}=`,
     ];
-    for (const cursor of bad) expect((await caller.refused("tools/list", { cursor })).kind).toBe("invalid_params");
-    expect((await caller.refused("prompts/list", { cursor: nextCursor })).kind).toBe("invalid_params");
-    const other = desk(createRouter({ another: upstream }));
-    expect((await other.refused("tools/list", { cursor: nextCursor })).kind).toBe("invalid_params");
+    for (const cursor of bad) expect((await caller.callError("tools/list", { cursor })).kind).toBe("invalid_params");
+    expect((await caller.callError("prompts/list", { cursor: nextCursor })).kind).toBe("invalid_params");
+    const other = fakeClient(createRouter({ another: upstream }));
+    expect((await other.callError("tools/list", { cursor: nextCursor })).kind).toBe("invalid_params");
   });
 });
 
@@ -173,16 +173,16 @@ describe("upstreams that fail in a list", () => {
 
   it("are left out and reported, and their names still count", async () => {
     let isAway = false;
-    const b = madeServer({
+    const b = scriptedServer({
       "tools/list": () => {
         if (isAway) throw new ConnectionError("closed", "the process has exited");
-        return tools("x", "y");
+        return toolList("x", "y");
       },
     });
-    const caller = desk(createRouter({ a: madeServer({ "tools/list": tools("x") }), b }));
-    expect(namesOf(await caller.call("tools/list"))).toEqual(["a.x", "b.x", "y"]);
+    const caller = fakeClient(createRouter({ a: scriptedServer({ "tools/list": toolList("x") }), b }));
+    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["a.x", "b.x", "y"]);
     isAway = true;
-    const result = await caller.call("tools/list");
+    const result = await caller.callRequest("tools/list");
     expect(namesOf(result)).toEqual(["a.x"]);
     expect(result).toMatchObject({ ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
@@ -191,25 +191,25 @@ describe("upstreams that fail in a list", () => {
   });
 
   it("are an error if there is no other upstream", async () => {
-    const error = await desk(createRouter({ broken, worse: broken })).refused("tools/list");
+    const error = await fakeClient(createRouter({ broken, worse: broken })).callError("tools/list");
     expect(error.kind).toBe("unreachable");
     expect(error.message).toBe(
       "No upstream could answer tools/list: The upstream broken is gone; The upstream worse is gone",
     );
-    const one = desk(createRouter({ broken, fine: madeServer({}) }));
-    expect((await one.call("tools/list"))["tools"]).toEqual([]);
+    const one = fakeClient(createRouter({ broken, fine: scriptedServer({}) }));
+    expect((await one.callRequest("tools/list"))["tools"]).toEqual([]);
   });
 
   it("are cut off if their pages never end, and the items so far count", async () => {
-    const loop = madeServer({ "tools/list": { tools: [{ name: "x" }], nextCursor: "again" } });
+    const loop = scriptedServer({ "tools/list": { tools: [{ name: "x" }], nextCursor: "again" } });
     let count = 0;
-    const endless = madeServer({
+    const endless = scriptedServer({
       "tools/list": () => ({ tools: [{ name: `t${count}` }], nextCursor: String(count++) }),
     });
-    const odd = madeServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
-    const wrong = madeServer({ "tools/list": { tools: "none" } });
-    const result = await desk(createRouter({ loop, odd, wrong, endless })).call("tools/list");
-    expect(loop.asked.filter(({ method }) => method === "tools/list")).toHaveLength(2);
+    const odd = scriptedServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
+    const wrong = scriptedServer({ "tools/list": { tools: "none" } });
+    const result = await fakeClient(createRouter({ loop, odd, wrong, endless })).callRequest("tools/list");
+    expect(loop.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);
     expect((result["tools"] as Items).filter(({ name }) => !String(name).startsWith("t"))).toEqual([
       { name: "x" },
       { name: "o" },
@@ -224,25 +224,25 @@ describe("upstreams that fail in a list", () => {
   });
 
   it("are limited in their items", async () => {
-    const big = madeServer({
+    const big = scriptedServer({
       "tools/list": ({ cursor }) => ({ tools: many(`p${String(cursor)}-`, 6_000), nextCursor: `${String(cursor)}+` }),
     });
-    const { _meta } = await desk(createRouter({ big })).call("tools/list");
+    const { _meta } = await fakeClient(createRouter({ big })).callRequest("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
       { upstream: "big", message: "The upstream big did not finish tools/list: it has more than 10000 items" },
     ]);
-    expect(big.asked.filter(({ method }) => method === "tools/list")).toHaveLength(2);
+    expect(big.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);
   });
 
   it("are limited in their length, and in the length of a cursor", async () => {
     let count = 0;
     const description = "d".repeat(3_000_000);
-    const long = madeServer({
+    const long = scriptedServer({
       "tools/list": () => ({ tools: [{ name: `t${count}`, description }], nextCursor: String(count++) }),
     });
     const { length } = description;
-    const far = madeServer({ "tools/list": { tools: [{ name: "far" }], nextCursor: "c".repeat(length) } });
-    const { _meta } = await desk(createRouter({ long, far })).call("tools/list");
+    const far = scriptedServer({ "tools/list": { tools: [{ name: "far" }], nextCursor: "c".repeat(length) } });
+    const { _meta } = await fakeClient(createRouter({ long, far })).callRequest("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
       {
         upstream: "long",
@@ -253,7 +253,7 @@ describe("upstreams that fail in a list", () => {
         message: "The upstream far did not finish tools/list: its `nextCursor` is longer than 65536 characters",
       },
     ]);
-    expect(long.asked.filter(({ method }) => method === "tools/list")).toHaveLength(6);
-    expect(far.asked.filter(({ method }) => method === "tools/list")).toHaveLength(1);
+    expect(long.requests.filter(({ method }) => method === "tools/list")).toHaveLength(6);
+    expect(far.requests.filter(({ method }) => method === "tools/list")).toHaveLength(1);
   });
 });

@@ -6,8 +6,8 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Params, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { createServer } from "../../server/index.ts";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
-import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 interface ServerContents {
@@ -22,8 +22,8 @@ interface ServerContents {
 function serverWith(
   who: string,
   { listed = [], more = [], templates = [], result }: ServerContents,
-): ReturnType<typeof madeServer> {
-  return madeServer({
+): ReturnType<typeof scriptedServer> {
+  return scriptedServer({
     "resources/list": { resources: listed.map((uri) => ({ uri, name: uri })) },
     "resources/templates/list": { resourceTemplates: templates.map((uriTemplate) => ({ uriTemplate, name: "t" })) },
     "resources/read": ({ uri }: Params) => {
@@ -32,7 +32,7 @@ function serverWith(
       }
       return { contents: [{ uri, text: who }] };
     },
-    "tools/list": tools(`links-of-${who}`),
+    "tools/list": toolList(`links-of-${who}`),
     "tools/call": result ?? { content: [] },
     "prompts/list": { prompts: [{ name: `prompt-of-${who}` }] },
     "prompts/get": { messages: [{ role: "user", content: (result?.["content"] as unknown[])?.[0] }] },
@@ -41,30 +41,30 @@ function serverWith(
 
 const link = (uri: string): object => ({ type: "resource_link", uri, name: "l" });
 const embedded = (uri: string): object => ({ type: "resource", resource: { uri, text: "t" } });
-const reads = (upstream: ReturnType<typeof madeServer>): unknown[] =>
-  upstream.asked.filter(({ method }) => method === "resources/read").map(({ params }) => params["uri"]);
+const reads = (upstream: ReturnType<typeof scriptedServer>): unknown[] =>
+  upstream.requests.filter(({ method }) => method === "resources/read").map(({ params }) => params["uri"]);
 
 describe("reading", () => {
   it("goes to the upstream that lists the address, by its own name", async () => {
     const a = serverWith("a", { listed: ["file:///same", "file:///a"] });
     const b = serverWith("b", { listed: ["file:///same", "file:///b"] });
-    const caller = desk(createRouter({ a, b }));
-    expect(await caller.call("resources/read", { uri: "file:///b" })).toEqual({
+    const caller = fakeClient(createRouter({ a, b }));
+    expect(await caller.callRequest("resources/read", { uri: "file:///b" })).toEqual({
       contents: [{ uri: "file:///b", text: "b" }],
     });
-    expect(await caller.call("resources/read", { uri: "b.file:///same" })).toEqual({
+    expect(await caller.callRequest("resources/read", { uri: "b.file:///same" })).toEqual({
       contents: [{ uri: "b.file:///same", text: "b" }],
     });
     expect([reads(a), reads(b)]).toEqual([[], ["file:///b", "file:///same"]]);
-    const error = await caller.refused("resources/read", { uri: "file:///same" });
+    const error = await caller.callError("resources/read", { uri: "file:///same" });
     expect(error.data).toMatchObject({ candidates: ["a.file:///same", "b.file:///same"] });
   });
 
   it("passes a result unchanged if nothing is renamed", async () => {
     const result = { contents: [{ uri: "x:1", text: "t" }] };
-    const a = madeServer({ "resources/list": { resources: [{ uri: "x:1", name: "x" }] }, "resources/read": result });
-    const caller = desk(createRouter({ a, b: serverWith("b", {}) }));
-    expect(await caller.call("resources/read", { uri: "x:1" })).toBe(result);
+    const a = scriptedServer({ "resources/list": { resources: [{ uri: "x:1", name: "x" }] }, "resources/read": result });
+    const caller = fakeClient(createRouter({ a, b: serverWith("b", {}) }));
+    expect(await caller.callRequest("resources/read", { uri: "x:1" })).toBe(result);
   });
 
   it("renames everything with `names: always`, also in errors", async () => {
@@ -72,16 +72,16 @@ describe("reading", () => {
       listed: ["x:1"],
       result: { content: [link("x:2"), embedded("x:3"), { type: "text" }] },
     });
-    const caller = desk(createRouter({ a }, { names: "always" }));
-    expect(await caller.call("resources/read", { uri: "a.x:1" })).toEqual({ contents: [{ uri: "a.x:1", text: "a" }] });
-    expect((await caller.refused("resources/read", { uri: "a.x:9" })).data).toEqual({
+    const caller = fakeClient(createRouter({ a }, { names: "always" }));
+    expect(await caller.callRequest("resources/read", { uri: "a.x:1" })).toEqual({ contents: [{ uri: "a.x:1", text: "a" }] });
+    expect((await caller.callError("resources/read", { uri: "a.x:9" })).data).toEqual({
       kind: "resource_not_found",
       uri: "a.x:9",
     });
-    expect(await caller.call("tools/call", { name: "a.links-of-a" })).toEqual({
+    expect(await caller.callRequest("tools/call", { name: "a.links-of-a" })).toEqual({
       content: [link("a.x:2"), embedded("a.x:3"), { type: "text" }],
     });
-    expect(await caller.call("prompts/get", { name: "a.prompt-of-a" })).toEqual({
+    expect(await caller.callRequest("prompts/get", { name: "a.prompt-of-a" })).toEqual({
       messages: [{ role: "user", content: link("a.x:2") }],
     });
   });
@@ -89,26 +89,26 @@ describe("reading", () => {
   it("uses templates, and asks no other upstream", async () => {
     const a = serverWith("a", { templates: ["notes://{id}"], more: ["notes://1"] });
     const b = serverWith("b", { templates: ["days://{day}"], more: ["days://1"] });
-    const caller = desk(createRouter({ a, b }));
-    expect(await caller.call("resources/read", { uri: "days://1" })).toEqual({
+    const caller = fakeClient(createRouter({ a, b }));
+    expect(await caller.callRequest("resources/read", { uri: "days://1" })).toEqual({
       contents: [{ uri: "days://1", text: "b" }],
     });
-    await caller.call("resources/read", { uri: "days://1" });
+    await caller.callRequest("resources/read", { uri: "days://1" });
     expect([reads(a), reads(b)]).toEqual([[], ["days://1", "days://1"]]);
-    expect(b.asked.filter(({ method }) => method === "resources/templates/list")).toHaveLength(1);
+    expect(b.requests.filter(({ method }) => method === "resources/templates/list")).toHaveLength(1);
   });
 
   it("tries the upstreams in order for an unlisted address, and remembers where it was", async () => {
     const a = serverWith("a", {});
     const b = serverWith("b", { more: ["odd:1"] });
-    const caller = desk(createRouter({ a, none: madeServer({}), b, c: serverWith("c", { more: ["odd:1"] }) }));
+    const caller = fakeClient(createRouter({ a, none: scriptedServer({}), b, c: serverWith("c", { more: ["odd:1"] }) }));
     for (const _time of [1, 2]) {
-      expect(await caller.call("resources/read", { uri: "odd:1" })).toEqual({
+      expect(await caller.callRequest("resources/read", { uri: "odd:1" })).toEqual({
         contents: [{ uri: "odd:1", text: "b" }],
       });
     }
     expect([reads(a), reads(b)]).toEqual([["odd:1"], ["odd:1", "odd:1"]]);
-    expect((await caller.refused("resources/read", { uri: "odd:2" })).data).toEqual({
+    expect((await caller.callError("resources/read", { uri: "odd:2" })).data).toEqual({
       kind: "resource_not_found",
       uri: "odd:2",
     });
@@ -122,7 +122,7 @@ describe("reading", () => {
       new McpError(-32601, "Method not found"),
     ];
     const upstreams = words.map((error) =>
-      madeServer({
+      scriptedServer({
         "resources/list": { resources: [] },
         "resources/read": () => {
           throw error;
@@ -130,43 +130,43 @@ describe("reading", () => {
       }),
     );
     const found = serverWith("found", { more: ["odd:1"] });
-    const caller = desk(createRouter({ ...Object.fromEntries(upstreams.entries()), found }));
-    expect((await caller.call("resources/read", { uri: "odd:1" }))["contents"]).toEqual([
+    const caller = fakeClient(createRouter({ ...Object.fromEntries(upstreams.entries()), found }));
+    expect((await caller.callRequest("resources/read", { uri: "odd:1" }))["contents"]).toEqual([
       { uri: "odd:1", text: "found" },
     ]);
-    const locked = madeServer({
+    const locked = scriptedServer({
       "resources/list": { resources: [] },
       "resources/read": () => {
         throw McpError.of("access_denied", "You may not");
       },
     });
-    expect((await desk(createRouter({ locked, found })).refused("resources/read", { uri: "odd:1" })).message).toBe(
+    expect((await fakeClient(createRouter({ locked, found })).callError("resources/read", { uri: "odd:1" })).message).toBe(
       "You may not",
     );
   });
 
   it("skips an upstream that is unavailable, and reports it if no other has the address", async () => {
-    const away = madeServer({
+    const away = scriptedServer({
       "resources/list": { resources: [] },
       "resources/read": () => {
         throw new ConnectionError("closed", "gone");
       },
     });
-    const caller = desk(createRouter({ away, b: serverWith("b", { more: ["odd:1"] }) }));
-    expect((await caller.call("resources/read", { uri: "odd:1" }))["contents"]).toEqual([{ uri: "odd:1", text: "b" }]);
-    await expect(caller.call("resources/read", { uri: "odd:2" })).rejects.toThrow("The upstream away failed: gone");
+    const caller = fakeClient(createRouter({ away, b: serverWith("b", { more: ["odd:1"] }) }));
+    expect((await caller.callRequest("resources/read", { uri: "odd:1" }))["contents"]).toEqual([{ uri: "odd:1", text: "b" }]);
+    await expect(caller.callRequest("resources/read", { uri: "odd:2" })).rejects.toThrow("The upstream away failed: gone");
   });
 
   it("sends a retry with requestState to the upstream that answered input_required", async () => {
-    const b = madeServer({
+    const b = scriptedServer({
       "resources/list": { resources: [] },
       "resources/read": ({ requestState }) =>
         requestState === "s" ? { contents: [] } : { resultType: "input_required", requestState: "s" },
     });
     const a = serverWith("a", {});
-    const caller = desk(createRouter({ a, b }));
-    expect((await caller.call("resources/read", { uri: "odd:1" })).resultType).toBe("input_required");
-    expect(await caller.call("resources/read", { uri: "odd:1", requestState: "s" })).toEqual({ contents: [] });
+    const caller = fakeClient(createRouter({ a, b }));
+    expect((await caller.callRequest("resources/read", { uri: "odd:1" })).resultType).toBe("input_required");
+    expect(await caller.callRequest("resources/read", { uri: "odd:1", requestState: "s" })).toEqual({ contents: [] });
     expect(reads(a)).toEqual(["odd:1"]);
   });
 });
@@ -175,10 +175,10 @@ describe("addresses in results", () => {
   it("lead back to the upstream that named them, listed or not", async () => {
     const a = serverWith("a", { more: ["file:///x"] });
     const b = serverWith("b", { more: ["file:///x"], result: { content: [link("file:///x")] } });
-    const caller = desk(createRouter({ a, b }));
-    const { content } = await caller.call("tools/call", { name: "links-of-b" });
+    const caller = fakeClient(createRouter({ a, b }));
+    const { content } = await caller.callRequest("tools/call", { name: "links-of-b" });
     expect(content).toEqual([link("file:///x")]);
-    expect(await caller.call("resources/read", { uri: "file:///x" })).toEqual({
+    expect(await caller.callRequest("resources/read", { uri: "file:///x" })).toEqual({
       contents: [{ uri: "file:///x", text: "b" }],
     });
     expect(reads(a)).toEqual([]);
@@ -188,26 +188,26 @@ describe("addresses in results", () => {
     const result = { content: [link("file:///x"), embedded("file:///listed")] };
     const a = serverWith("a", { more: ["file:///x"], result });
     const b = serverWith("b", { more: ["file:///x"], listed: ["file:///listed"], result });
-    const caller = desk(createRouter({ a, b }));
-    await caller.call("resources/list");
-    expect((await caller.call("tools/call", { name: "links-of-a" }))["content"]).toEqual([
+    const caller = fakeClient(createRouter({ a, b }));
+    await caller.callRequest("resources/list");
+    expect((await caller.callRequest("tools/call", { name: "links-of-a" }))["content"]).toEqual([
       link("file:///x"),
       embedded("a.file:///listed"),
     ]);
-    const ofB = await caller.call("tools/call", { name: "links-of-b" });
+    const ofB = await caller.callRequest("tools/call", { name: "links-of-b" });
     expect(ofB["content"]).toEqual([link("b.file:///x"), embedded("file:///listed")]);
-    expect(await caller.call("resources/read", { uri: "b.file:///x" })).toEqual({
+    expect(await caller.callRequest("resources/read", { uri: "b.file:///x" })).toEqual({
       contents: [{ uri: "b.file:///x", text: "b" }],
     });
-    expect(await caller.call("resources/read", { uri: "file:///x" })).toMatchObject({ contents: [{ text: "a" }] });
+    expect(await caller.callRequest("resources/read", { uri: "file:///x" })).toMatchObject({ contents: [{ text: "a" }] });
   });
 
   it("are renamed if they are unlisted and the upstream shares others", async () => {
     const result = { content: [link("file:///same"), link("file:///a"), link("file:///unlisted")] };
     const a = serverWith("a", { listed: ["file:///same", "file:///a"], result });
-    const caller = desk(createRouter({ a, b: serverWith("b", { listed: ["file:///same"] }) }));
-    await caller.call("resources/list");
-    expect((await caller.call("tools/call", { name: "links-of-a" }))["content"]).toEqual([
+    const caller = fakeClient(createRouter({ a, b: serverWith("b", { listed: ["file:///same"] }) }));
+    await caller.callRequest("resources/list");
+    expect((await caller.callRequest("tools/call", { name: "links-of-a" }))["content"]).toEqual([
       link("a.file:///same"),
       link("file:///a"),
       link("a.file:///unlisted"),
@@ -216,8 +216,8 @@ describe("addresses in results", () => {
 
   it("are unchanged, and not copied, with one upstream", async () => {
     const result = { content: [link("file:///x")] };
-    const caller = desk(createRouter({ a: serverWith("a", { result }) }));
-    expect(await caller.call("tools/call", { name: "links-of-a" })).toBe(result);
+    const caller = fakeClient(createRouter({ a: serverWith("a", { result }) }));
+    expect(await caller.callRequest("tools/call", { name: "links-of-a" })).toBe(result);
   });
 });
 
@@ -227,24 +227,24 @@ describe("real servers", () => {
       createServer({ name: who, version: "1" })
         .template("notes://{id}", { name: "Notes" }, ({ id }) => `${who} ${id}`)
         .resource(`${who}://about`, { name: "About" }, () => who);
-    const caller = desk(createRouter({ a: make("a"), b: make("b") }));
-    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toMatchObject([
+    const caller = fakeClient(createRouter({ a: make("a"), b: make("b") }));
+    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toMatchObject([
       { uriTemplate: "a.notes://{id}" },
       { uriTemplate: "b.notes://{id}" },
     ]);
-    expect((await caller.call("resources/read", { uri: "b.notes://7" }))["contents"]).toEqual([
+    expect((await caller.callRequest("resources/read", { uri: "b.notes://7" }))["contents"]).toEqual([
       { uri: "b.notes://7", text: "b 7" },
     ]);
-    expect((await caller.call("resources/read", { uri: "a://about" }))["contents"]).toEqual([
+    expect((await caller.callRequest("resources/read", { uri: "a://about" }))["contents"]).toEqual([
       { uri: "a://about", text: "a" },
     ]);
   });
 
   it("do not wait for one that does not answer", async () => {
     vi.useFakeTimers();
-    const hung = madeServer({ "server/discover": () => new Promise(() => undefined) });
+    const hung = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
     const a = serverWith("a", { templates: ["notes://{id}"], more: ["notes://1"] });
-    const answer = desk(createRouter({ hung, a })).call("resources/read", { uri: "notes://1" });
+    const answer = fakeClient(createRouter({ hung, a })).callRequest("resources/read", { uri: "notes://1" });
     await vi.advanceTimersByTimeAsync(1_000);
     expect((await answer)["contents"]).toEqual([{ uri: "notes://1", text: "a" }]);
     vi.useRealTimers();

@@ -4,93 +4,93 @@
 import { describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import {
   acknowledged,
   CHANGED,
-  listen,
-  listenable,
-  soon,
-  stillClock,
+  subscribe,
+  scriptedSubscriptions,
+  settle,
+  useFakeClock,
   UPDATED,
 } from "../../../test/support/handlers/scripted-subscriptions.ts";
 import { createRouter } from "./router.ts";
 
-stillClock();
+useFakeClock();
 
 describe("upstreams that fail during a subscription", () => {
   it("do not affect the others, and notify when they are back", async () => {
-    const [a, b] = [listenable(), listenable(["file:///b"])];
-    const caller = desk(createRouter({ a: a.end, b: b.end }));
-    await caller.call("resources/list");
-    void listen(caller, { toolsListChanged: true, resourceSubscriptions: ["file:///b"] });
-    await soon();
-    a.listens[0]?.acknowledge();
-    b.listens[0]?.acknowledge();
-    await soon();
-    b.listens[0]?.fail(new ConnectionError("closed", "gone"));
-    await soon();
-    a.listens[0]?.context.notify({ method: CHANGED });
-    expect(caller.told.slice(1)).toEqual([{ method: CHANGED }]);
+    const [a, b] = [scriptedSubscriptions(), scriptedSubscriptions(["file:///b"])];
+    const caller = fakeClient(createRouter({ a: a.server, b: b.server }));
+    await caller.callRequest("resources/list");
+    void subscribe(caller, { toolsListChanged: true, resourceSubscriptions: ["file:///b"] });
+    await settle();
+    a.subscriptions[0]?.acknowledge();
+    b.subscriptions[0]?.acknowledge();
+    await settle();
+    b.subscriptions[0]?.fail(new ConnectionError("closed", "gone"));
+    await settle();
+    a.subscriptions[0]?.context.notify({ method: CHANGED });
+    expect(caller.notifications.slice(1)).toEqual([{ method: CHANGED }]);
     await vi.advanceTimersByTimeAsync(999);
-    expect(b.listens).toHaveLength(1);
+    expect(b.subscriptions).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1);
-    b.listens[1]?.fail(new ConnectionError("refused", "not yet"));
+    b.subscriptions[1]?.fail(new ConnectionError("refused", "not yet"));
     await vi.advanceTimersByTimeAsync(1_600);
-    b.listens[2]?.acknowledge();
-    expect(caller.told.slice(2)).toEqual([{ method: CHANGED }, { method: UPDATED, params: { uri: "file:///b" } }]);
+    b.subscriptions[2]?.acknowledge();
+    expect(caller.notifications.slice(2)).toEqual([{ method: CHANGED }, { method: UPDATED, params: { uri: "file:///b" } }]);
     caller.abort();
-    await soon();
+    await settle();
     expect(vi.getTimerCount()).toBe(0);
   });
 
   it("are granted their lists, and notify when they come late", async () => {
-    const [a, late] = [listenable([], { prompts: { listChanged: true } }), listenable()];
-    const caller = desk(createRouter({ a: a.end, late: late.end }));
-    void listen(caller, { toolsListChanged: true, promptsListChanged: true });
-    await soon();
-    a.listens[0]?.acknowledge({ promptsListChanged: true });
+    const [a, late] = [scriptedSubscriptions([], { prompts: { listChanged: true } }), scriptedSubscriptions()];
+    const caller = fakeClient(createRouter({ a: a.server, late: late.server }));
+    void subscribe(caller, { toolsListChanged: true, promptsListChanged: true });
+    await settle();
+    a.subscriptions[0]?.acknowledge({ promptsListChanged: true });
     await vi.advanceTimersByTimeAsync(4_999);
-    expect(caller.told).toEqual([]);
+    expect(caller.notifications).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(caller.told).toEqual([acknowledged({ promptsListChanged: true, toolsListChanged: true })]);
-    late.listens[0]?.acknowledge({ toolsListChanged: true });
-    expect(caller.told.slice(1)).toEqual([{ method: CHANGED }]);
+    expect(caller.notifications).toEqual([acknowledged({ promptsListChanged: true, toolsListChanged: true })]);
+    late.subscriptions[0]?.acknowledge({ toolsListChanged: true });
+    expect(caller.notifications.slice(1)).toEqual([{ method: CHANGED }]);
     caller.abort();
   });
 
   it("are dropped if they refuse, and opened again if they only ended it", async () => {
-    const [never, ends] = [listenable(), listenable()];
-    const caller = desk(createRouter({ never: never.end, ends: ends.end }));
-    void listen(caller, { toolsListChanged: true });
-    await soon();
-    never.listens[0]?.fail(McpError.of("method_not_found", "No subscriptions here"));
-    ends.listens[0]?.acknowledge();
-    await soon();
-    expect(caller.told).toEqual([acknowledged({ toolsListChanged: true })]);
-    ends.listens[0]?.end();
+    const [never, ends] = [scriptedSubscriptions(), scriptedSubscriptions()];
+    const caller = fakeClient(createRouter({ never: never.server, ends: ends.server }));
+    void subscribe(caller, { toolsListChanged: true });
+    await settle();
+    never.subscriptions[0]?.fail(McpError.of("method_not_found", "No subscriptions here"));
+    ends.subscriptions[0]?.acknowledge();
+    await settle();
+    expect(caller.notifications).toEqual([acknowledged({ toolsListChanged: true })]);
+    ends.subscriptions[0]?.complete();
     await vi.advanceTimersByTimeAsync(1_000);
-    ends.listens[1]?.acknowledge();
-    expect(caller.told.slice(1)).toEqual([{ method: CHANGED }]);
+    ends.subscriptions[1]?.acknowledge();
+    expect(caller.notifications.slice(1)).toEqual([{ method: CHANGED }]);
     // Each further pause is longer.
-    ends.listens[1]?.end();
+    ends.subscriptions[1]?.complete();
     await vi.advanceTimersByTimeAsync(1_599);
-    expect(ends.listens).toHaveLength(2);
+    expect(ends.subscriptions).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(1);
-    expect([ends.listens.length, never.listens.length]).toEqual([3, 1]);
+    expect([ends.subscriptions.length, never.subscriptions.length]).toEqual([3, 1]);
     caller.abort();
   });
 
   it("fail the subscription if there is no other upstream", async () => {
-    const a = listenable();
-    const answer = listen(desk(createRouter({ a: a.end })), { toolsListChanged: true }).catch(
+    const a = scriptedSubscriptions();
+    const answer = subscribe(fakeClient(createRouter({ a: a.server })), { toolsListChanged: true }).catch(
       (error: unknown) => error,
     );
-    await soon();
-    a.listens[0]?.fail(new ConnectionError("refused", "connection refused"));
+    await settle();
+    a.subscriptions[0]?.fail(new ConnectionError("refused", "connection refused"));
     expect(await answer).toMatchObject({ kind: "refused", message: "The upstream a failed: connection refused" });
-    await soon();
+    await settle();
     expect(vi.getTimerCount()).toBe(0);
-    expect(a.listens).toHaveLength(1);
+    expect(a.subscriptions).toHaveLength(1);
   });
 });

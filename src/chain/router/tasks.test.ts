@@ -6,24 +6,24 @@ import type { Params } from "../../core/handler.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import { hasTasks, type WithTaskListing, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/index.ts";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
-import { madeServer, tools } from "../../../test/support/handlers/scripted-server.ts";
-import { gate, get, KNOWS, when } from "../../../test/support/tasks/task-client.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
+import { gate, getTask, TASK_CAPABILITIES, untilStatus } from "../../../test/support/tasks/task-client.ts";
 import { createRouter } from "./router.ts";
 
 const listed: Params & WithTaskListing = { [LISTS_TASKS]: true };
 
 /** An upstream with one task, `1`, whose result links to a resource. */
-function taskServer(who: string, more: object = {}): ReturnType<typeof madeServer> {
+function taskServer(who: string, more: object = {}): ReturnType<typeof scriptedServer> {
   const task = { taskId: "1", status: "working", who };
   const result = { content: [{ type: "resource_link", uri: "file:///x", name: "x" }] };
   const known = (params: Params): Params => {
     if (params["taskId"] !== "1") throw invalidParams("Unknown task", { taskId: params["taskId"] });
     return params;
   };
-  return madeServer(
+  return scriptedServer(
     {
-      "tools/list": tools("job", `job-${who}`),
+      "tools/list": toolList("job", `job-${who}`),
       "tools/call": { resultType: "task", ...task },
       "tasks/get": (params) => known(params) && { resultType: "complete", ...task, status: "completed", result },
       "tasks/update": (params) => known(params) && { resultType: "complete" },
@@ -40,42 +40,42 @@ function taskServer(who: string, more: object = {}): ReturnType<typeof madeServe
 describe("tasks of many upstreams", () => {
   it("have ids that name their upstreams, which get the requests", async () => {
     const [a, b] = [taskServer("a"), taskServer("b")];
-    const caller = desk(createRouter({ a, b }));
-    await caller.call("resources/list");
-    expect(await caller.call("tools/call", { name: "b.job" })).toEqual({
+    const caller = fakeClient(createRouter({ a, b }));
+    await caller.callRequest("resources/list");
+    expect(await caller.callRequest("tools/call", { name: "b.job" })).toEqual({
       resultType: "task",
       taskId: "b.1",
       status: "working",
       who: "b",
     });
     const linked = { content: [{ type: "resource_link", uri: "b.file:///x", name: "x" }] };
-    expect(await caller.call("tasks/get", { taskId: "b.1" })).toMatchObject({
+    expect(await caller.callRequest("tasks/get", { taskId: "b.1" })).toMatchObject({
       taskId: "b.1",
       who: "b",
       result: linked,
     });
-    expect(await caller.call("tasks/update", { taskId: "b.1", inputResponses: { k: {} } })).toEqual({
+    expect(await caller.callRequest("tasks/update", { taskId: "b.1", inputResponses: { k: {} } })).toEqual({
       resultType: "complete",
     });
-    expect(await caller.call("tasks/cancel", { taskId: "b.1" })).toEqual({ resultType: "complete" });
-    expect(await caller.call("tasks/result", { taskId: "b.1" })).toEqual(linked);
-    const about = b.asked.filter(({ method }) => method.startsWith("tasks/"));
+    expect(await caller.callRequest("tasks/cancel", { taskId: "b.1" })).toEqual({ resultType: "complete" });
+    expect(await caller.callRequest("tasks/result", { taskId: "b.1" })).toEqual(linked);
+    const about = b.requests.filter(({ method }) => method.startsWith("tasks/"));
     expect(about.map(({ params }) => params)).toEqual([
       { taskId: "1" },
       { taskId: "1", inputResponses: { k: {} } },
       { taskId: "1" },
       { taskId: "1" },
     ]);
-    expect(a.asked.some(({ method }) => method.startsWith("tasks/"))).toBe(false);
+    expect(a.requests.some(({ method }) => method.startsWith("tasks/"))).toBe(false);
   });
 
   it("are refused by the caller's id if it names no upstream or no task", async () => {
-    const caller = desk(createRouter({ a: taskServer("a") }));
+    const caller = fakeClient(createRouter({ a: taskServer("a") }));
     for (const taskId of ["1", "b.1", ""]) {
-      const error = await caller.refused("tasks/get", { taskId });
+      const error = await caller.callError("tasks/get", { taskId });
       expect(error.data).toEqual({ kind: "invalid_params", taskId });
     }
-    expect((await caller.refused("tasks/get", { taskId: "a.2" })).data).toEqual({
+    expect((await caller.callError("tasks/get", { taskId: "a.2" })).data).toEqual({
       kind: "invalid_params",
       taskId: "a.2",
     });
@@ -87,8 +87,8 @@ describe("tasks of many upstreams", () => {
         throw new Error("out of order");
       },
     });
-    const router = createRouter({ a: taskServer("a"), b: taskServer("b"), none: madeServer({}), broken });
-    const result = await desk(router).call("tasks/list", listed);
+    const router = createRouter({ a: taskServer("a"), b: taskServer("b"), none: scriptedServer({}), broken });
+    const result = await fakeClient(router).callRequest("tasks/list", listed);
     expect(result["tasks"]).toEqual([
       { taskId: "a.1", status: "working", who: "a" },
       { taskId: "b.1", status: "working", who: "b" },
@@ -96,7 +96,7 @@ describe("tasks of many upstreams", () => {
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "broken", message: "The upstream broken failed: out of order" },
     ]);
-    expect((await desk(createRouter({ none: madeServer({}) })).refused("tasks/list", listed)).kind).toBe(
+    expect((await fakeClient(createRouter({ none: scriptedServer({}) })).callError("tasks/list", listed)).kind).toBe(
       "method_not_found",
     );
   });
@@ -110,15 +110,15 @@ describe("tasks of many upstreams", () => {
       },
     });
     const b = taskServer("b");
-    const caller = desk(createRouter({ a, b }));
+    const caller = fakeClient(createRouter({ a, b }));
     const filter = { taskIds: ["a.1"] };
-    expect(await caller.call("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
-    expect(caller.told).toEqual([
+    expect(await caller.callRequest("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
+    expect(caller.notifications).toEqual([
       { method: "notifications/subscriptions/acknowledged", params: { notifications: filter } },
       { method: "notifications/tasks", params: { taskId: "a.1", status: "completed", result: {} } },
     ]);
-    expect(b.asked).toEqual([]);
-    const error = await caller.refused("subscriptions/listen", { notifications: { taskIds: ["unknown.1"] } });
+    expect(b.requests).toEqual([]);
+    const error = await caller.callError("subscriptions/listen", { notifications: { taskIds: ["unknown.1"] } });
     expect(error.data).toEqual({ kind: "invalid_params", taskId: "unknown.1" });
   });
 });
@@ -129,14 +129,14 @@ describe("tasks of real servers", () => {
     const make = (name: string): ReturnType<typeof createServer> =>
       createServer({ name, version: "1" }).tool("job", { task: "optional" }, run);
     const router = createRouter({ a: make("a"), b: make("b") });
-    const caller = desk(router, { caller: { capabilities: KNOWS } });
-    const { capabilities } = await caller.call("server/discover");
+    const caller = fakeClient(router, { caller: { capabilities: TASK_CAPABILITIES } });
+    const { capabilities } = await caller.callRequest("server/discover");
     expect(hasTasks(capabilities)).toBe(true);
-    const { taskId } = await caller.call("tools/call", { name: "b.job" });
+    const { taskId } = await caller.callRequest("tools/call", { name: "b.job" });
     expect(taskId).toMatch(/^b\../);
-    expect(await get(caller, taskId as string)).toMatchObject({ taskId, status: "working" });
+    expect(await getTask(caller, taskId as string)).toMatchObject({ taskId, status: "working" });
     open();
-    const done = await when(caller, taskId as string, "completed");
+    const done = await untilStatus(caller, taskId as string, "completed");
     expect(done).toMatchObject({ taskId, result: { content: [{ type: "text", text: "done" }] } });
   });
 

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { desk } from "../../../test/support/handlers/fake-client.ts";
-import { madeServer, saying, tools } from "../../../test/support/handlers/scripted-server.ts";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { scriptedServer, answerAs, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
 
 afterEach(() => {
@@ -16,16 +16,16 @@ const textOf = (result: Result): unknown => (result["content"] as { text: string
 
 describe("calls with unavailable upstreams", () => {
   it("fail with the name of the upstream, and keep the fields of the error", async () => {
-    const a = madeServer({
-      "tools/list": tools("x", "y", "z"),
+    const a = scriptedServer({
+      "tools/list": toolList("x", "y", "z"),
       "tools/call": ({ name }) => {
         if (name === "x") throw new ConnectionError("closed", "the process has exited", { mayHaveRun: false });
         if (name === "y") throw invalidParams("y is not for you", { hint: 1 });
         throw new TypeError("z is broken");
       },
     });
-    const caller = desk(createRouter({ a, b: madeServer({}) }));
-    const lost: unknown = await caller.call("tools/call", { name: "x" }).catch((error: unknown) => error);
+    const caller = fakeClient(createRouter({ a, b: scriptedServer({}) }));
+    const lost: unknown = await caller.callRequest("tools/call", { name: "x" }).catch((error: unknown) => error);
     expect(lost).toBeInstanceOf(ConnectionError);
     expect(lost).toMatchObject({
       kind: "closed",
@@ -33,37 +33,37 @@ describe("calls with unavailable upstreams", () => {
       message: "The upstream a failed: the process has exited",
     });
     // An error that an upstream answers stays unchanged.
-    expect((await caller.refused("tools/call", { name: "y" })).toBody()).toEqual(
+    expect((await caller.callError("tools/call", { name: "y" })).toBody()).toEqual(
       invalidParams("y is not for you", { hint: 1 }).toBody(),
     );
-    expect((await caller.refused("tools/call", { name: "z" })).message).toBe("The upstream a failed: z is broken");
+    expect((await caller.callError("tools/call", { name: "z" })).message).toBe("The upstream a failed: z is broken");
   });
 
   it("report which upstream could not be asked for an unknown name", async () => {
     const away = async (): Promise<never> => {
       throw new McpError(-32603, "The server is asleep for good", { kind: "unreachable" });
     };
-    const caller = desk(createRouter({ away, a: madeServer({ "tools/list": tools("x"), "tools/call": saying("a") }) }));
-    expect((await caller.refused("tools/call", { name: "y" })).message).toBe(
+    const caller = fakeClient(createRouter({ away, a: scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") }) }));
+    expect((await caller.callError("tools/call", { name: "y" })).message).toBe(
       "Tool not found: y; not all upstreams could be asked: The upstream away is asleep for good",
     );
-    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
+    expect(textOf(await caller.callRequest("tools/call", { name: "x" }))).toBe("a: x");
   });
 
   it("do not wait for an upstream that does not answer", async () => {
     vi.useFakeTimers();
-    const hung = madeServer({ "server/discover": () => new Promise(() => undefined) });
-    const a = madeServer({ "tools/list": tools("x"), "tools/call": saying("a") });
-    const caller = desk(createRouter({ hung, a }));
+    const hung = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
+    const a = scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") });
+    const caller = fakeClient(createRouter({ hung, a }));
     // The first call waits a second for other upstreams that might have the same name.
-    const answer = caller.call("tools/call", { name: "x" });
+    const answer = caller.callRequest("tools/call", { name: "x" });
     await vi.advanceTimersByTimeAsync(1_000);
     expect(textOf(await answer)).toBe("a: x");
     // Known names are used.
-    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
+    expect(textOf(await caller.callRequest("tools/call", { name: "x" }))).toBe("a: x");
     // If all names have a label, the label is enough.
-    const always = desk(createRouter({ hung, a }, { names: "always" }));
-    expect(textOf(await always.call("tools/call", { name: "a.x" }))).toBe("a: x");
+    const always = fakeClient(createRouter({ hung, a }, { names: "always" }));
+    expect(textOf(await always.callRequest("tools/call", { name: "a.x" }))).toBe("a: x");
     expect(vi.getTimerCount()).toBeGreaterThan(0);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(vi.getTimerCount()).toBe(0);
@@ -72,15 +72,15 @@ describe("calls with unavailable upstreams", () => {
   it("have a short timeout for an upstream that was slow, until it answers", async () => {
     vi.useFakeTimers();
     let answer: (result: Result) => void = () => undefined;
-    const slow = madeServer({
+    const slow = scriptedServer({
       "server/discover": () => new Promise((resolve) => (answer = resolve)),
-      "tools/list": tools("s"),
-      "tools/call": saying("slow"),
+      "tools/list": toolList("s"),
+      "tools/call": answerAs("slow"),
     });
-    const a = madeServer({ "tools/list": tools("x") });
-    const caller = desk(createRouter({ slow, a }));
+    const a = scriptedServer({ "tools/list": toolList("x") });
+    const caller = fakeClient(createRouter({ slow, a }));
     const list = async (ms: number): Promise<unknown> => {
-      const listing = caller.call("tools/list");
+      const listing = caller.callRequest("tools/list");
       await vi.advanceTimersByTimeAsync(ms);
       return ((await listing)["tools"] as { name: string }[]).map(({ name }) => name);
     };
@@ -88,30 +88,30 @@ describe("calls with unavailable upstreams", () => {
     expect(await list(1_000)).toEqual(["x"]);
     answer({ capabilities: { tools: {} } });
     expect(await list(0)).toEqual(["s", "x"]);
-    expect(slow.asked.filter(({ method }) => method === "server/discover")).toHaveLength(1);
+    expect(slow.requests.filter(({ method }) => method === "server/discover")).toHaveLength(1);
   });
 
   it("ask an upstream that has never answered again after a while", async () => {
     vi.useFakeTimers();
     let isSilent = true;
-    const silent = madeServer({
+    const silent = scriptedServer({
       "server/discover": () => (isSilent ? new Promise(() => undefined) : { capabilities: { tools: {} } }),
-      "tools/list": tools("d"),
+      "tools/list": toolList("d"),
     });
-    const caller = desk(createRouter({ silent, a: madeServer({}) }));
-    const late = caller.call("tools/list");
+    const caller = fakeClient(createRouter({ silent, a: scriptedServer({}) }));
+    const late = caller.callRequest("tools/list");
     await vi.advanceTimersByTimeAsync(8_000);
     expect((await late)["tools"]).toEqual([]);
     isSilent = false;
     await vi.advanceTimersByTimeAsync(52_000);
-    expect((await caller.call("tools/list"))["tools"]).toMatchObject([{ name: "d" }]);
+    expect((await caller.callRequest("tools/list"))["tools"]).toMatchObject([{ name: "d" }]);
   });
 
   it("end at once when the caller leaves", async () => {
-    const hung = madeServer({ "server/discover": () => new Promise(() => undefined) });
-    const caller = desk(createRouter({ hung }));
-    const answer = caller.call("tools/call", { name: "x" });
-    const listing = caller.call("tools/list");
+    const hung = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
+    const caller = fakeClient(createRouter({ hung }));
+    const answer = caller.callRequest("tools/call", { name: "x" });
+    const listing = caller.callRequest("tools/list");
     caller.abort(new Error("The caller has left"));
     await expect(answer).rejects.toThrow("The caller has left");
     await expect(listing).rejects.toThrow("The caller has left");

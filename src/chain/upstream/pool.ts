@@ -157,7 +157,7 @@ export class UpstreamPool {
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
       ...(revision === undefined ? undefined : { revision }),
-      ...(state === "restarting" ? { restartInMs: Math.min(...waits) } : undefined),
+      ...(state === "restarting" && waits.length > 0 ? { restartInMs: Math.min(...waits) } : undefined),
       ...(problem === undefined ? undefined : { problem }),
     };
   }

@@ -2,8 +2,8 @@
 // never began, sessions closed during the handshake. None of it may go on, hold a slot, or crash the process.
 
 import { describe, expect, it } from "vitest";
-import { facing } from "../../../test/support/dialogue/served-connection.ts";
-import { RawPeer, stamp } from "../../../test/support/dialogue/raw-peer.ts";
+import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
+import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
@@ -23,7 +23,7 @@ function serverWith(call: (context: Context, name: string) => Promise<Result>): 
 }
 
 const statelessCall = (id: number, more = {}): Record<string, unknown> => {
-  const params = { name: "x", arguments: {}, ...more, _meta: stamp(NEWEST.name, { roots: {} }) };
+  const params = { name: "x", arguments: {}, ...more, _meta: statelessMeta(NEWEST.name, { roots: {} }) };
   return { id, method: "tools/call", params };
 };
 
@@ -33,7 +33,7 @@ const cancel = (peer: RawPeer, requestId: number): void =>
 it("runs up to maxInFlight calls at once, and the rest in the order of arrival", async () => {
   const running: string[] = [];
   const doors: (() => void)[] = [];
-  const peer = await facing(
+  const peer = await servePeer(
     async ({ method, params }) => {
       if (method === "server/discover") return { capabilities: { tools: {} } };
       if (method === "subscriptions/listen") return {};
@@ -60,7 +60,7 @@ it("runs up to maxInFlight calls at once, and the rest in the order of arrival",
 
 describe("a request to the client", () => {
   it("may have no params", async () => {
-    const peer = await facing(serverWith(async (context) => context.ask(ROOTS)));
+    const peer = await servePeer(serverWith(async (context) => context.ask(ROOTS)));
     await peer.handshake(NEWEST_SESSION.name, { roots: {} });
     peer.send({ id: 1, method: "tools/call", params: { name: "x" } });
     const { id } = await peer.until(({ method }) => method === "roots/list");
@@ -68,7 +68,7 @@ describe("a request to the client", () => {
     expect(await peer.answerTo(1)).toMatchObject({ result: { roots: [] } });
     const asked = { result: { inputRequests: { 1: { method: "roots/list", params: {} } } } };
     expect(
-      await (await facing(serverWith(async (context) => context.ask(ROOTS)))).request(statelessCall(1)),
+      await (await servePeer(serverWith(async (context) => context.ask(ROOTS)))).request(statelessCall(1)),
     ).toMatchObject(asked);
   });
 
@@ -77,19 +77,19 @@ describe("a request to the client", () => {
       const failed = await context.ask({ ...ROOTS, params: { _meta: { x: 1n } } }).catch(String);
       return { content: [], failed };
     });
-    const peer = await facing(handler);
+    const peer = await servePeer(handler);
     await peer.handshake(NEWEST_SESSION.name, { roots: {} });
     const failed: unknown = expect.stringContaining("The request roots/list cannot be sent");
     expect(await peer.request({ id: 1, method: "tools/call", params: { name: "x" } })).toMatchObject({
       result: { failed },
     });
     expect(peer.received.some(({ method }) => method === "roots/list")).toBe(false);
-    expect(await (await facing(handler)).request(statelessCall(1))).toMatchObject({ result: { failed } });
+    expect(await (await servePeer(handler)).request(statelessCall(1))).toMatchObject({ result: { failed } });
   });
 
   it("is cancelled before the response of a call that no longer waits for it", async () => {
     let asked: Promise<unknown> = never;
-    const peer = await facing(
+    const peer = await servePeer(
       serverWith(async (context) => {
         asked = context.ask(ROOTS);
         await peer.until(({ method }) => method === "roots/list");
@@ -119,7 +119,7 @@ it("a handler that throws synchronously on subscribe counts as one without subsc
 it("a parked call goes on while one of its retries waits, and is cancelled with the last", async () => {
   let finish: () => void = () => undefined;
   const contexts: Context[] = [];
-  const peer = await facing(
+  const peer = await servePeer(
     serverWith(async (context) => {
       await context.ask(ROOTS);
       contexts.push(context);
@@ -200,7 +200,7 @@ it("a session closed during its handshake does not wait for it, and begins nothi
 
 describe("a cancelled call that goes on", () => {
   it("frees its slot", async () => {
-    const peer = await facing(
+    const peer = await servePeer(
       serverWith(async (_context, name) => (name === "stuck" ? never : { content: [] })),
       { maxInFlight: 1 },
     );

@@ -2,8 +2,8 @@
 // connection is lost before they are answered.
 
 import { describe, expect, it, vi } from "vitest";
-import { facing } from "../../../test/support/dialogue/served-connection.ts";
-import { stamp, type RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
+import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
+import { statelessMeta, type RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
@@ -34,7 +34,7 @@ function insisting(options: TaskServerOptions = {}): TaskServer {
 }
 
 async function calling(end: TaskServer, revision: string, capabilities: Loose): Promise<RawPeer> {
-  const peer = await facing(end.handler);
+  const peer = await servePeer(end.handler);
   await peer.handshake(revision, capabilities);
   peer.send({ id: "call", method: "tools/call", params: { name: "job", arguments: { n: 1 } } });
   await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
@@ -68,7 +68,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
     const peer = await calling(failing, revision, {});
     failing.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken" } });
     expect(await peer.answerTo("call")).toMatchObject({ error: { code: -31_999, message: "Broken" } });
-    const forgetful = insisting({ listens: false });
+    const forgetful = insisting({ grantsSubscriptions: false });
     const other = await calling(forgetful, revision, {});
     forgetful.forget("task-1");
     expect(await other.answerTo("call")).toMatchObject({ error: { code: -32602 } });
@@ -76,7 +76,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
 
   it("sees nothing else of tasks", async () => {
     const end = insisting();
-    const peer = await facing(end.handler);
+    const peer = await servePeer(end.handler);
     const { result } = await peer.handshake(revision);
     expect(result).not.toHaveProperty("capabilities.tasks");
     expect(result).not.toHaveProperty("capabilities.extensions");
@@ -101,7 +101,7 @@ describe("a tool that always runs as a task", () => {
       if (request.method !== "tools/list") return result;
       return { ...result, tools: [{ name: "job", inputSchema: { type: "object" }, [TASK_SUPPORT]: "required" }] };
     };
-    const peer = await facing(handler);
+    const peer = await servePeer(handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
       error: { code: -32601, message: "Tool job must be called as a task" },
@@ -111,7 +111,7 @@ describe("a tool that always runs as a task", () => {
 
   it("is waited for if it was listed as optional", async () => {
     const end = insisting();
-    const peer = await facing(end.handler);
+    const peer = await servePeer(end.handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
       result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
@@ -123,7 +123,7 @@ describe("a tool that always runs as a task", () => {
   });
 
   it("is refused to a stateless client that has not declared tasks, even in the last round only", async () => {
-    const peer = await facing(
+    const peer = await servePeer(
       taskServer({
         call: async (_request, context) => {
           await context.ask(ELICIT, { key: "name" });
@@ -133,7 +133,7 @@ describe("a tool that always runs as a task", () => {
     );
     const knows = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
     const call = (id: number, capabilities: Loose, more: Loose = {}): Promise<Loose> => {
-      const params = { name: "job", _meta: stamp(NEWEST.name, capabilities), ...more };
+      const params = { name: "job", _meta: statelessMeta(NEWEST.name, capabilities), ...more };
       return peer.request({ id, method: "tools/call", params });
     };
     const { result } = (await call(1, knows)) as { result: Loose };

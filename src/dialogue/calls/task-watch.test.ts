@@ -29,7 +29,7 @@ afterEach(() => {
 
 /** A task of a fake server; `broken` decides what its next polls throw. */
 async function watching(options: TaskServerOptions = {}, more: Json = {}): Promise<Watched> {
-  const end = taskServer({ listens: false, pollIntervalMs: 1_000, ...options });
+  const end = taskServer({ grantsSubscriptions: false, pollIntervalMs: 1_000, ...options });
   const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
   const broken: Error[] = [];
   const handler: Handler = async (request, given) => {
@@ -116,7 +116,7 @@ describe("a task that is only polled", () => {
 
 describe("a task with a subscription", () => {
   it("is polled once at the end of the interval if a request waits, and then rarely", async () => {
-    const { end, watch } = await watching({ listens: true });
+    const { end, watch } = await watching({ grantsSubscriptions: true });
     const { states, stop } = following(watch);
     end.move("task-1", { statusMessage: "missed" });
     watch.subscribe();
@@ -129,14 +129,14 @@ describe("a task with a subscription", () => {
   });
 
   it("is polled immediately if no request waits", async () => {
-    const { end, watch } = await watching({ listens: true });
+    const { end, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
     expect(end.count("tasks/get")).toBe(1);
   });
 
   it("is not polled if the server sends the state at once", async () => {
-    const { end, watch } = await watching({ listens: true });
+    const { end, watch } = await watching({ grantsSubscriptions: true });
     const { stop } = following(watch);
     watch.subscribe();
     end.move("task-1", {});
@@ -146,7 +146,7 @@ describe("a task with a subscription", () => {
   });
 
   it("is polled once when the subscription is granted, and then rarely", async () => {
-    const { end, watch } = await watching({ listens: true });
+    const { end, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     watch.subscribe();
     const { states } = following(watch);
@@ -163,7 +163,7 @@ describe("a task with a subscription", () => {
   });
 
   it("is polled as usual after the subscription has ended", async () => {
-    const { end, watch } = await watching({ listens: true });
+    const { end, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
     expect(watch.isSubscribed).toBe(true);

@@ -15,8 +15,8 @@ afterEach(async () => {
   for (const bridge of open.splice(0)) await bridge.close();
 });
 
-async function setUp(callers: BridgeOptions["callers"]): Promise<RawBridge> {
-  const bridge = await rawBridge({ end: R4, callers });
+async function setUp(callers: BridgeOptions["clients"]): Promise<RawBridge> {
+  const bridge = await rawBridge({ server: R4, clients });
   open.push(bridge);
   return bridge;
 }
@@ -33,8 +33,8 @@ const complete = (elicitationId: string) => ({
 
 /** The client's request, answered by the server with the error. */
 async function refused(bridge: RawBridge, request: { readonly [key: string]: unknown }, nth = 1) {
-  const answer = bridge.ask(0, request);
-  bridge.end.send({ id: (await bridge.heard(String(request["method"]), nth))["id"], error: ERROR });
+  const answer = bridge.request(0, request);
+  bridge.server.send({ id: (await bridge.received(String(request["method"]), nth))["id"], error: ERROR });
   return answer;
 }
 
@@ -52,10 +52,10 @@ describe("the error that requires URL elicitations", () => {
       inputRequests: { "visit-1": VISIT },
     });
     const inputResponses = { "visit-1": { action: "accept" } };
-    const retry = bridge.ask(0, { ...CALL, id: 2, params: { ...CALL.params, inputResponses } });
-    const again = await bridge.heard("tools/call", 2);
+    const retry = bridge.request(0, { ...CALL, id: 2, params: { ...CALL.params, inputResponses } });
+    const again = await bridge.received("tools/call", 2);
     expect(again["params"]).toEqual(CALL.params);
-    bridge.end.send({ id: again["id"], result: { content: [] } });
+    bridge.server.send({ id: again["id"], result: { content: [] } });
     expect((await retry)["result"]).toMatchObject({ resultType: "complete", content: [] });
   });
 
@@ -87,9 +87,9 @@ describe("the error that requires URL elicitations", () => {
 
   it("is passed on unchanged if it names no URL", async () => {
     const bridge = await setUp([{ revision: R5, capabilities: URL }]);
-    const answer = bridge.ask(0, CALL);
+    const answer = bridge.request(0, CALL);
     const data = { elicitations: [{ mode: "url" }, 7] };
-    bridge.end.send({ id: (await bridge.heard("tools/call"))["id"], error: { ...ERROR, data } });
+    bridge.server.send({ id: (await bridge.received("tools/call"))["id"], error: { ...ERROR, data } });
     expect((await answer)["error"]).toMatchObject({ code: -32603, message: "Sign first" });
   });
 });
@@ -97,18 +97,18 @@ describe("the error that requires URL elicitations", () => {
 describe("the completion of a URL elicitation", () => {
   it("is notified to a client of the same revision, even after the call, with the server's id", async () => {
     const bridge = await setUp([{ revision: R4, capabilities: URL }]);
-    const { end } = bridge;
-    const [caller] = bridge.callers;
-    const answer = bridge.ask(0, CALL);
-    const { id } = await bridge.heard("tools/call");
-    end.send({ id: "q", method: "elicitation/create", params: ELICITATION });
+    const { server } = bridge;
+    const [caller] = bridge.clients;
+    const answer = bridge.request(0, CALL);
+    const { id } = await bridge.received("tools/call");
+    server.send({ id: "q", method: "elicitation/create", params: ELICITATION });
     const request = await caller!.until(({ method }) => method === "elicitation/create");
     expect(request["params"]).toEqual(ELICITATION);
     caller!.send({ id: request["id"], result: { action: "accept" } });
-    await end.answerTo("q");
-    end.send({ id, result: { content: [] } });
+    await server.answerTo("q");
+    server.send({ id, result: { content: [] } });
     await answer;
-    end.send(complete("e-2"), complete("e-1"));
+    server.send(complete("e-2"), complete("e-1"));
     const notified = await caller!.until(({ method }) => method === complete("").method);
     expect(notified).toMatchObject(complete("e-1"));
   });
@@ -119,30 +119,30 @@ describe("the completion of a URL elicitation", () => {
       { revision: R4, capabilities: URL },
     ]);
     await refused(bridge, CALL);
-    bridge.end.send(complete("e-1"), { method: "notifications/tools/list_changed" });
-    const [ada, bea] = bridge.callers;
+    bridge.server.send(complete("e-1"), { method: "notifications/tools/list_changed" });
+    const [ada, bea] = bridge.clients;
     for (const caller of [ada!, bea!])
       await caller.until(({ method }) => method === "notifications/tools/list_changed");
     const notified = [ada!, bea!].map(({ received }) => received.some(({ method }) => method === complete("").method));
     expect(notified).toEqual([true, false]);
-    expect(bridge.home).toEqual([]);
+    expect(bridge.unattributed).toEqual([]);
   });
 
   it.each([R5, ...OLDER])("is not notified to a client of %s", async (revision) => {
     const bridge = await setUp([{ revision, capabilities: revision === R5 ? URL : {} }]);
     await refused(bridge, CALL);
-    bridge.end.send(complete("e-1"));
-    const listed = bridge.ask(0, { id: 9, method: "tools/list", params: {} });
-    bridge.end.send({ id: (await bridge.heard("tools/list"))["id"], result: { tools: [] } });
+    bridge.server.send(complete("e-1"));
+    const listed = bridge.request(0, { id: 9, method: "tools/list", params: {} });
+    bridge.server.send({ id: (await bridge.received("tools/list"))["id"], result: { tools: [] } });
     await listed;
-    expect(bridge.callers[0]!.received.some(({ method }) => method === complete("").method)).toBe(false);
+    expect(bridge.clients[0]!.received.some(({ method }) => method === complete("").method)).toBe(false);
   });
 
   it("has no id in the input request of a stateless client", async () => {
     const bridge = await setUp([{ revision: R5, capabilities: URL }]);
-    const answer = bridge.ask(0, CALL);
-    await bridge.heard("tools/call");
-    bridge.end.send({ id: "q", method: "elicitation/create", params: ELICITATION });
+    const answer = bridge.request(0, CALL);
+    await bridge.received("tools/call");
+    bridge.server.send({ id: "q", method: "elicitation/create", params: ELICITATION });
     const { result } = (await answer) as { result: { inputRequests: Record<string, unknown> } };
     expect(JSON.parse(JSON.stringify(Object.values(result.inputRequests)))).toEqual([VISIT]);
   });

@@ -2,7 +2,7 @@
 // task is cancelled once its id is known, if the server supports that.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type Desk, desk, FORM, KNOWS, silence, unaware, type SessionTaskServerOptions } from "../../../test/support/tasks/session-task-server.ts";
+import { type SessionTaskFixture, sessionTaskFixture, FORM, TASK_CAPABILITIES, NO_ANSWER, withoutTasks, type SessionTaskServerOptions } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ServerTasks } from "./server-tasks.ts";
@@ -15,7 +15,7 @@ const NO_CANCEL = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
 
 afterEach(() => void vi.useRealTimers());
 
-interface Left extends Desk {
+interface Left extends SessionTaskFixture {
   /** The outcome of the call for its caller. */
   readonly outcome: Promise<unknown>;
   /** The caller leaves. */
@@ -27,13 +27,13 @@ interface Left extends Desk {
 /** A call that creates a task, which the server has received and not answered. */
 async function unanswered(options: SessionTaskServerOptions = {}, more: Partial<Context> = {}): Promise<Left> {
   const stop = new AbortController();
-  const held = await desk({
+  const held = await sessionTaskFixture({
     ...options,
-    answer: ({ method }) => (method === "tools/call" ? silence : undefined),
+    answer: ({ method }) => (method === "tools/call" ? NO_ANSWER : undefined),
   });
-  const call = held.ask("tools/call", { name: "job" }, { ...more, signal: stop.signal });
+  const call = held.request("tools/call", { name: "job" }, { ...more, signal: stop.signal });
   const outcome = call.catch((error: unknown) => error);
-  const { id } = await held.end.peer.until(({ method }) => method === "tools/call");
+  const { id } = await held.server.peer.until(({ method }) => method === "tools/call");
   return {
     ...held,
     outcome,
@@ -41,27 +41,27 @@ async function unanswered(options: SessionTaskServerOptions = {}, more: Partial<
       stop.abort(new Error("enough"));
       return outcome;
     },
-    answer: (answer) => held.end.peer.send({ id, ...answer }),
+    answer: (answer) => held.server.peer.send({ id, ...answer }),
   };
 }
 
 /** Waits until everything that was sent before has been handled. */
-const settled = (left: Left): Promise<unknown> => left.ask("tools/list");
+const settled = (left: Left): Promise<unknown> => left.request("tools/list");
 
 describe("a caller that leaves before its task has an id", () => {
   it.each([
     ["knows tasks", {}],
-    ["does not know tasks", unaware],
+    ["does not know tasks", withoutTasks],
   ] as const)("and %s is released at once, and the task is cancelled when it has one", async (_, more) => {
     const left = await unanswered({}, more);
     expect(await left.leave()).toMatchObject({ kind: "cancelled", message: "Cancelled: enough" });
     await settled(left);
-    left.end.make("late");
+    left.server.createTask("late");
     left.answer({ result: { task: NAMED } });
-    await left.end.peer.until(({ method }) => method === "tasks/cancel");
-    expect(left.end.last("tasks/cancel")).toEqual({ taskId: "late" });
-    expect(left.end.all("notifications/cancelled")).toEqual([]);
-    expect(left.end.all("tasks/cancel")).toHaveLength(1);
+    await left.server.peer.until(({ method }) => method === "tasks/cancel");
+    expect(left.server.last("tasks/cancel")).toEqual({ taskId: "late" });
+    expect(left.server.received("notifications/cancelled")).toEqual([]);
+    expect(left.server.received("tasks/cancel")).toHaveLength(1);
   });
 
   it("leaves it running if the server has not declared cancellation", async () => {
@@ -69,8 +69,8 @@ describe("a caller that leaves before its task has an id", () => {
     await left.leave();
     left.answer({ result: { task: NAMED } });
     await settled(left);
-    expect(left.end.all("tasks/cancel")).toEqual([]);
-    expect(left.end.all("notifications/cancelled")).toEqual([]);
+    expect(left.server.received("tasks/cancel")).toEqual([]);
+    expect(left.server.received("notifications/cancelled")).toEqual([]);
   });
 
   it.each([
@@ -82,15 +82,15 @@ describe("a caller that leaves before its task has an id", () => {
     left.answer(answer);
     left.answer(answer);
     await settled(left);
-    expect(left.end.all("tasks/cancel")).toEqual([]);
+    expect(left.server.received("tasks/cancel")).toEqual([]);
   });
 
   it("is treated the same after a timeout", async () => {
     const left = await unanswered({}, { timeouts: { idleMs: 20 } });
     expect(await left.outcome).toMatchObject({ kind: "timeout" });
     left.answer({ result: { task: NAMED } });
-    await left.end.peer.until(({ method }) => method === "tasks/cancel");
-    expect(left.end.all("notifications/cancelled")).toEqual([]);
+    await left.server.peer.until(({ method }) => method === "tasks/cancel");
+    expect(left.server.received("notifications/cancelled")).toEqual([]);
   });
 
   it("keeps the answer awaited for a minute at most", async () => {
@@ -101,14 +101,14 @@ describe("a caller that leaves before its task has an id", () => {
     vi.useRealTimers();
     left.answer({ result: { task: NAMED } });
     await settled(left);
-    expect(left.end.all("tasks/cancel")).toEqual([]);
+    expect(left.server.received("tasks/cancel")).toEqual([]);
   });
 
   it("is not asked for input any more", async () => {
     const asked = vi.fn();
     const left = await unanswered({}, { ask: asked });
     await left.leave();
-    const { answer } = left.end.ask(undefined, "elicitation/create", FORM);
+    const { answer } = left.server.requestClient(undefined, "elicitation/create", FORM);
     expect(await answer).toHaveProperty("error");
     expect(asked).not.toHaveBeenCalled();
   });
@@ -119,7 +119,7 @@ it("a caller that leaves while the id is on its way gets no task either", async 
   const sent: Request[] = [];
   const defaultContext: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: KNOWS },
+    caller: { capabilities: TASK_CAPABILITIES },
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("Not asked")),

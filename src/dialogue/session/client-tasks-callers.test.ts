@@ -2,7 +2,7 @@
 // get it from the handler, and a principal finds its tasks in all of its sessions.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { proving, type Proving } from "../../../test/support/dialogue/served-connection.ts";
+import { serveAuthenticatedPeer, type AuthenticatedPeer } from "../../../test/support/dialogue/served-connection.ts";
 import { taskServer } from "../../../test/support/tasks/task-server.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
@@ -37,8 +37,8 @@ let ids = 0;
 async function session(
   handler: Handler,
   first: Partial<Caller>,
-): Promise<Proving & { ask(method: string, params?: Loose): Promise<Loose>; start(name: string): Promise<string> }> {
-  const wire = await proving(handler, first);
+): Promise<AuthenticatedPeer & { ask(method: string, params?: Loose): Promise<Loose>; start(name: string): Promise<string> }> {
+  const wire = await serveAuthenticatedPeer(handler, first);
   await wire.peer.handshake(NEWEST_SESSION.name);
   const ask = (method: string, params: Loose = {}): Promise<Loose> =>
     wire.peer.request({ id: (ids += 1), method, params });
@@ -66,7 +66,7 @@ describe("a task of a tool that needs a scope", () => {
       expect(await caller.ask("tasks/result", { taskId })).toMatchObject({ result: { content: [{ text: "done" }] } });
       const required = room ? ["run"] : ["look", "run"];
       for (const method of ["tasks/get", "tasks/result", "tasks/cancel"]) {
-        caller.prove(NARROW);
+        caller.setCaller(NARROW);
         const refused = await caller.ask(method, { taskId });
         expect([method, refused]).toMatchObject([
           method,
@@ -74,10 +74,10 @@ describe("a task of a tool that needs a scope", () => {
         ]);
       }
       expect(await listed(caller)).toEqual([]);
-      caller.prove(BOTH);
+      caller.setCaller(BOTH);
       expect(await listed(caller)).toEqual([taskId]);
       expect(await caller.ask("tasks/get", { taskId })).toMatchObject({ result: { status: "completed" } });
-      caller.prove({ principal: "bob", scopes: ["look", "run"] });
+      caller.setCaller({ principal: "bob", scopes: ["look", "run"] });
       expect(await caller.ask("tasks/get", { taskId })).toMatchObject(NO_PARAMS);
       expect(await listed(caller)).toEqual([]);
     },
@@ -90,12 +90,12 @@ describe("a task of a tool that needs a scope", () => {
     const caller = await session(server, WIDE);
     const taskId = await caller.start("slow");
     await caller.ask("tasks/get", { taskId });
-    caller.prove(NARROW);
+    caller.setCaller(NARROW);
     for (const method of ["tasks/get", "tasks/result", "tasks/cancel"]) {
       expect(await caller.ask(method, { taskId })).toMatchObject(DENIED);
     }
     expect(await listed(caller)).toEqual([]);
-    caller.prove(WIDE);
+    caller.setCaller(WIDE);
     expect(await caller.ask("tasks/cancel", { taskId })).toMatchObject({ result: { status: "cancelled" } });
   });
 });

@@ -2,7 +2,7 @@
 // whether or not it supports subscriptions.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { facing } from "../../../test/support/dialogue/served-connection.ts";
+import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
 import type { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -24,7 +24,7 @@ async function session(
   capabilities: Loose = { elicitation: {}, sampling: {} },
 ): Promise<{ end: TaskServer; peer: RawPeer; ask(method: string, params?: Loose): Promise<Loose> }> {
   const end = taskServer(options);
-  const peer = await facing(end.handler);
+  const peer = await servePeer(end.handler);
   await peer.handshake(NEWEST_SESSION.name, capabilities);
   const ask = (method: string, params: Loose = {}): Promise<Loose> => peer.request({ id: (ids += 1), method, params });
   return { end, peer, ask };
@@ -168,7 +168,7 @@ describe.each([{ listens: true }, { listens: false }])(
   "the result of a task, with subscriptions: $listens",
   ({ listens }) => {
     it("is waited for, and is the tool's own", async () => {
-      const { end, peer, ask } = await session({ listens });
+      const { end, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "working" } });
@@ -186,7 +186,7 @@ describe.each([{ listens: true }, { listens: false }])(
     });
 
     it("is its error if it failed", async () => {
-      const { end, ask } = await session({ listens });
+      const { end, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       end.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken", data: { why: 1 } } });
@@ -199,7 +199,7 @@ describe.each([{ listens: true }, { listens: false }])(
     it("comes after the input requests, which name their task", async () => {
       const answers: Loose[] = [];
       const { end, peer, ask } = await session({
-        listens,
+        grantsSubscriptions,
         update: (taskId, responses) => {
           answers.push(responses);
           if (answers.length === 2) end.move(taskId, DONE);
@@ -223,7 +223,7 @@ describe.each([{ listens: true }, { listens: false }])(
     });
 
     it("says so if the client cannot answer, and the server's task is cancelled", async () => {
-      const { end, peer, ask } = await session({ listens });
+      const { end, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       const sample = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
@@ -238,7 +238,7 @@ describe.each([{ listens: true }, { listens: false }])(
     });
 
     it("is an error if the task is cancelled meanwhile, and input requests are cancelled", async () => {
-      const { end, peer, ask } = await session({ listens });
+      const { end, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
@@ -259,7 +259,7 @@ describe.each([{ listens: true }, { listens: false }])(
     });
 
     it("is an error if the server has lost the task", async () => {
-      const { end, ask } = await session({ listens });
+      const { end, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       end.forget("task-1");
       expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
@@ -268,7 +268,7 @@ describe.each([{ listens: true }, { listens: false }])(
     });
 
     it("is no longer awaited when the request is cancelled, but the task goes on", async () => {
-      const { end, peer, ask } = await session({ listens, update: (taskId) => end.move(taskId, DONE) });
+      const { end, peer, ask } = await session({ grantsSubscriptions, update: (taskId) => end.move(taskId, DONE) });
       await ask("tools/call", augmented());
       peer.send({ id: "wait", method: "tasks/result", params: { taskId: "task-1" } });
       const other = ask("tasks/result", { taskId: "task-1" });
@@ -307,7 +307,7 @@ describe("an answer that the server rejects", () => {
 
 describe("the list of tasks", () => {
   it("has the session's own tasks, in order and in pages", async () => {
-    const { end, peer, ask } = await session({ listens: false });
+    const { end, peer, ask } = await session({ grantsSubscriptions: false });
     const wanted = Array.from({ length: 150 }, (_, index) => `task-${index + 1}`);
     for (const _ of wanted) await ask("tools/call", augmented());
     end.move("task-2", DONE);
@@ -317,7 +317,7 @@ describe("the list of tasks", () => {
     expect(first.tasks[1]).toMatchObject({ status: "completed", ttl: 60_000 });
     expect(second).not.toHaveProperty("nextCursor");
     expect(await ask("tasks/list", { cursor: "made up" })).toMatchObject({ error: { code: -32602 } });
-    const another = await facing(end.handler);
+    const another = await servePeer(end.handler);
     await another.handshake(NEWEST_SESSION.name);
     expect(await another.request({ id: 1, method: "tasks/list" })).toMatchObject({ result: { tasks: [] } });
     await peer.close();
@@ -326,7 +326,7 @@ describe("the list of tasks", () => {
   it("includes an unknown task once the client has asked for it", async () => {
     const { end, ask } = await session();
     await ask("tools/call", augmented());
-    const peer = await facing(end.handler);
+    const peer = await servePeer(end.handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "tasks/get", params: { taskId: "none" } })).toMatchObject({
       error: { code: -32602 },
@@ -358,7 +358,7 @@ describe("time", () => {
   });
 
   it("drops a task after its lifetime, and respects the poll interval", async () => {
-    const { end, ask } = await session({ listens: false, pollIntervalMs: 5_000 });
+    const { end, ask } = await session({ grantsSubscriptions: false, pollIntervalMs: 5_000 });
     await ask("tools/call", augmented());
     void ask("tasks/result", { taskId: "task-1" });
     await vi.advanceTimersByTimeAsync(0);

@@ -2,7 +2,7 @@
 // how they are cancelled. Requests reach the server in its own form; results come back in that of the newest revision.
 
 import { describe, expect, it, vi } from "vitest";
-import { as, desk, FORM, KNOWS, silence, TEXT, unaware, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
+import { asPrincipal, sessionTaskFixture, FORM, TASK_CAPABILITIES, NO_ANSWER, TEXT, withoutTasks, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
 import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
@@ -12,8 +12,8 @@ type Loose = { readonly [key: string]: unknown };
 describe("the capabilities of a server", () => {
   it("include the extension only if it can run calls as tasks", async () => {
     const capabilities = async (tasks: Loose): Promise<unknown> => {
-      const { opened } = await desk({ capabilities: { tools: {}, tasks } });
-      return opened.discovered["capabilities"];
+      const { connection } = await sessionTaskFixture({ capabilities: { tools: {}, tasks } });
+      return connection.discovered["capabilities"];
     };
     const extended = { tools: {}, extensions: { [TASKS_EXTENSION]: {} } };
     expect(await capabilities({ list: {}, cancel: {}, requests: { tools: { call: {} } } })).toEqual(extended);
@@ -25,14 +25,14 @@ describe("the capabilities of a server", () => {
   it.each(REVISIONS.filter(({ requests }) => requests.has("initialize") && !requests.has("tasks/get")))(
     "never include it in $name",
     async ({ name }) => {
-      const { ask, end, opened } = await desk({ revision: name });
-      expect(opened.discovered["capabilities"]).toEqual({ tools: {} });
-      expect(await ask("tools/call", { name: "job", [TASK_REQUESTED]: "if-supported" })).toMatchObject({
+      const { request, server, connection } = await sessionTaskFixture({ revision: name });
+      expect(connection.discovered["capabilities"]).toEqual({ tools: {} });
+      expect(await request("tools/call", { name: "job", [TASK_REQUESTED]: "if-supported" })).toMatchObject({
         content: [{ text: "plain" }],
       });
-      expect(end.all("tools/list")).toEqual([]);
-      expect(end.last("tools/call")).not.toHaveProperty("task");
-      await expect(ask("tasks/get", { taskId: "x" })).rejects.toMatchObject({ code: -32601 });
+      expect(server.received("tools/list")).toEqual([]);
+      expect(server.last("tools/call")).not.toHaveProperty("task");
+      await expect(request("tasks/get", { taskId: "x" })).rejects.toMatchObject({ code: -32601 });
     },
   );
 });
@@ -41,8 +41,8 @@ describe("a call", () => {
   const tools = { job: "required", maybe: "optional", never: "forbidden", silent: "" };
 
   it("is sent as a task if its tool requires one, and answered in the newest form", async () => {
-    const { ask, end } = await desk();
-    expect(await ask("tools/call", { name: "job", arguments: { a: 1 } })).toEqual({
+    const { request, server } = await sessionTaskFixture();
+    expect(await request("tools/call", { name: "job", arguments: { a: 1 } })).toEqual({
       resultType: "task",
       taskId: "task-1",
       status: "working",
@@ -51,7 +51,7 @@ describe("a call", () => {
       ttlMs: 60_000,
       pollIntervalMs: 100,
     });
-    expect(end.last("tools/call")).toEqual({ name: "job", arguments: { a: 1 }, task: { ttl: 3_600_000 } });
+    expect(server.last("tools/call")).toEqual({ name: "job", arguments: { a: 1 }, task: { ttl: 3_600_000 } });
   });
 
   it.each([
@@ -65,81 +65,81 @@ describe("a call", () => {
     // The server reports what is wrong with it.
     ["nowhere", true, false],
   ] as const)("of %s with a task request of %j runs as a task: %j", async (name, wanted, isTask) => {
-    const { ask, end } = await desk({ tools });
-    const result = await ask("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_REQUESTED]: wanted }) });
+    const { request, server } = await sessionTaskFixture({ tools });
+    const result = await request("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_REQUESTED]: wanted }) });
     expect(result.resultType).toBe(isTask ? "task" : "complete");
-    expect("task" in end.last("tools/call")).toBe(isTask);
+    expect("task" in server.last("tools/call")).toBe(isTask);
   });
 
   it.each(["never", "silent"])("of %s is refused and not sent if the caller insists on a task", async (name) => {
-    const { ask, end } = await desk({ tools });
-    await expect(ask("tools/call", { name, [TASK_REQUESTED]: true })).rejects.toMatchObject({
+    const { request, server } = await sessionTaskFixture({ tools });
+    await expect(request("tools/call", { name, [TASK_REQUESTED]: true })).rejects.toMatchObject({
       code: -32601,
       message: `Tool ${name} cannot be run as a task`,
     });
-    expect(end.all("tools/call")).toEqual([]);
+    expect(server.received("tools/call")).toEqual([]);
   });
 
   it("lists the tools once, page by page, and again after they have changed", async () => {
-    const { ask, end } = await desk({ tools });
-    await Promise.all(["job", "never", "maybe"].map((name) => ask("tools/call", { name })));
-    await ask("tools/call", { name: "nowhere" });
-    expect(end.all("tools/list")).toHaveLength(4);
-    end.peer.send({ method: "notifications/tools/list_changed" });
-    await ask("tools/call", { name: "never" });
-    await ask("tools/call", { name: "job" });
-    expect(end.all("tools/list")).toHaveLength(8);
+    const { request, server } = await sessionTaskFixture({ tools });
+    await Promise.all(["job", "never", "maybe"].map((name) => request("tools/call", { name })));
+    await request("tools/call", { name: "nowhere" });
+    expect(server.received("tools/list")).toHaveLength(4);
+    server.peer.send({ method: "notifications/tools/list_changed" });
+    await request("tools/call", { name: "never" });
+    await request("tools/call", { name: "job" });
+    expect(server.received("tools/list")).toHaveLength(8);
   });
 
   it("needs no list if one passed by, which is marked for handlers in this process", async () => {
-    const { ask, end } = await desk({ tools });
-    const { tools: page } = (await ask("tools/list", { cursor: "3" })) as { tools: readonly Loose[] };
+    const { request, server } = await sessionTaskFixture({ tools });
+    const { tools: page } = (await request("tools/list", { cursor: "3" })) as { tools: readonly Loose[] };
     expect(page[0]).toMatchObject({ name: "silent", [TASK_SUPPORT]: "forbidden" });
-    const [first] = (await ask("tools/list"))["tools"] as readonly Loose[];
+    const [first] = (await request("tools/list"))["tools"] as readonly Loose[];
     expect(first).toMatchObject({ execution: { taskSupport: "required" }, [TASK_SUPPORT]: "required" });
-    await ask("tools/call", { name: "job" });
-    await ask("tools/call", { name: "silent" });
-    expect(end.all("tools/list")).toHaveLength(2);
+    await request("tools/call", { name: "job" });
+    await request("tools/call", { name: "silent" });
+    expect(server.received("tools/list")).toHaveLength(2);
   });
 
   it("is sent unchanged if the tools cannot be listed", async () => {
     const error = { code: -32603, message: "Not now" };
-    const { ask, end } = await desk({ answer: ({ method }) => (method === "tools/list" ? { error } : undefined) });
-    expect(await ask("tools/call", { name: "job" })).toMatchObject({ content: [{ text: "plain" }] });
-    expect(end.last("tools/call")).not.toHaveProperty("task");
+    const { request, server } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/list" ? { error } : undefined) });
+    expect(await request("tools/call", { name: "job" })).toMatchObject({ content: [{ text: "plain" }] });
+    expect(server.last("tools/call")).not.toHaveProperty("task");
   });
 
   it("can be cancelled while the tools are listed", async () => {
-    const { ask, end } = await desk({ answer: ({ method }) => (method === "tools/list" ? silence : undefined) });
+    const { request, server } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/list" ? NO_ANSWER : undefined) });
     const stop = new AbortController();
-    const call = ask("tools/call", { name: "job" }, { signal: stop.signal });
-    await end.peer.until(({ method }) => method === "tools/list");
+    const call = request("tools/call", { name: "job" }, { signal: stop.signal });
+    await server.peer.until(({ method }) => method === "tools/list");
     stop.abort(new Error("enough"));
     await expect(call).rejects.toThrow("enough");
-    expect(end.all("tools/call")).toEqual([]);
+    expect(server.received("tools/call")).toEqual([]);
   });
 
   it("that did not request a task must not be answered with one", async () => {
     const answer = ({ method }: Loose) => (method === "tools/call" ? { result: { task: { taskId: "x" } } } : undefined);
-    const { ask } = await desk({ tools: { never: "forbidden" }, answer });
-    await expect(ask("tools/call", { name: "never" })).rejects.toMatchObject({
+    const { request } = await sessionTaskFixture({ tools: { never: "forbidden" }, answer });
+    await expect(request("tools/call", { name: "never" })).rejects.toMatchObject({
       name: "ConnectionError",
       kind: "protocol",
     });
   });
 
   it("may be answered without a task after all", async () => {
-    const { ask } = await desk({ answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined) });
-    expect(await ask("tools/call", { name: "job" })).toEqual({ ...TEXT, resultType: "complete" });
+    const { request } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined) });
+    expect(await request("tools/call", { name: "job" })).toEqual({ ...TEXT, resultType: "complete" });
   });
 });
 
 describe("a task", () => {
   it("is finished with its result inside, which is fetched once", async () => {
-    const { end, start, get } = await desk();
+    const { server, start, get } = await sessionTaskFixture();
     const id = await start();
     expect(await get(id)).toMatchObject({ resultType: "complete", status: "working", ttlMs: 60_000 });
-    end.finish(id, "completed", { result: { ...TEXT, _meta: { [RELATED]: { taskId: id }, own: 1 } } });
+    server.finish(id, "completed", { result: { ...TEXT, _meta: { [RELATED]: { taskId: id }, own: 1 } } });
     const over = await get(id);
     expect(over).toMatchObject({
       resultType: "complete",
@@ -147,17 +147,17 @@ describe("a task", () => {
       result: { ...TEXT, resultType: "complete", _meta: { own: 1 } },
     });
     expect(await get(id)).toEqual(over);
-    expect(end.all("tasks/result")).toHaveLength(1);
-    expect(end.all("tasks/get")).toHaveLength(2);
+    expect(server.received("tasks/result")).toHaveLength(1);
+    expect(server.received("tasks/get")).toHaveLength(2);
   });
 
   it("is completed if its tool returned isError, and failed only after a protocol error", async () => {
-    const { end, start, get } = await desk();
+    const { server, start, get } = await sessionTaskFixture();
     const [tool, error] = [await start(), await start()];
-    end.finish(tool, "failed", { result: { ...TEXT, isError: true } });
+    server.finish(tool, "failed", { result: { ...TEXT, isError: true } });
     expect(await get(tool)).toMatchObject({ status: "completed", result: { isError: true } });
-    end.finish(error, "failed", { error: { code: -31_001, message: "Out of order", data: { since: 1 } } });
-    end.move(error, { statusMessage: "Broken" });
+    server.finish(error, "failed", { error: { code: -31_001, message: "Out of order", data: { since: 1 } } });
+    server.update(error, { statusMessage: "Broken" });
     const failed = await get(error);
     expect(failed).toMatchObject({ status: "failed", statusMessage: "Broken" });
     expect(failed["error"]).toEqual({ code: -31_001, message: "Out of order", data: { since: 1 } });
@@ -167,13 +167,13 @@ describe("a task", () => {
   it("is polled again if its result could not be fetched", async () => {
     let fails = true;
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-    const { end, start, get } = await desk({
-      answer: ({ method }) => (method === "tasks/result" && fails ? silence : undefined),
+    const { server, start, get } = await sessionTaskFixture({
+      answer: ({ method }) => (method === "tasks/result" && fails ? NO_ANSWER : undefined),
     });
     const id = await start();
-    end.finish(id, "completed", { result: TEXT });
+    server.finish(id, "completed", { result: TEXT });
     const looked = get(id).catch((error: unknown) => error);
-    await vi.waitFor(() => expect(end.all("tasks/result")).toHaveLength(1));
+    await vi.waitFor(() => expect(server.received("tasks/result")).toHaveLength(1));
     await vi.advanceTimersByTimeAsync(60_000);
     vi.useRealTimers();
     expect(await looked).toMatchObject({ kind: "timeout" });
@@ -182,53 +182,53 @@ describe("a task", () => {
   });
 
   it("is unknown if it is gone or never existed", async () => {
-    const { end, start, get, ask } = await desk();
+    const { server, start, get, request } = await sessionTaskFixture();
     const id = await start();
-    end.forget(id);
+    server.forget(id);
     await expect(get(id)).rejects.toMatchObject(UNKNOWN);
     for (const method of ["tasks/get", "tasks/cancel", "tasks/update"]) {
-      await expect(ask(method, { taskId: "none", inputResponses: {} })).rejects.toMatchObject(UNKNOWN);
+      await expect(request(method, { taskId: "none", inputResponses: {} })).rejects.toMatchObject(UNKNOWN);
     }
   });
 
   it("from before the connection is found by unauthenticated callers", async () => {
-    const { end, get } = await desk();
-    end.make("old");
+    const { server, get } = await sessionTaskFixture();
+    server.createTask("old");
     expect(await get("old")).toMatchObject({ taskId: "old", status: "working" });
-    end.make("older");
-    end.finish("older", "completed", { result: TEXT });
+    server.createTask("older");
+    server.finish("older", "completed", { result: TEXT });
     expect(await get("older")).toMatchObject({ status: "completed", result: TEXT });
-    end.make("oldest");
-    await expect(get("oldest", as("ada"))).rejects.toMatchObject(UNKNOWN);
+    server.createTask("oldest");
+    await expect(get("oldest", asPrincipal("ada"))).rejects.toMatchObject(UNKNOWN);
   });
 
   it("belongs to the principal that created it", async () => {
-    const { end, start, get, ask, listen } = await desk();
-    const id = await start(as("ada"));
-    for (const stranger of [as("bob"), {}]) {
+    const { server, start, get, request, subscribe } = await sessionTaskFixture();
+    const id = await start(asPrincipal("ada"));
+    for (const stranger of [asPrincipal("bob"), {}]) {
       await expect(get(id, stranger)).rejects.toMatchObject(UNKNOWN);
-      await expect(ask("tasks/cancel", { taskId: id }, stranger)).rejects.toMatchObject(UNKNOWN);
-      const update = ask("tasks/update", { taskId: id, inputResponses: {} }, stranger);
+      await expect(request("tasks/cancel", { taskId: id }, stranger)).rejects.toMatchObject(UNKNOWN);
+      const update = request("tasks/update", { taskId: id, inputResponses: {} }, stranger);
       await expect(update).rejects.toMatchObject(UNKNOWN);
     }
-    const { heard, stop, over } = listen(id);
-    await vi.waitFor(() => expect(heard).toHaveLength(1));
-    expect(heard[0]).toMatchObject({ notifications: {} });
-    expect(heard[0]).not.toHaveProperty("notifications.taskIds");
+    const { received, stop, done } = subscribe(id);
+    await vi.waitFor(() => expect(received).toHaveLength(1));
+    expect(received[0]).toMatchObject({ notifications: {} });
+    expect(received[0]).not.toHaveProperty("notifications.taskIds");
     stop.abort();
-    await over;
-    expect(end.all("tasks/get")).toEqual([]);
-    expect(await get(id, as("ada"))).toMatchObject({ status: "working" });
+    await done;
+    expect(server.received("tasks/get")).toEqual([]);
+    expect(await get(id, asPrincipal("ada"))).toMatchObject({ status: "working" });
     const listed = async (more: Partial<Context>): Promise<unknown> =>
-      (await ask("tasks/list", { [LISTS_TASKS]: true }, more))["tasks"];
-    expect(await listed(as("ada"))).toMatchObject([{ taskId: id }]);
-    expect(await listed(as("bob"))).toEqual([]);
+      (await request("tasks/list", { [LISTS_TASKS]: true }, more))["tasks"];
+    expect(await listed(asPrincipal("ada"))).toMatchObject([{ taskId: id }]);
+    expect(await listed(asPrincipal("bob"))).toEqual([]);
   });
 
   it("is visible to callers with at least the scopes of its creator", async () => {
-    const { start, get } = await desk();
+    const { start, get } = await sessionTaskFixture();
     const rights = (...scopes: string[]): Partial<Context> => ({
-      caller: { capabilities: KNOWS, principal: "ada", scopes },
+      caller: { capabilities: TASK_CAPABILITIES, principal: "ada", scopes },
     });
     const id = await start(rights("run"));
     await expect(get(id, rights("look"))).rejects.toMatchObject({ kind: "access_denied" });
@@ -236,7 +236,7 @@ describe("a task", () => {
   });
 
   it("is refused to callers without the extension, as are methods that the newest form lacks", async () => {
-    const { start, ask } = await desk();
+    const { start, request } = await sessionTaskFixture();
     const taskId = await start();
     for (const [method, params] of [
       ["tasks/get", { taskId }],
@@ -244,80 +244,80 @@ describe("a task", () => {
       ["tasks/update", { taskId, inputResponses: {} }],
       ["subscriptions/listen", { notifications: { taskIds: [taskId] } }],
     ] as const) {
-      await expect(ask(method, params, unaware), method).rejects.toMatchObject({ kind: "missing_capability" });
+      await expect(request(method, params, withoutTasks), method).rejects.toMatchObject({ kind: "missing_capability" });
     }
     for (const method of ["tasks/list", "tasks/result"]) {
-      await expect(ask(method, { taskId })).rejects.toMatchObject({ kind: "method_not_found" });
+      await expect(request(method, { taskId })).rejects.toMatchObject({ kind: "method_not_found" });
     }
   });
 });
 
 it("never requests a task from a server without tasks", async () => {
-  const { ask, end } = await desk({ capabilities: { tools: {}, tasks: { list: {}, cancel: {} } } });
+  const { request, server } = await sessionTaskFixture({ capabilities: { tools: {}, tasks: { list: {}, cancel: {} } } });
   for (const method of ["tasks/get", "tasks/cancel", "tasks/list"]) {
-    await expect(ask(method, { taskId: "x", [LISTS_TASKS]: true })).rejects.toMatchObject({ code: -32601 });
-    expect(end.all(method)).toEqual([]);
+    await expect(request(method, { taskId: "x", [LISTS_TASKS]: true })).rejects.toMatchObject({ code: -32601 });
+    expect(server.received(method)).toEqual([]);
   }
 });
 
 it("takes a status that comes before the call is answered", async () => {
-  const { ask, end, get } = await desk({
+  const { request, server, get } = await sessionTaskFixture({
     answer: ({ method, id }) => {
       if (method !== "tools/call") return undefined;
-      end.make("quick");
-      end.finish("quick", "completed", { result: TEXT });
-      end.tell("quick");
-      end.peer.send({ id, result: { task: { ...end.make("other"), taskId: "quick" } } });
-      return silence;
+      server.createTask("quick");
+      server.finish("quick", "completed", { result: TEXT });
+      server.notify("quick");
+      server.peer.send({ id, result: { task: { ...server.createTask("other"), taskId: "quick" } } });
+      return NO_ANSWER;
     },
   });
-  await ask("tools/call", { name: "job" });
-  await end.peer.until(({ method }) => method === "tasks/result");
+  await request("tools/call", { name: "job" });
+  await server.peer.until(({ method }) => method === "tasks/result");
   expect(await get("quick")).toMatchObject({ status: "completed", result: TEXT });
-  expect(end.all("tasks/get")).toEqual([]);
+  expect(server.received("tasks/get")).toEqual([]);
 });
 
 describe("cancelling", () => {
   it("is local if the server has not declared it: the server is not asked, but callers see it", async () => {
     const capabilities = { tools: {}, tasks: { list: {}, requests: { tools: { call: {} } } } };
-    const { end, start, ask, get, listen } = await desk({ capabilities });
+    const { server, start, request, get, subscribe } = await sessionTaskFixture({ capabilities });
     const id = await start();
-    const { heard, over } = listen(id);
-    expect(await ask("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
-    await over;
+    const { received, done } = subscribe(id);
+    expect(await request("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
+    await done;
     const statusMessage = "Cancelled by request; the server cannot cancel tasks and may still be working on it";
-    expect(heard.at(-1)).toMatchObject({ taskId: id, status: "cancelled", statusMessage });
-    end.finish(id, "completed", { result: TEXT });
-    end.tell(id);
+    expect(received.at(-1)).toMatchObject({ taskId: id, status: "cancelled", statusMessage });
+    server.finish(id, "completed", { result: TEXT });
+    server.notify(id);
     expect(await get(id)).toMatchObject({ status: "cancelled", statusMessage, ttlMs: 60_000 });
-    expect(await end.ask(id, "elicitation/create", FORM).answer).toHaveProperty("error");
-    expect(end.all("tasks/cancel")).toEqual([]);
-    expect(end.all("tasks/result")).toEqual([]);
+    expect(await server.requestClient(id, "elicitation/create", FORM).answer).toHaveProperty("error");
+    expect(server.received("tasks/cancel")).toEqual([]);
+    expect(server.received("tasks/result")).toEqual([]);
   });
 
   it("is passed on, and acknowledged even if there is nothing left to cancel", async () => {
-    const { end, start, ask, get } = await desk();
+    const { server, start, request, get } = await sessionTaskFixture();
     const id = await start();
-    expect(await ask("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
+    expect(await request("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
     expect(await get(id)).toMatchObject({ status: "cancelled", statusMessage: "As you wish" });
-    expect(end.all("tasks/result")).toEqual([]);
+    expect(server.received("tasks/result")).toEqual([]);
     const done = await start();
-    end.finish(done, "completed", { result: TEXT });
-    expect(await ask("tasks/cancel", { taskId: done })).toEqual({ resultType: "complete" });
+    server.finish(done, "completed", { result: TEXT });
+    expect(await request("tasks/cancel", { taskId: done })).toEqual({ resultType: "complete" });
     expect(await get(done)).toMatchObject({ status: "completed" });
-    expect(await ask("tasks/cancel", { taskId: done })).toEqual({ resultType: "complete" });
-    expect(end.all("tasks/cancel")).toHaveLength(2);
+    expect(await request("tasks/cancel", { taskId: done })).toEqual({ resultType: "complete" });
+    expect(server.received("tasks/cancel")).toHaveLength(2);
   });
 
   it("is acknowledged if the server refuses, and fails if the connection does", async () => {
     let error = { code: -32601, message: "Method not found" };
-    const { start, ask, get } = await desk({
+    const { start, request, get } = await sessionTaskFixture({
       answer: ({ method }) => (method === "tasks/cancel" ? { error } : undefined),
     });
     const id = await start();
-    await ask("tasks/cancel", { taskId: id });
+    await request("tasks/cancel", { taskId: id });
     expect(await get(id)).toMatchObject({ status: "working" });
     error = { code: -32603, message: "Broken" };
-    await expect(ask("tasks/cancel", { taskId: id })).rejects.toMatchObject({ message: "Broken" });
+    await expect(request("tasks/cancel", { taskId: id })).rejects.toMatchObject({ message: "Broken" });
   });
 });

@@ -2,7 +2,7 @@
 // it, and a refused one leaves the previous one open.
 
 import { describe, expect, it, vi } from "vitest";
-import { proving, type Proving } from "../../../test/support/dialogue/served-connection.ts";
+import { serveAuthenticatedPeer, type AuthenticatedPeer } from "../../../test/support/dialogue/served-connection.ts";
 import type { Context, Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
@@ -50,15 +50,15 @@ function house(): House {
 
 let ids = 0;
 
-async function session(at: House, first: typeof WIDE): Promise<Proving & { ask(method: string): Promise<Loose> }> {
-  const wire = await proving(at.handler, first);
+async function session(at: House, first: typeof WIDE): Promise<AuthenticatedPeer & { ask(method: string): Promise<Loose> }> {
+  const wire = await serveAuthenticatedPeer(at.handler, first);
   await wire.peer.handshake(NEWEST_SESSION.name);
   const ask = (method: string): Promise<Loose> =>
     wire.peer.request({ id: (ids += 1), method: `resources/${method}`, params: { uri: URI } });
   return { ...wire, ask };
 }
 
-const heard = ({ peer }: Proving): number =>
+const heard = ({ peer }: AuthenticatedPeer): number =>
   peer.received.filter(({ method }) => method === "notifications/resources/updated").length;
 
 function update({ listens }: House): void {
@@ -68,17 +68,17 @@ function update({ listens }: House): void {
 describe("a subscription of a session", () => {
   it("is granted with the scope, even if the session began without it", async () => {
     const at = house();
-    const { ask, prove } = await session(at, NARROW);
+    const { ask, setCaller } = await session(at, NARROW);
     expect(await ask("subscribe")).toMatchObject(DENIED);
-    prove(WIDE);
+    setCaller(WIDE);
     expect(await ask("subscribe")).toMatchObject({ result: {} });
     expect([...at.listens].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
   });
 
   it("is refused without the scope, even if the session began with it", async () => {
     const at = house();
-    const { ask, prove } = await session(at, WIDE);
-    prove(NARROW);
+    const { ask, setCaller } = await session(at, WIDE);
+    setCaller(NARROW);
     expect(await ask("subscribe")).toMatchObject(DENIED);
     expect(at.listens.size).toBe(0);
   });
@@ -87,7 +87,7 @@ describe("a subscription of a session", () => {
     const at = house();
     const wire = await session(at, WIDE);
     expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
-    wire.prove(NARROW);
+    wire.setCaller(NARROW);
     expect(await wire.ask("subscribe")).toMatchObject(DENIED);
     update(at);
     await vi.waitFor(() => expect(heard(wire)).toBe(1));

@@ -1,8 +1,8 @@
 // Stateless requests on a connection, beside sessions; batches; and the order of answers.
 
 import { describe, expect, it } from "vitest";
-import { facing, serving } from "../../../test/support/dialogue/served-connection.ts";
-import { stamp } from "../../../test/support/dialogue/raw-peer.ts";
+import { servePeer, serveSample } from "../../../test/support/dialogue/served-connection.ts";
+import { statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
 
@@ -10,8 +10,8 @@ const BATCHING = REVISIONS.find(({ batches }) => batches)!.name;
 
 describe("a stateless request", () => {
   it("needs no handshake, and can share a connection with a session", async () => {
-    const { peer } = await serving();
-    const meta = stamp(NEWEST.name);
+    const { peer } = await serveSample();
+    const meta = statelessMeta(NEWEST.name);
     expect(await peer.request({ id: 1, method: "server/discover", params: { _meta: meta } })).toMatchObject({
       result: { resultType: "complete", supportedVersions: [NEWEST.name] },
     });
@@ -24,29 +24,29 @@ describe("a stateless request", () => {
   });
 
   it("gets an error that names the missing keys of _meta", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     expect(await peer.request({ id: 1, method: "server/discover" })).toMatchObject({
       error: {
         code: -32602,
         data: { missing: ["io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"] },
       },
     });
-    const { "io.modelcontextprotocol/clientCapabilities": _left, ...partial } = stamp(NEWEST.name);
+    const { "io.modelcontextprotocol/clientCapabilities": _left, ...partial } = statelessMeta(NEWEST.name);
     expect(await peer.request({ id: 2, method: "tools/list", params: { _meta: partial } })).toMatchObject({
       error: { code: -32602, data: { missing: ["io.modelcontextprotocol/clientCapabilities"] } },
     });
   });
 
   it("gets an error for an unsupported revision, and for methods that its revision lacks", async () => {
-    const { peer } = await serving();
-    expect(await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp("v999.0.0") } })).toMatchObject({
+    const { peer } = await serveSample();
+    expect(await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta("v999.0.0") } })).toMatchObject({
       error: { code: -32022, data: { supported: [NEWEST.name], requested: "v999.0.0" } },
     });
     for (const method of ["initialize", "ping", "logging/setLevel", "resources/subscribe", "shutdown", "no/such"]) {
       const answer = await peer.request({
         id: method,
         method,
-        params: { _meta: stamp(NEWEST.name), protocolVersion: "x", level: "info", uri: "a:b" },
+        params: { _meta: statelessMeta(NEWEST.name), protocolVersion: "x", level: "info", uri: "a:b" },
       });
       expect(answer, method).toMatchObject(
         method === "ping" ? { error: { code: -32601 } } : { error: { code: -32601 } },
@@ -55,9 +55,9 @@ describe("a stateless request", () => {
   });
 
   it("gets logs only from the level that it asks for", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     const call = (id: number, more: Record<string, unknown>): Promise<unknown> =>
-      peer.request({ id, method: "tools/call", params: { name: "progress", _meta: stamp(NEWEST.name, {}, more) } });
+      peer.request({ id, method: "tools/call", params: { name: "progress", _meta: statelessMeta(NEWEST.name, {}, more) } });
     await call(1, {});
     expect(peer.received.filter((message) => "method" in message)).toEqual([]);
     await call(2, { "io.modelcontextprotocol/logLevel": "debug" });
@@ -65,11 +65,11 @@ describe("a stateless request", () => {
   });
 
   it("subscribes with tagged notifications, and gets both messages at the end", async () => {
-    const { peer, running, served } = await serving();
+    const { peer, running, served } = await serveSample();
     peer.send({
       id: "L",
       method: "subscriptions/listen",
-      params: { notifications: { toolsListChanged: true }, _meta: stamp(NEWEST.name) },
+      params: { notifications: { toolsListChanged: true }, _meta: statelessMeta(NEWEST.name) },
     });
     const tagged = { _meta: { "io.modelcontextprotocol/subscriptionId": "L" } };
     expect(
@@ -87,11 +87,11 @@ describe("a stateless request", () => {
   });
 
   it("is answered at once if its subscription grants nothing", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     const answer = await peer.request({
       id: 9,
       method: "subscriptions/listen",
-      params: { notifications: {}, _meta: stamp(NEWEST.name) },
+      params: { notifications: {}, _meta: statelessMeta(NEWEST.name) },
     });
     expect(answer).toMatchObject({
       result: { resultType: "complete", _meta: { "io.modelcontextprotocol/subscriptionId": 9 } },
@@ -104,8 +104,8 @@ describe("a stateless request", () => {
 
 describe("a stateless client", () => {
   it("gets the end of its subscriptions when the server closes", async () => {
-    const { peer, served } = await serving();
-    const params = { notifications: { toolsListChanged: true }, _meta: stamp(NEWEST.name) };
+    const { peer, served } = await serveSample();
+    const params = { notifications: { toolsListChanged: true }, _meta: statelessMeta(NEWEST.name) };
     peer.send({ id: 5, method: "subscriptions/listen", params });
     await peer.until((message) => message["method"] === "notifications/subscriptions/acknowledged");
     await served.close();
@@ -117,11 +117,11 @@ describe("a stateless client", () => {
   });
 
   it("gets nothing more from a refused subscription", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     const refused = await peer.request({
       id: 1,
       method: "subscriptions/listen",
-      params: { _meta: stamp(NEWEST.name) },
+      params: { _meta: statelessMeta(NEWEST.name) },
     });
     expect(refused).toMatchObject({ error: { code: -32602 } });
     await peer.handshake(NEWEST_SESSION.name);
@@ -132,29 +132,29 @@ describe("a stateless client", () => {
   });
 
   it("gets complete results, even if the handler left fields out", async () => {
-    const peer = await facing(async ({ method }) => (method === "tools/list" ? { tools: [] } : { content: [] }));
-    const list = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    const peer = await servePeer(async ({ method }) => (method === "tools/list" ? { tools: [] } : { content: [] }));
+    const list = await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } });
     expect(list["result"]).toEqual({ tools: [], resultType: "complete", ttlMs: 0, cacheScope: "private" });
-    const call = await peer.request({ id: 2, method: "tools/call", params: { name: "x", _meta: stamp(NEWEST.name) } });
+    const call = await peer.request({ id: 2, method: "tools/call", params: { name: "x", _meta: statelessMeta(NEWEST.name) } });
     expect(call["result"]).toEqual({ content: [], resultType: "complete" });
   });
 
   it("never gets input_required for a request that does not allow it", async () => {
-    const peer = await facing(async () => ({ resultType: "input_required", inputRequests: {} }));
-    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    const peer = await servePeer(async () => ({ resultType: "input_required", inputRequests: {} }));
+    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } });
     expect(answer).toMatchObject({ error: { code: -32603 } });
   });
 
   it("never gets reserved error codes from a handler, but gets the defined ones", async () => {
     const codes: number[] = [];
     for (const code of [-32002, -32042, -32050, -32021, -32001, 4711]) {
-      const peer = await facing(async () => {
+      const peer = await servePeer(async () => {
         throw new McpError(code, "chosen", { mine: true });
       });
       const { error } = (await peer.request({
         id: 1,
         method: "tools/list",
-        params: { _meta: stamp(NEWEST.name) },
+        params: { _meta: statelessMeta(NEWEST.name) },
       })) as {
         error: { code: number; data: unknown };
       };
@@ -165,17 +165,17 @@ describe("a stateless client", () => {
   });
 
   it("gets the code of an upstream error that only shares the name of a kind", async () => {
-    const peer = await facing(async () => {
+    const peer = await servePeer(async () => {
       throw new McpError(4711, "theirs", { kind: "timeout" });
     });
-    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: stamp(NEWEST.name) } });
+    const answer = await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } });
     expect(answer).toMatchObject({ error: { code: 4711, data: { kind: "timeout" } } });
   });
 
   it("is the only kind if only stateless revisions are allowed", async () => {
-    const { peer } = await serving({ revisions: [NEWEST.name] });
+    const { peer } = await serveSample({ revisions: [NEWEST.name] });
     expect(await peer.request({ id: 1, method: "tools/list" })).toMatchObject({ error: { code: -32602 } });
-    expect(await peer.request({ id: 2, method: "ping", params: { _meta: stamp(NEWEST.name) } })).toMatchObject({
+    expect(await peer.request({ id: 2, method: "ping", params: { _meta: statelessMeta(NEWEST.name) } })).toMatchObject({
       error: { code: -32601 },
     });
   });
@@ -183,7 +183,7 @@ describe("a stateless client", () => {
 
 describe("batches", () => {
   it("are answered with one array in the order of the requests", async () => {
-    const { peer, release, running } = await serving();
+    const { peer, release, running } = await serveSample();
     await peer.handshake(BATCHING);
     peer.sendBatch([
       { id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "slow" } } },
@@ -201,7 +201,7 @@ describe("batches", () => {
   });
 
   it("lose only the response that cannot be encoded", async () => {
-    const peer = await facing(async ({ method, params }) => {
+    const peer = await servePeer(async ({ method, params }) => {
       if (method === "server/discover") return { capabilities: { tools: {} } };
       return params["name"] === "bad" ? { content: [], big: 1n } : { content: [] };
     });
@@ -218,7 +218,7 @@ describe("batches", () => {
   });
 
   it("of notifications only get no answer", async () => {
-    const { peer } = await serving();
+    const { peer } = await serveSample();
     await peer.handshake(BATCHING);
     peer.sendBatch([{ method: "notifications/one" }, { method: "notifications/two" }]);
     await peer.request({ id: 1, method: "ping" });
@@ -227,7 +227,7 @@ describe("batches", () => {
 
   it("are refused if the revision has none, and before initialize", async () => {
     for (const revision of REVISIONS.filter(({ batches, style }) => !batches && style === "session")) {
-      const { peer } = await serving();
+      const { peer } = await serveSample();
       peer.sendBatch([{ id: 1, method: "ping" }]);
       expect(await peer.until((message) => message["id"] === null)).toMatchObject({ error: { code: -32600 } });
       await peer.handshake(revision.name);
@@ -239,7 +239,7 @@ describe("batches", () => {
 
 describe("order", () => {
   it("is that of completion by default", async () => {
-    const { peer, running, release } = await serving();
+    const { peer, running, release } = await serveSample();
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "slow" } } });
     await expect.poll(() => running.has("slow")).toBe(true);
@@ -250,7 +250,7 @@ describe("order", () => {
   });
 
   it("is not blocked by a cancelled call that ignores its signal", async () => {
-    const { peer, running } = await serving({ ordering: "sequential" });
+    const { peer, running } = await serveSample({ ordering: "sequential" });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "stuck", arguments: { key: "stuck" } } });
     await expect.poll(() => running.has("stuck")).toBe(true);
@@ -260,7 +260,7 @@ describe("order", () => {
   });
 
   it("includes refusals, and a shutdown does not wait for later requests", async () => {
-    const { peer, release, running } = await serving({ ordering: "sequential", mayShutDown: true });
+    const { peer, release, running } = await serveSample({ ordering: "sequential", mayShutDown: true });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "a" } } });
     peer.send({ id: 1, method: "tools/list" });
@@ -280,7 +280,7 @@ describe("order", () => {
   });
 
   it("is that of arrival with sequential ordering, while a ping passes a stuck call", async () => {
-    const { peer, running, release } = await serving({ ordering: "sequential" });
+    const { peer, running, release } = await serveSample({ ordering: "sequential" });
     await peer.handshake(NEWEST_SESSION.name);
     peer.send({ id: 1, method: "tools/call", params: { name: "wait", arguments: { key: "slow" } } });
     peer.send({ id: 2, method: "tools/call", params: { name: "wait", arguments: { key: "next" } } });

@@ -2,7 +2,7 @@
 
 import { queryObjects } from "node:v8";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { RawPeer, stamp } from "../../../test/support/dialogue/raw-peer.ts";
+import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
@@ -62,7 +62,7 @@ async function setUp(tools: Record<string, Tool>, parkedCalls: ParkedCallsOption
       name,
       arguments: { n: 1, deep: { a: 1, b: 2 } },
       ...more,
-      _meta: stamp(NEWEST.name, CAPABILITIES, meta),
+      _meta: statelessMeta(NEWEST.name, CAPABILITIES, meta),
     };
     return (await peer.request({ id, method: "tools/call", params })) as unknown as Answer;
   };
@@ -173,7 +173,7 @@ describe("an input request", () => {
     const answer = await peer.request({
       id: 1,
       method: "tools/call",
-      params: { name: "asking", _meta: stamp(NEWEST.name, { sampling: {} }) },
+      params: { name: "asking", _meta: statelessMeta(NEWEST.name, { sampling: {} }) },
     });
     expect(answer).toMatchObject({ error: { code: -32021, data: { requiredCapabilities: { elicitation: {} } } } });
   });
@@ -186,7 +186,7 @@ describe("an input request", () => {
     const answer = await peer.request({
       id: 1,
       method: "tools/list",
-      params: { _meta: stamp(NEWEST.name, CAPABILITIES) },
+      params: { _meta: statelessMeta(NEWEST.name, CAPABILITIES) },
     });
     expect(answer).toMatchObject({ error: { code: -32600 } });
   });
@@ -229,7 +229,7 @@ describe("a requestState", () => {
       arguments: { n: 1, deep: { a: 1, b: 2 } },
       requestState,
       inputResponses,
-      _meta: stamp(NEWEST.name, CAPABILITIES),
+      _meta: statelessMeta(NEWEST.name, CAPABILITIES),
     };
     expect(await peer.request({ id: "p", method: "prompts/get", params })).toMatchObject({ error: { code: -32602 } });
   });
@@ -243,7 +243,7 @@ describe("a requestState", () => {
     };
     open.push(await serveTransport(handler, ours));
     const peer = await new RawPeer(theirs).start();
-    const params = { name: "x", requestState: "round.other.abc", inputResponses: { a: {} }, _meta: stamp(NEWEST.name) };
+    const params = { name: "x", requestState: "round.other.abc", inputResponses: { a: {} }, _meta: statelessMeta(NEWEST.name) };
     await peer.request({ id: 1, method: "tools/call", params });
     expect(seen).toEqual(["round.other.abc", { a: {} }]);
   });
@@ -258,7 +258,7 @@ describe("a requestState", () => {
     };
     open.push(await serveTransport(async (_request, context) => asking(context, {}), named));
     const peer = await new RawPeer(theirs).start();
-    const params = { name: "asking", _meta: stamp(NEWEST.name, CAPABILITIES) };
+    const params = { name: "asking", _meta: statelessMeta(NEWEST.name, CAPABILITIES) };
     const first = (await peer.request({ id: 1, method: "tools/call", params })) as unknown as Answer;
     principal = "mallory";
     const retry = { ...params, requestState: first.result!.requestState, inputResponses: { who: accept("x") } };
@@ -318,7 +318,7 @@ describe("a parked call", () => {
       requestState: result!.requestState,
       inputResponses: { who: accept("x") },
     };
-    peer.send({ id: "retry", method: "tools/call", params: { ...params, _meta: stamp(NEWEST.name, CAPABILITIES) } });
+    peer.send({ id: "retry", method: "tools/call", params: { ...params, _meta: statelessMeta(NEWEST.name, CAPABILITIES) } });
     await expect.poll(() => signal !== undefined).toBe(true);
     peer.send({ method: "notifications/cancelled", params: { requestId: "retry" } });
     await expect.poll(() => signal!.aborted).toBe(true);

@@ -6,7 +6,7 @@ import { ConnectionError } from "../../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { hangUp, instead, refusal, silence, status } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./stage.ts";
+import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { redirect, silence, twice } from "../../support/faulty-server/faults.ts";
 import { FAILS, WORKS } from "./fault-table.ts";
-import { expectHelpful, met, opened, outcome, STYLES, textOf } from "./stage.ts";
+import { expectHelpful, met, opened, outcome, STYLES, textOf } from "./fixture.ts";
 
 describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
   it.each(Object.entries(FAILS))("fails by %s, once, and the next one works", async (_name, { fault, runs, error }) => {

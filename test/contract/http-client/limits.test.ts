@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { refusal } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./stage.ts";
+import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./fixture.ts";
 
 describe("an answer that is too long", () => {
   it.each(["exchanges", "exchanges as streams", "sessions", "sessions of JSON"])(

@@ -7,10 +7,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
-import { OLD, opened, STYLES } from "./stage.ts";
+import { OLD, opened, STYLES } from "./fixture.ts";
 
 const BYTES = 10 * 1024 * 1024;
-const CALLER = fileURLToPath(new URL("big-caller.ts", import.meta.url));
+const CALLER = fileURLToPath(new URL("large-results-client.ts", import.meta.url));
 
 interface Asked {
   readonly unit?: string;

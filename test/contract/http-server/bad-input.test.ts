@@ -5,10 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serve, type Handler, type Serving } from "catenary";
 import { SessionCaller } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { expectAnswer } from "../messages/answer.ts";
-import { WITH_BATCHES } from "../messages/bad-input-elsewhere.ts";
-import { IN_SESSION } from "../messages/bad-input.ts";
-import type { Row } from "../messages/row.ts";
+import { expectAnswer, type Row } from "../messages/bad-input-row.ts";
+import { WITH_BATCHES, IN_SESSION } from "../messages/bad-inputs.ts";
 
 const GROUPS: readonly { name: string; revision: string; rows: readonly Row[] }[] = [
   { name: "a session", revision: "2025-11-25", rows: IN_SESSION },

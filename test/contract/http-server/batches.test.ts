@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { NEWEST, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { initialize, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
-import { stamp } from "../../support/dialogue/raw-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { statelessMeta } from "../../support/dialogue/raw-peer.ts";
+import { staged, textOf } from "./fixture.ts";
 
 const BATCHES = REVISIONS.find(({ batches }) => batches)?.name ?? "";
 const OTHERS = REVISIONS.filter(({ batches, style }) => !batches && style === "session").map(({ name }) => name);
@@ -84,7 +84,7 @@ describe(`batches in ${BATCHES}`, () => {
   it("refuses initialize, and whatever stands by itself, inside a batch", async () => {
     const { peer } = await staged();
     const caller = await SessionCaller.open(peer, BATCHES);
-    const alone = { id: 2, method: "tools/list", params: { _meta: stamp(NEWEST.name) } };
+    const alone = { id: 2, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } };
     const reply = await caller.post([initialize(BATCHES), alone, ping(3)]);
     expect(JSON.parse(reply.text)).toMatchObject([
       { id: "init", error: { code: -32600 } },
@@ -131,7 +131,7 @@ describe("batches elsewhere", () => {
 
   it("are refused of callers without a session", async () => {
     const { stage, peer } = await staged();
-    const params = { name: "hold", arguments: { key: "k" }, _meta: stamp(NEWEST.name) };
+    const params = { name: "hold", arguments: { key: "k" }, _meta: statelessMeta(NEWEST.name) };
     const alone = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
     const named = await peer.post([alone], {
       "mcp-protocol-version": NEWEST.name,

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessCaller, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 /** What a byte may become: those that mean something to a reader of heads, of JSON, or of text. */
 const BYTES = [

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { initialize, OldCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
-import { staged } from "./stage.ts";
+import { staged } from "./fixture.ts";
 
 const HELLO = initialize(NEWEST_SESSION.name);
 

@@ -8,7 +8,7 @@ import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
 import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
 import type { Json, Reply, SentHeaders } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 

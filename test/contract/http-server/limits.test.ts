@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Reply } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const HELLO = initialize(LATEST);

@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { StatelessCaller, initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;
 const LATEST = NEWEST_SESSION.name;

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
 import type { Json, Reply } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const NEWER = REVISIONS.filter(({ style }) => style === "session")

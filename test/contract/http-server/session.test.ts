@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./stage.ts";
+import { staged, textOf } from "./fixture.ts";
 
 /** The revisions that came with this transport; the first one had another. */
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);

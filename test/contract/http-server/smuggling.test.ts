@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { StatelessCaller } from "../../support/http/mcp-clients.ts";
-import { staged } from "./stage.ts";
+import { staged } from "./fixture.ts";
 
 interface Row {
   readonly title: string;

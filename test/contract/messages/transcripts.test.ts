@@ -3,14 +3,12 @@
 // official schema of its revision; nothing comes that is not in the transcript; the server ends by itself.
 
 import { afterAll, describe, expect, it } from "vitest";
-import { missing } from "./containment.ts";
-import { EXCEPTIONS } from "./exceptions.ts";
-import type { Exception } from "./exceptions.ts";
-import { TRANSCRIPTS } from "./golden.ts";
-import type { Entry, Transcript } from "./golden.ts";
-import { Judge } from "./judge.ts";
-import { closeLines, LINES } from "./line.ts";
-import type { Line } from "./line.ts";
+import { missing, Judge } from "./transcript-checks.ts";
+import { EXCEPTIONS, type Exception } from "./seed-exceptions.ts";
+import { TRANSCRIPTS } from "./golden-transcripts.ts";
+import type { Entry, Transcript } from "./golden-transcripts.ts";
+import { closeLines, LINES } from "./line-connection.ts";
+import type { Line } from "./line-connection.ts";
 
 const used = new Set<Exception>();
 

@@ -9,42 +9,42 @@ import { isRequest } from "../../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../../src/transport/memory.ts";
 import type { Transport } from "../../../src/transport/transport.ts";
-import { RawPeer, stamp } from "./raw-peer.ts";
+import { RawPeer, statelessMeta } from "./raw-peer.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
-export interface RawCaller {
+export interface RawClient {
   readonly revision: string;
   /** In the words of its revision. */
   readonly capabilities?: Loose;
 }
 
 export interface BridgeOptions {
-  readonly end: string;
+  readonly server: string;
   /** Capabilities of the end, in the words of its revision. */
-  readonly offers?: Loose;
+  readonly serverCapabilities?: Loose;
   /** What the bridge declares to its end, in the newest shape. */
-  readonly declares?: Loose;
-  readonly callers: readonly RawCaller[];
+  readonly bridgeCapabilities?: Loose;
+  readonly clients: readonly RawClient[];
 }
 
 export interface RawBridge {
-  readonly end: RawPeer;
-  readonly opened: ServerConnection;
-  readonly callers: readonly RawPeer[];
+  readonly server: RawPeer;
+  readonly connection: ServerConnection;
+  readonly clients: readonly RawPeer[];
   /** Who is told what belongs to no caller. */
-  readonly home: readonly Notification[];
+  readonly unattributed: readonly Notification[];
   /** Asks as that caller's revision does: an exchange says by itself who asks. */
-  ask(index: number, message: Loose): Promise<Loose>;
+  request(index: number, message: Loose): Promise<Loose>;
   /** The first request or notification with this name that the end has got, come or to come, after those before it. */
-  heard(method: string, nth?: number): Promise<Loose>;
+  received(method: string, nth?: number): Promise<Loose>;
   close(): Promise<void>;
 }
 
 const ALL = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
 
-export async function rawBridge({ end: revision, offers, declares = ALL, callers }: BridgeOptions): Promise<RawBridge> {
-  const capabilities = offers ?? {
+export async function rawBridge({ server: revision, serverCapabilities, bridgeCapabilities = ALL, clients }: BridgeOptions): Promise<RawBridge> {
+  const capabilities = serverCapabilities ?? {
     tools: { listChanged: true },
     prompts: {},
     resources: { subscribe: true },
@@ -55,24 +55,24 @@ export async function rawBridge({ end: revision, offers, declares = ALL, callers
   const told: Notification[] = [];
   const home: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: declares },
+    caller: { capabilities: bridgeCapabilities },
     signal: new AbortController().signal,
     notify: (notification) => told.push(notification),
     ask: () => Promise.reject(new Error("Nobody is at home")),
   };
   const info = { name: "bridge", version: "1" };
-  const opened = await openConnection(() => back, { info, capabilities: declares, defaultContext: home, revision });
-  const fronts = await Promise.all(callers.map((caller) => join(opened, caller)));
+  const opened = await openConnection(() => back, { info, capabilities: bridgeCapabilities, defaultContext: home, revision });
+  const fronts = await Promise.all(clients.map((caller) => join(opened, caller)));
   return {
-    end,
-    opened,
-    callers: fronts.map(({ peer }) => peer),
-    home: told,
-    ask: (index, message) => {
+    server,
+    connection,
+    clients: fronts.map(({ peer }) => peer),
+    unattributed: told,
+    request: (index, message) => {
       const { peer } = fronts[index]!;
-      return peer.request(asSaid(callers[index]!, message));
+      return peer.request(asSaid(clients[index]!, message));
     },
-    heard: async (method, nth = 1) => {
+    received: async (method, nth = 1) => {
       const fits = (): readonly Loose[] => end.received.filter((message) => message["method"] === method);
       await end.until(() => fits().length >= nth);
       return fits()[nth - 1]!;
@@ -111,7 +111,7 @@ function greeting(side: Transport, revision: string, capabilities: Loose): Trans
   };
 }
 
-async function join(opened: ServerConnection, { revision, capabilities = {} }: RawCaller) {
+async function join(opened: ServerConnection, { revision, capabilities = {} }: RawClient) {
   const [front, side] = memoryPair();
   const served = await serveTransport(opened.handler, front);
   const peer = await new RawPeer(side).start();
@@ -119,8 +119,8 @@ async function join(opened: ServerConnection, { revision, capabilities = {} }: R
   return { peer, served };
 }
 
-function asSaid({ revision, capabilities }: RawCaller, message: Loose): Loose {
+function asSaid({ revision, capabilities }: RawClient, message: Loose): Loose {
   if (knownRevision(revision).style === "session") return message;
   const params = (message["params"] ?? {}) as { readonly _meta?: Loose };
-  return { ...message, params: { ...params, _meta: { ...stamp(revision, capabilities), ...params._meta } } };
+  return { ...message, params: { ...params, _meta: { ...statelessMeta(revision, capabilities), ...params._meta } } };
 }

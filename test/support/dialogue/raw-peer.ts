@@ -71,7 +71,7 @@ export class RawPeer {
 }
 
 /** The `_meta` that makes a request stand by itself. */
-export function stamp(revision: string, capabilities: Loose = {}, more: Loose = {}): Loose {
+export function statelessMeta(revision: string, capabilities: Loose = {}, more: Loose = {}): Loose {
   return {
     "io.modelcontextprotocol/protocolVersion": revision,
     "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },

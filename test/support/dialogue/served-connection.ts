@@ -15,7 +15,7 @@ const text = (value: string): Result => ({
 });
 
 /** A handler of three tools, whose running calls tests can look into. */
-function stage(): { handler: Handler; running: Map<string, Context>; release(name: string): void } {
+function sampleHandler(): { handler: Handler; running: Map<string, Context>; release(name: string): void } {
   const running = new Map<string, Context>();
   const doors = new Map<string, () => void>();
   const handler: Handler = async (request, context) => {
@@ -73,11 +73,11 @@ function stage(): { handler: Handler; running: Map<string, Context>; release(nam
 }
 
 const open: { peer: RawPeer; served: ServedConnection }[] = [];
-export async function serving(
+export async function serveSample(
   options: ConnectionOptions = {},
-): Promise<ReturnType<typeof stage> & { peer: RawPeer; served: ServedConnection }> {
+): Promise<ReturnType<typeof sampleHandler> & { peer: RawPeer; served: ServedConnection }> {
   const [ours, theirs] = memoryPair();
-  const made = stage();
+  const made = sampleHandler();
   const served = await serveTransport(made.handler, ours, options);
   const peer = await new RawPeer(theirs).start();
   open.push({ peer, served });
@@ -89,7 +89,7 @@ afterEach(async () => {
 });
 
 /** A peer in front of this handler, and nothing else. */
-export async function facing(handler: Handler, options: ConnectionOptions = {}): Promise<RawPeer> {
+export async function servePeer(handler: Handler, options: ConnectionOptions = {}): Promise<RawPeer> {
   const [ours, theirs] = memoryPair();
   const served = await serveTransport(handler, ours, options);
   const peer = await new RawPeer(theirs).start();
@@ -97,14 +97,14 @@ export async function facing(handler: Handler, options: ConnectionOptions = {}):
   return peer;
 }
 
-export interface Proving {
+export interface AuthenticatedPeer {
   readonly peer: RawPeer;
   /** What the wire proves of whatever comes from now on. */
-  prove(caller: Partial<Caller>): void;
+  setCaller(caller: Partial<Caller>): void;
 }
 
 /** The same, on a wire that proves with each message who sends it. */
-export async function proving(handler: Handler, first: Partial<Caller>): Promise<Proving> {
+export async function serveAuthenticatedPeer(handler: Handler, first: Partial<Caller>): Promise<AuthenticatedPeer> {
   const [ours, theirs] = memoryPair();
   let proved = first;
   const wire: Transport = {
@@ -118,5 +118,5 @@ export async function proving(handler: Handler, first: Partial<Caller>): Promise
   const prove = (caller: Partial<Caller>): void => {
     proved = caller;
   };
-  return { peer, prove };
+  return { peer, setCaller };
 }

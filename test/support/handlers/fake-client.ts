@@ -5,26 +5,26 @@ import type { AskOptions, Caller, Context, LogLevel, Handler, Notification, Para
 import { McpError } from "../../../src/protocol/errors.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 
-export interface DeskOptions {
+export interface FakeClientOptions {
   readonly caller?: Partial<Caller>;
   readonly logLevel?: LogLevel;
   readonly answer?: (request: Request, options?: AskOptions) => Result | Promise<Result>;
   readonly hangUp?: (retryMs: number) => void;
 }
 
-export interface Desk {
-  readonly told: Notification[];
-  readonly asked: { readonly request: Request; readonly options: AskOptions | undefined }[];
+export interface FakeClient {
+  readonly notifications: Notification[];
+  readonly clientRequests: { readonly request: Request; readonly options: AskOptions | undefined }[];
   readonly context: Context;
-  call(method: string, params?: Params): Promise<Result>;
+  callRequest(method: string, params?: Params): Promise<Result>;
   /** The error that a call ends with; fails where it ends with a result. */
-  refused(method: string, params?: Params): Promise<McpError>;
+  callError(method: string, params?: Params): Promise<McpError>;
   abort(reason?: Error): void;
 }
 
-export function desk(handler: Handler, options: DeskOptions = {}): Desk {
+export function fakeClient(handler: Handler, options: FakeClientOptions = {}): FakeClient {
   const told: Notification[] = [];
-  const asked: Desk["asked"] = [];
+  const asked: FakeClient["clientRequests"] = [];
   const stop = new AbortController();
   const context: Context = {
     revision: NEWEST.name,
@@ -40,11 +40,11 @@ export function desk(handler: Handler, options: DeskOptions = {}): Desk {
   };
   const call = (method: string, params: Params = {}): Promise<Result> => handler({ method, params }, context);
   return {
-    told,
-    asked,
+    notifications,
+    clientRequests,
     context,
-    call,
-    refused: async (method, params) => {
+    callRequest,
+    callError: async (method, params) => {
       const error: unknown = await call(method, params).then(
         (result) => new Error(`It was answered: ${JSON.stringify(result)}`),
         (thrown: unknown) => thrown,
@@ -59,24 +59,24 @@ export function desk(handler: Handler, options: DeskOptions = {}): Desk {
 // A caller without a wire, for tests of links: the context of one call, and all that came back by it.
 
 
-export interface LoneCaller {
+export interface FakeContext {
   readonly context: Context;
   /** What it was told, in order. */
-  readonly said: Notification[];
+  readonly notifications: Notification[];
   /** What it was asked, in order. */
-  readonly asked: Request[];
+  readonly clientRequests: Request[];
   /** Goes away. */
-  leave(reason?: unknown): void;
+  abort(reason?: unknown): void;
 }
 
-export interface LoneCallerOptions {
+export interface FakeContextOptions {
   readonly name?: string;
   readonly principal?: string;
   readonly revision?: string;
   readonly answer?: (question: Request) => Result | Promise<Result>;
 }
 
-export function loneCaller(options: LoneCallerOptions = {}): LoneCaller {
+export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   const said: Notification[] = [];
   const asked: Request[] = [];
   const stop = new AbortController();
@@ -95,7 +95,7 @@ export function loneCaller(options: LoneCallerOptions = {}): LoneCaller {
       return options.answer(question);
     },
   };
-  return { context, said, asked, leave: (reason) => stop.abort(reason ?? new Error("The caller has left")) };
+  return { context, notifications, clientRequests, abort: (reason) => stop.abort(reason ?? new Error("The caller has left")) };
 }
 
 export const call = (name: string, args?: Record<string, unknown>): Request => ({
@@ -103,4 +103,4 @@ export const call = (name: string, args?: Record<string, unknown>): Request => (
   params: { name, ...(args === undefined ? undefined : { arguments: args }) },
 });
 
-export const text = (said: string): Result => ({ resultType: "complete", content: [{ type: "text", text: said }] });
+export const textResult = (said: string): Result => ({ resultType: "complete", content: [{ type: "text", text: said }] });

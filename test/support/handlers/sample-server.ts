@@ -7,7 +7,7 @@ import { invalidParams, McpError, methodNotFound } from "../../../src/protocol/e
 const NAMES = ["echo", "hold", "ask", "notes", "boom"];
 const PAGE = 2;
 
-export interface Stage {
+export interface SampleServer {
   readonly handler: Handler;
   /** Every request that came, in order. */
   readonly requests: Request[];
@@ -19,16 +19,16 @@ export interface Stage {
   holding(key: string): Promise<Context>;
   release(key: string): void;
   /** Tells all who listen. */
-  change(notification: Notification): void;
+  notifySubscribers(notification: Notification): void;
   /** How many listens are open. */
-  readonly listens: number;
+  readonly subscriptions: number;
 }
 
-export function text(value: string): Result {
+export function textResult(value: string): Result {
   return { resultType: "complete", content: [{ type: "text", text: value }], isError: false };
 }
 
-export function stage(): Stage {
+export function sampleServer(): SampleServer {
   const requests: Request[] = [];
   const held = new Map<string, Context>();
   const doors = new Map<string, () => void>();
@@ -42,26 +42,26 @@ export function stage(): Stage {
       doors.set(key, resolve);
       context.signal.addEventListener("abort", () => reject(context.signal.reason as Error), { once: true });
     }).finally(() => held.delete(key));
-    return text(key);
+    return textResult(key);
   };
 
   const call = async (params: Params, context: Context): Promise<Result> => {
     const args = (params["arguments"] ?? {}) as Record<string, unknown>;
     switch (params["name"]) {
       case "echo":
-        return text(String(args["text"]));
+        return textResult(String(args["text"]));
       case "hold":
         return hold(String(args["key"]), context);
       case "ask": {
         const question = { method: String(args["method"]), params: (args["params"] ?? {}) as Params };
-        return text(JSON.stringify(await context.ask(question, { key: "only" })));
+        return textResult(JSON.stringify(await context.ask(question, { key: "only" })));
       }
       case "notes":
         context.notify({ method: "notifications/progress", params: { progress: 1, total: 2, message: "half" } });
         for (const level of ["debug", "info", "error"]) {
           context.notify({ method: "notifications/message", params: { level, data: `${level} note` } });
         }
-        return text("noted");
+        return textResult("noted");
       case "boom":
         throw new Error("it broke");
       default:
@@ -143,17 +143,17 @@ export function stage(): Stage {
     }
   };
 
-  const self: Stage = {
+  const self: SampleServer = {
     handler,
     requests,
     held,
     ttlMs: 0,
     holding: async (key) => held.get(key) ?? new Promise((resolve) => waiting.set(key, resolve)),
     release: (key) => doors.get(key)?.(),
-    change: (notification) => {
+    notifySubscribers: (notification) => {
       for (const listener of listeners) listener.notify(notification);
     },
-    get listens() {
+    get subscriptions() {
       return listeners.size;
     },
   };

@@ -4,27 +4,27 @@
 import type { Context, Handler, Params, Request, Result } from "../../../src/core/handler.ts";
 import { methodNotFound } from "../../../src/protocol/errors.ts";
 
-export interface MadeServer extends Handler {
-  readonly asked: Request[];
+export interface ScriptedServer extends Handler {
+  readonly requests: Request[];
 }
 
-export type MadeAnswer = Result | ((params: Params, context: Context) => Result | Promise<Result>);
+export type ScriptedAnswer = Result | ((params: Params, context: Context) => Result | Promise<Result>);
 
 /** What it has no answer for, it does not know. Its capabilities are those families for which it has a list. */
-export function madeServer(answers: Readonly<Record<string, MadeAnswer>>, capabilities: object = {}): MadeServer {
+export function scriptedServer(answers: Readonly<Record<string, ScriptedAnswer>>, capabilities: object = {}): ScriptedServer {
   const asked: Request[] = [];
   const families = ["tools", "prompts", "resources"].filter((family) => `${family}/list` in answers);
   const discovered = {
     capabilities: { ...Object.fromEntries(families.map((family) => [family, { listChanged: true }])), ...capabilities },
   };
-  const all: Readonly<Record<string, MadeAnswer>> = { "server/discover": discovered, ...answers };
+  const all: Readonly<Record<string, ScriptedAnswer>> = { "server/discover": discovered, ...answers };
   const handler = async (request: Request, context: Context): Promise<Result> => {
     asked.push(request);
     const answer = Object.hasOwn(all, request.method) ? all[request.method] : undefined;
     if (answer === undefined) throw methodNotFound(request.method);
     return typeof answer === "function" ? answer(request.params, context) : answer;
   };
-  return Object.defineProperty(handler as unknown as MadeServer, "asked", { value: asked });
+  return Object.defineProperty(handler as unknown as ScriptedServer, "asked", { value: asked });
 }
 
 /** A list in pages of so many items; its cursors are numbers as text. */
@@ -36,11 +36,11 @@ export function pages(field: string, items: readonly object[], size: number): (p
   };
 }
 
-export function tools(...names: readonly string[]): Result {
+export function toolList(...names: readonly string[]): Result {
   return { tools: names.map((name) => ({ name, inputSchema: { type: "object" } })) };
 }
 
 /** A tool's answer that says who gave it, and by which name it was called. */
-export function saying(who: string): (params: Params) => Result {
+export function answerAs(who: string): (params: Params) => Result {
   return ({ name, ...rest }) => ({ content: [{ type: "text", text: `${who}: ${String(name)}` }], rest });
 }

@@ -2,15 +2,15 @@
 
 import type { Context, Notification, Params, Result } from "../../../src/core/handler.ts";
 import { afterEach, beforeEach, vi } from "vitest";
-import type { Desk } from "./fake-client.ts";
-import { type MadeServer, madeServer } from "./scripted-server.ts";
+import type { FakeClient } from "./fake-client.ts";
+import { type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const UPDATED = "notifications/resources/updated";
 export const CHANGED = "notifications/tools/list_changed";
 
-export function listen(caller: Desk, filter: object): Promise<Result> {
-  return caller.call("subscriptions/listen", { notifications: filter });
+export function subscribe(caller: FakeClient, filter: object): Promise<Result> {
+  return caller.callRequest("subscriptions/listen", { notifications: filter });
 }
 
 export const acknowledged = (granted: object): Notification => ({
@@ -19,7 +19,7 @@ export const acknowledged = (granted: object): Notification => ({
 });
 
 /** The clock of each test of a file is its own, and there is no chance in it. */
-export function stillClock(): void {
+export function useFakeClock(): void {
   beforeEach(() => {
     vi.useFakeTimers();
     vi.spyOn(Math, "random").mockReturnValue(0.5);
@@ -31,29 +31,29 @@ export function stillClock(): void {
 }
 
 /** Lets everything happen that needs no time. */
-export const soon = async (): Promise<void> => {
+export const settle = async (): Promise<void> => {
   await vi.advanceTimersByTimeAsync(0);
 };
 
 /** One listen at an end, in the hands of a test. */
-export interface Listening {
+export interface ScriptedSubscription {
   readonly filter: unknown;
   readonly context: Context;
   acknowledge(granted?: object): void;
-  end(): void;
+  complete(): void;
   fail(error: Error): void;
 }
 
-export interface Listenable {
-  readonly end: MadeServer;
+export interface ScriptedSubscriptions {
+  readonly server: ScriptedServer;
   /** In the order in which they came. */
-  readonly listens: Listening[];
+  readonly subscriptions: ScriptedSubscription[];
 }
 
 /** An end that has tools and these resources. */
-export function listenable(resources: readonly string[] = [], capabilities: object = {}): Listenable {
-  const listens: Listening[] = [];
-  const end = madeServer(
+export function scriptedSubscriptions(resources: readonly string[] = [], capabilities: object = {}): ScriptedSubscriptions {
+  const listens: ScriptedSubscription[] = [];
+  const end = scriptedServer(
     {
       "tools/list": { tools: [] },
       "resources/list": { resources: resources.map((uri) => ({ uri, name: uri })) },
@@ -63,10 +63,10 @@ export function listenable(resources: readonly string[] = [], capabilities: obje
             context.notify({ method: ACKNOWLEDGED, params: { notifications: granted } });
           const end = (): void => resolve({ resultType: "complete" });
           context.signal.addEventListener("abort", end);
-          listens.push({ filter: notifications, context, acknowledge, end, fail: reject });
+          listens.push({ filter: notifications, context, acknowledge, complete, fail: reject });
         }),
     },
     { resources: { listChanged: true, subscribe: true }, ...capabilities },
   );
-  return { end, listens };
+  return { server, subscriptions };
 }

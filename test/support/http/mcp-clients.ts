@@ -4,7 +4,7 @@
 
 import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
 import type { HttpPeer, Json, Reply, SentHeaders } from "./http-peer.ts";
-import { stamp } from "../dialogue/raw-peer.ts";
+import { statelessMeta } from "../dialogue/raw-peer.ts";
 
 export interface CallerOptions {
   readonly capabilities?: Json;
@@ -100,7 +100,7 @@ export class StatelessCaller {
       jsonrpc: "2.0",
       id,
       method,
-      params: { ...rest, _meta: { ...stamp(NEWEST.name, this.#capabilities), ..._meta } },
+      params: { ...rest, _meta: { ...statelessMeta(NEWEST.name, this.#capabilities), ..._meta } },
     };
     const name: unknown = rest["name"] ?? rest["uri"] ?? rest["taskId"];
     const headers = {

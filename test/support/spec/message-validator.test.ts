@@ -7,7 +7,7 @@ import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts
 import { itWithSpec } from "./official-schema.ts";
 import type { Side } from "./official-schema.ts";
 import { MessageJudge } from "./message-validator.ts";
-import { stamp } from "../dialogue/raw-peer.ts";
+import { statelessMeta } from "../dialogue/raw-peer.ts";
 
 const message = (body: Readonly<Record<string, unknown>>): Message =>
   ({ jsonrpc: "2.0", ...body }) as unknown as Message;
@@ -59,7 +59,7 @@ describe("MessageJudge", () => {
   });
 
   itWithSpec("judges what is asked and answered inside the messages of an exchange", () => {
-    const params = { name: "a", _meta: stamp(NEWEST.name) };
+    const params = { name: "a", _meta: statelessMeta(NEWEST.name) };
     const call = { id: 1, method: "tools/call", params };
     const asking = (method: string): Record<string, unknown> => ({
       id: 1,

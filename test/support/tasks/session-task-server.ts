@@ -62,17 +62,17 @@ export class SessionTaskServer {
   }
 
   /** What came with this method. */
-  all(method: string): readonly Loose[] {
+  received(method: string): readonly Loose[] {
     return this.peer.received.filter((message) => message["method"] === method);
   }
 
   /** The params of what came last with this method. */
   last(method: string): Loose {
-    return (this.all(method).at(-1)?.["params"] ?? {}) as Loose;
+    return (this.received(method).at(-1)?.["params"] ?? {}) as Loose;
   }
 
   /** Without a word; `tell` says it. */
-  move(taskId: string, fields: Loose): void {
+  update(taskId: string, fields: Loose): void {
     this.#tasks.set(taskId, { ...this.#tasks.get(taskId), ...fields });
     const outcome = this.#outcomes.get(taskId);
     if (outcome === undefined) return;
@@ -80,13 +80,13 @@ export class SessionTaskServer {
     this.#waiting.delete(taskId);
   }
 
-  tell(taskId: string): void {
+  notify(taskId: string): void {
     this.peer.send({ method: "notifications/tasks/status", params: this.#tasks.get(taskId) });
   }
 
   finish(taskId: string, status: string, outcome: Outcome): void {
     this.#outcomes.set(taskId, outcome);
-    this.move(taskId, { status });
+    this.update(taskId, { status });
   }
 
   forget(taskId: string): void {
@@ -94,14 +94,14 @@ export class SessionTaskServer {
   }
 
   /** Asks on behalf of a task; resolves with the answer. */
-  ask(taskId: string | undefined, method: string, params: Loose = {}): { id: string; answer: Promise<Loose> } {
+  requestClient(taskId: string | undefined, method: string, params: Loose = {}): { id: string; answer: Promise<Loose> } {
     const id = `q${(this.#questions += 1)}`;
     const _meta = taskId === undefined ? {} : { _meta: { [RELATED]: { taskId } } };
     this.peer.send({ id, method, params: { ...params, ..._meta } });
     return { id, answer: this.peer.answerTo(id) };
   }
 
-  make(taskId = `task-${this.#tasks.size + 1}`): Loose {
+  createTask(taskId = `task-${this.#tasks.size + 1}`): Loose {
     const { ttl = 60_000, pollInterval = 100 } = this.#options;
     const task = { taskId, status: "working", createdAt: AT, lastUpdatedAt: AT, ttl, pollInterval };
     this.#tasks.set(taskId, task);
@@ -125,7 +125,7 @@ export class SessionTaskServer {
       case "tools/list":
         return { result: this.#page(Number(cursor ?? 0)) };
       case "tools/call":
-        return { result: task === undefined ? { content: [{ type: "text", text: "plain" }] } : { task: this.make() } };
+        return { result: task === undefined ? { content: [{ type: "text", text: "plain" }] } : { task: this.createTask() } };
     }
     const found = this.#tasks.get(String(taskId));
     if (found === undefined) return { error: { code: -32602, message: "Task not found" } };
@@ -136,7 +136,7 @@ export class SessionTaskServer {
         if (!["working", "input_required"].includes(String(found["status"]))) {
           return { error: { code: -32602, message: "It is over" } };
         }
-        this.move(String(taskId), { status: "cancelled", statusMessage: "As you wish" });
+        this.update(String(taskId), { status: "cancelled", statusMessage: "As you wish" });
         return { result: this.#tasks.get(String(taskId)) as Loose };
       case "tasks/result": {
         const outcome = this.#outcomes.get(String(taskId));
@@ -163,62 +163,61 @@ export class SessionTaskServer {
 // A caller that knows tasks in the newest form, in front of a hand-made end that has them in the older one.
 
 
-type Loose = { readonly [key: string]: unknown };
 
-export const KNOWS = { elicitation: {}, roots: {}, extensions: { [TASKS_EXTENSION]: {} } };
+export const TASK_CAPABILITIES = { elicitation: {}, roots: {}, extensions: { [TASKS_EXTENSION]: {} } };
 export const FORM = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
 export const TEXT = { content: [{ type: "text", text: "done" }] };
 export const UNKNOWN = { code: -32602 };
 /** No answer at all. */
-export const silence = { id: "never", result: {} };
+export const NO_ANSWER = { id: "never", result: {} };
 
 const opened: ServerConnection[] = [];
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-export interface Desk {
-  readonly end: SessionTaskServer;
-  readonly opened: ServerConnection;
+export interface SessionTaskFixture {
+  readonly server: SessionTaskServer;
+  readonly connection: ServerConnection;
   /** What the caller was told, by the calls of `ask`. */
-  readonly told: Notification[];
-  ask(method: string, params?: Params, more?: Partial<Context>): Promise<Result>;
+  readonly notifications: Notification[];
+  request(method: string, params?: Params, more?: Partial<Context>): Promise<Result>;
   /** The id of a new task. */
   start(more?: Partial<Context>): Promise<string>;
   get(taskId: string, more?: Partial<Context>): Promise<Result>;
   /** How it stands once it stands so. */
-  when(taskId: string, status: string): Promise<Result>;
+  untilStatus(taskId: string, status: string): Promise<Result>;
   /** Listens to tasks; what was heard, in order. */
-  listen(...taskIds: string[]): { heard: Loose[]; stop: AbortController; over: Promise<Result> };
+  subscribe(...taskIds: string[]): { received: Loose[]; stop: AbortController; done: Promise<Result> };
 }
 
-export async function desk(options: SessionTaskServerOptions = {}, caller: Partial<Caller> = {}): Promise<Desk> {
+export async function sessionTaskFixture(options: SessionTaskServerOptions = {}, caller: Partial<Caller> = {}): Promise<SessionTaskFixture> {
   const end = await SessionTaskServer.start(options);
   const told: Notification[] = [];
   const context: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: KNOWS, ...caller },
+    caller: { capabilities: TASK_CAPABILITIES, ...caller },
     signal: new AbortController().signal,
     notify: (notification) => void told.push(notification),
     ask: ({ method }) => Promise.reject(new Error(`Nobody is asked ${method} in mid-call`)),
   };
   const one = await openConnection(() => end.transport, {
     info: { name: "us", version: "1" },
-    capabilities: KNOWS,
+    capabilities: TASK_CAPABILITIES,
     defaultContext: context,
     revision: options.revision ?? NEWEST_SESSION.name,
   });
   opened.push(one);
-  const ask: Desk["ask"] = (method, params = {}, more = {}) => one.handler({ method, params }, { ...context, ...more });
-  const get: Desk["get"] = (taskId, more) => ask("tasks/get", { taskId }, more);
+  const ask: SessionTaskFixture["request"] = (method, params = {}, more = {}) => one.handler({ method, params }, { ...context, ...more });
+  const get: SessionTaskFixture["get"] = (taskId, more) => ask("tasks/get", { taskId }, more);
   return {
-    end,
-    opened: one,
-    told,
-    ask,
+    server,
+    connection: one,
+    notifications,
+    request,
     get,
     start: async (more) => (await ask("tools/call", { name: "job" }, more))["taskId"] as string,
-    when: (taskId, status) =>
+    untilStatus: (taskId, status) =>
       vi.waitFor(
         async () => {
           const state = await get(taskId);
@@ -227,15 +226,15 @@ export async function desk(options: SessionTaskServerOptions = {}, caller: Parti
         },
         { interval: 5 },
       ),
-    listen: (...taskIds) => {
+    subscribe: (...taskIds) => {
       const heard: Loose[] = [];
       const stop = new AbortController();
       const notify = ({ method, params }: Notification): void => void heard.push({ method, ...params });
       const over = ask("subscriptions/listen", { notifications: { taskIds } }, { signal: stop.signal, notify });
-      return { heard, stop, over };
+      return { received, stop, done };
     },
   };
 }
 
-export const as = (principal: string): Partial<Context> => ({ caller: { capabilities: KNOWS, principal } });
-export const unaware: Partial<Context> = { caller: { capabilities: { elicitation: {} } } };
+export const asPrincipal = (principal: string): Partial<Context> => ({ caller: { capabilities: TASK_CAPABILITIES, principal } });
+export const withoutTasks: Partial<Context> = { caller: { capabilities: { elicitation: {} } } };

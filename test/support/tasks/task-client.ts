@@ -10,7 +10,7 @@ import {
   type TaskOptions,
   type ToolContext,
 } from "../../../src/server/index.ts";
-import { desk, type Desk } from "../handlers/fake-client.ts";
+import { fakeClient, type FakeClient } from "../handlers/fake-client.ts";
 
 export const QUESTION = {
   message: "Your name?",
@@ -18,36 +18,36 @@ export const QUESTION = {
 } as const;
 
 /** What a caller declares that knows tasks and can be asked. */
-export const KNOWS = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
+export const TASK_CAPABILITIES = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
 
-export type Run = (args: Record<string, unknown>, context: ToolContext) => unknown;
+export type TaskTool = (args: Record<string, unknown>, context: ToolContext) => unknown;
 
 /** A server of one tool, `job`. */
-export function serverOf(
-  run: Run,
+export function jobServer(
+  run: TaskTool,
   task: TaskOptions | "optional" | "required" = "optional",
   tasks: TaskLimits = {},
 ): Server {
   return createServer({ name: "a", version: "1", tasks }).tool("job", { task }, run);
 }
 
-export function knowing(server: Server, principal?: string): Desk {
-  return desk(server, { caller: { capabilities: KNOWS, ...(principal === undefined ? undefined : { principal }) } });
+export function taskClient(server: Server, principal?: string): FakeClient {
+  return fakeClient(server, { caller: { capabilities: TASK_CAPABILITIES, ...(principal === undefined ? undefined : { principal }) } });
 }
 
-export const start = (caller: Desk): Promise<Result> => caller.call("tools/call", { name: "job" });
+export const startJob = (caller: FakeClient): Promise<Result> => caller.callRequest("tools/call", { name: "job" });
 
-export async function idOf(caller: Desk): Promise<string> {
-  return (await start(caller))["taskId"] as string;
+export async function startTask(caller: FakeClient): Promise<string> {
+  return (await startJob(caller))["taskId"] as string;
 }
 
-export const get = (caller: Desk, taskId: string): Promise<Result> => caller.call("tasks/get", { taskId });
+export const getTask = (caller: FakeClient, taskId: string): Promise<Result> => caller.callRequest("tasks/get", { taskId });
 
 /** How the task stands once it stands so. */
-export function when(caller: Desk, taskId: string, status: string): Promise<Result> {
+export function untilStatus(caller: FakeClient, taskId: string, status: string): Promise<Result> {
   return vi.waitFor(
     async () => {
-      const state = await get(caller, taskId);
+      const state = await getTask(caller, taskId);
       expect(state["status"]).toBe(status);
       return state;
     },
@@ -56,7 +56,7 @@ export function when(caller: Desk, taskId: string, status: string): Promise<Resu
 }
 
 export interface Gate {
-  readonly run: Run;
+  readonly run: TaskTool;
   readonly signals: AbortSignal[];
   /** Lets go of all who wait. */
   open(): void;
@@ -66,7 +66,7 @@ export interface Gate {
 export function gate(deaf = false): Gate {
   const doors: (() => void)[] = [];
   const signals: AbortSignal[] = [];
-  const run: Run = (_args, { signal }) =>
+  const run: TaskTool = (_args, { signal }) =>
     new Promise<string>((resolve, reject) => {
       signals.push(signal);
       doors.push(() => resolve("done"));

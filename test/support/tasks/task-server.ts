@@ -20,7 +20,7 @@ export interface TaskServer {
 }
 
 export interface TaskServerOptions {
-  readonly listens?: boolean;
+  readonly grantsSubscriptions?: boolean;
   readonly pollIntervalMs?: number;
   /** What a call is answered with; a task that works where it is left out. */
   readonly call?: (request: Request, context: Context) => Result | Promise<Result>;
@@ -28,7 +28,7 @@ export interface TaskServerOptions {
 }
 
 export function taskServer(options: TaskServerOptions = {}): TaskServer {
-  const { listens = true, pollIntervalMs = 100 } = options;
+  const { grantsSubscriptions = true, pollIntervalMs = 100 } = options;
   const tasks = new Map<string, State>();
   const listeners = new Map<string, Set<Context>>();
   const requests: TaskServer["requests"] = [];
@@ -54,9 +54,9 @@ export function taskServer(options: TaskServerOptions = {}): TaskServer {
   };
   const listen = async ({ params }: Request, context: Context): Promise<Result> => {
     const [taskId = ""] = (params["notifications"] as { taskIds?: string[] }).taskIds ?? [];
-    const granted = listens && taskId !== "" ? { taskIds: [taskId] } : {};
+    const granted = grantsSubscriptions && taskId !== "" ? { taskIds: [taskId] } : {};
     context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: granted } });
-    if (!listens || taskId === "") return { resultType: "complete" };
+    if (!grantsSubscriptions || taskId === "") return { resultType: "complete" };
     const all = listeners.get(taskId) ?? new Set();
     listeners.set(taskId, all.add(context));
     await new Promise((resolve) => context.signal.addEventListener("abort", resolve, { once: true }));

@@ -1,0 +1,131 @@
+// What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a path and a
+// method that there are. Each thing that is not so has a status of its own.
+
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { StatelessCaller, initialize } from "../../support/http/mcp-clients.ts";
+import type { HttpPeer } from "../../support/http/http-peer.ts";
+import { staged } from "./fixture.ts";
+
+const HELLO = initialize(NEWEST_SESSION.name);
+
+/** The status of a handshake with just these headers, and those without which there is no request. */
+async function statusWith(peer: HttpPeer, ...headers: readonly string[]): Promise<number> {
+  const body = JSON.stringify(HELLO);
+  const lines = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, "Connection: close", ...headers];
+  const answer = await peer.raw(`${lines.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+}
+
+describe("bodies", () => {
+  it.each<[string | undefined, number]>([
+    ["application/json", 200],
+    ["application/json; charset=utf-8", 200],
+    ["Application/JSON;charset=UTF-8", 200],
+    ["text/plain", 415],
+    ["text/plain; application/json", 415],
+    ["application/x-www-form-urlencoded", 415],
+    ["multipart/form-data; boundary=x", 415],
+    ["application/jsonx", 415],
+    ["application/json, text/plain", 415],
+    ["text/json", 415],
+    ["", 415],
+    [undefined, 415],
+  ])("of type %j: %i", async (type, status) => {
+    const { peer } = await staged();
+    expect(await statusWith(peer, ...(type === undefined ? [] : [`Content-Type: ${type}`]))).toBe(status);
+  });
+
+  it.each<[string | undefined, number]>([
+    ["application/json, text/event-stream", 200],
+    ["*/*", 200],
+    [undefined, 200],
+    ["application/*, text/*;q=0.5", 200],
+    ["APPLICATION/JSON, Text/Event-Stream", 200],
+    ["text/html", 406],
+    ["image/png, text/html;q=0.9", 406],
+  ])("answered to Accept %j: %i", async (accept, status) => {
+    const { peer } = await staged();
+    const accepts = accept === undefined ? [] : [`Accept: ${accept}`];
+    expect(await statusWith(peer, "Content-Type: application/json", ...accepts)).toBe(status);
+  });
+
+  it("that are no message are refused with what is wrong, and id null", async () => {
+    const { peer } = await staged();
+    const deep = `${"[".repeat(200)}${"]".repeat(200)}`;
+    const rows: [string, string | Buffer, number][] = [
+      ["nothing", "", -32700],
+      ["no JSON", "{no json", -32700],
+      ["half of it", JSON.stringify(HELLO).slice(0, -5), -32700],
+      ["not UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]), -32700],
+      ["a text", '"x"', -32600],
+      ["a number", "7", -32600],
+      ["no method", '{"jsonrpc":"2.0","id":1}', -32600],
+      ["nested too deep", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${deep}}}`, -32600],
+    ];
+    for (const [title, body, code] of rows) {
+      const reply = await peer.post(body, { "content-type": "application/json" });
+      expect([title, reply.status]).toEqual([title, 400]);
+      const { id, error } = reply.json;
+      expect([title, [code, -32600, -32700].includes(error?.code as number)]).toEqual([title, true]);
+      if (code === -32700) expect([title, id ?? null, error.code]).toEqual([title, null, code]);
+    }
+  });
+
+  it("that are compressed are refused: nobody can say how long they are", async () => {
+    const { peer } = await staged();
+    const packed = await peer.post(gzipSync(JSON.stringify(HELLO)), { "content-encoding": "gzip" });
+    expect(packed.status).toBe(415);
+    expect((await peer.post(HELLO, { "content-encoding": "identity" })).status).toBe(200);
+  });
+
+  it("have one mark of their order skipped", async () => {
+    const { peer } = await staged();
+    expect((await peer.post(`\ufeff${JSON.stringify(HELLO)}`)).status).toBe(200);
+  });
+});
+
+describe("paths and methods", () => {
+  it.each([
+    "/",
+    "//mcp",
+    "/mcp/",
+    "/MCP",
+    "/mcp%2f",
+    "/%6dcp",
+    "/mcp;x",
+    "/mcp/x",
+    "/x/mcp",
+    "/mcp/../mcp",
+    "/x/sse",
+    "/.well-known/x",
+  ])("there is nothing at %s", async (path) => {
+    const { peer } = await staged();
+    expect((await peer.post(HELLO, {}, path)).status).toBe(404);
+    expect((await peer.get({}, path)).status).toBe(404);
+  });
+
+  it("are told from their query", async () => {
+    const { peer } = await staged();
+    expect((await peer.post(HELLO, {}, "/mcp?x=1")).status).toBe(200);
+  });
+
+  it.each(["PUT", "PATCH", "HEAD", "PROPFIND"])("there is no %s", async (method) => {
+    const { peer } = await staged();
+    const reply = await peer.send({ method });
+    expect(reply.status).toBe(405);
+    for (const known of ["POST", "GET", "DELETE"]) expect(reply.headers["allow"]).toContain(known);
+  });
+
+  it("may be elsewhere", async () => {
+    const { peer, front } = await staged({ http: { path: "/api/tools" } });
+    expect(new URL(front.url ?? "").pathname).toBe("/api/tools");
+    const listed = await new StatelessCaller(peer).request(1, "tools/list");
+    expect(listed).toMatchObject({ result: { resultType: "complete" } });
+    expect((await peer.post(HELLO, {}, "/mcp")).status).toBe(404);
+    expect(
+      (await peer.send({ method: "GET", path: "/mcp", headers: { "mcp-protocol-version": NEWEST.name } })).status,
+    ).toBe(404);
+  });
+});

@@ -1,0 +1,256 @@
+// `catenary serve MODULE --http`, as a real process: what it says and where, that it serves, how it is refused an
+// address, and how it comes to its end.
+
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { META } from "../../../src/protocol/model/index.ts";
+import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+
+const CLI = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
+const BOARD = fileURLToPath(new URL("../../../examples/board/server.js", import.meta.url));
+const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** A handler by hand, which needs no package: it answers a call when the milliseconds are over, unless it is stopped. */
+const SLOW = `
+import { setTimeout as wait } from "node:timers/promises";
+export const chain = async ({ method, params }, { signal }) => {
+  if (method === "server/discover") return { capabilities: { tools: {} } };
+  if (method !== "tools/call") return {};
+  process.stderr.write("a call has begun\\n");
+  await wait(params.arguments.ms, undefined, { signal });
+  return { content: [{ type: "text", text: "done" }] };
+};`;
+
+class Command {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly exited: Promise<{ code: number | null; signal: string | null }>;
+  out = "";
+  err = "";
+
+  constructor(args: readonly string[]) {
+    this.process = spawn(process.execPath, [CLI, ...args], { env: { ...process.env, FORCE_COLOR: undefined } });
+    this.process.stdout.setEncoding("utf8").on("data", (text: string) => (this.out += text));
+    this.process.stderr.setEncoding("utf8").on("data", (text: string) => (this.err += text));
+    this.exited = new Promise((resolve) => this.process.once("close", (code, signal) => resolve({ code, signal })));
+  }
+
+  async says(pattern: RegExp): Promise<string> {
+    await expect.poll(() => pattern.test(this.err) || this.process.exitCode !== null, { timeout: 20_000 }).toBe(true);
+    return pattern.exec(this.err)?.[1] ?? "";
+  }
+
+  /** With `--json`. */
+  async url(): Promise<string> {
+    await expect.poll(() => this.out.includes("\n") || this.err, { timeout: 20_000 }).toBe(true);
+    return (JSON.parse(this.out) as { url: string }).url;
+  }
+}
+
+const started: Command[] = [];
+function serve(...args: readonly string[]): Command {
+  const command = new Command(["serve", ...args]);
+  started.push(command);
+  return command;
+}
+
+afterEach(async () => {
+  for (const command of started.splice(0)) {
+    command.process.kill("SIGKILL");
+    await command.exited;
+  }
+});
+
+let folder = "";
+let slow = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-life-"));
+  slow = join(folder, "slow.mjs");
+  writeFileSync(slow, SLOW);
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function exchange(url: string, name: string, args: object): Promise<Response> {
+  const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
+  const headers = { ...HEADERS, "mcp-protocol-version": NEWEST.name, "mcp-method": "tools/call", "mcp-name": name };
+  const params = { name, arguments: args, _meta };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  return fetch(url, { method: "POST", headers, body });
+}
+
+async function session(url: string): Promise<(message: object) => Promise<Response>> {
+  const post = (message: object, more: Record<string, string> = {}): Promise<Response> =>
+    fetch(url, {
+      method: "POST",
+      headers: { ...HEADERS, ...more },
+      body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+    });
+  const params = {
+    protocolVersion: NEWEST_SESSION.name,
+    capabilities: {},
+    clientInfo: { name: "life", version: "1" },
+  };
+  const opened = await post({ id: 0, method: "initialize", params });
+  const id = opened.headers.get("mcp-session-id") ?? "";
+  await opened.text();
+  return (message) => post(message, { "mcp-session-id": id });
+}
+
+describe("over HTTP", () => {
+  it("says on stderr where it is and what a client wants, and leaves stdout alone", async () => {
+    const command = serve(BOARD, "--http", "127.0.0.1:0");
+    const url = await command.says(/at (http:\/\/127\.0\.0\.1:\d+\/mcp)$/m);
+    const entry = await command.says(/(\{"mcpServers".*\})$/m);
+    expect(JSON.parse(entry)).toEqual({ mcpServers: { board: { type: "http", url } } });
+    expect(command.err).not.toContain("\u001b");
+    expect(command.err).not.toContain("Warning");
+    const answer = await exchange(url, "pin", { text: "hello" });
+    expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; it is the only note." }] } });
+    expect(command.out).toBe("");
+  });
+
+  it("says it to machines in one line on stdout, and serves both styles at the path that it was given", async () => {
+    const command = serve(BOARD, "--http", ":0", "--path", "/tools", "--json");
+    const url = await command.url();
+    expect(command.out).toBe(`{"url":"${url}"}\n`);
+    expect(command.err).toBe("");
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/tools$/);
+    expect((await exchange(url, "pin", { text: "a" })).status).toBe(200);
+    const call = await session(url);
+    const answer = await call({ id: 1, method: "tools/call", params: { name: "pin", arguments: { text: "b" } } });
+    expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; there are 2 notes." }] } });
+  });
+
+  it("answers to the names and the origins that it was given, and to no others", async () => {
+    const command = serve(
+      ...[BOARD, "--http", "0", "--json", "--allow-origin", "https://app.example"],
+      ...["--allow-origin", "https://two.example"],
+    );
+    const url = await command.url();
+    const from = async (origin: string): Promise<number> =>
+      (await fetch(url, { method: "OPTIONS", headers: { origin } })).status;
+    expect(await Promise.all(["https://app.example", "https://two.example", "https://evil.example"].map(from))).toEqual(
+      [204, 204, 403],
+    );
+  });
+
+  it("is refused a port that is in use: one sentence, and exit code 4", async () => {
+    const { port } = new URL(await serve(slow, "--http", "0", "--json").url());
+    const second = serve(slow, "--http", port);
+    expect(await second.exited).toEqual({ code: 4, signal: null });
+    expect(second.err).toMatch(new RegExp(`^catenary: Port ${port} on 127\\.0\\.0\\.1 is in use: .*\\n$`));
+    expect(second.out).toBe("");
+  });
+
+  it("answers mistakes with what is right", async () => {
+    const mistakes: [string[], string][] = [
+      [[slow, "--http"], "--http needs an address"],
+      [[slow, "--http", "--json"], "--http needs an address"],
+      [[slow, "--http", "::1"], "[::1]"],
+      [[slow, "--http", "127.0.0.1:70000"], "from 0"],
+      [[slow, "--http", "0", "--stdio"], "not both"],
+      [[slow, "--http", "0", "--path", "mcp"], "slash"],
+      [[slow, "--path", "/mcp"], "needs --http"],
+      [[slow, "--allow-host", "example.com"], "needs --http"],
+      [[slow, "--json"], "--json needs --http"],
+      [
+        [slow, "--http", "0", "--allow-host", "http://example.com"],
+        'allowedHosts (--allow-host): "http://example.com"',
+      ],
+      [[slow, "--http", "0", "--allow-origin", "app.example"], 'allowedOrigins (--allow-origin): "app.example"'],
+      [[slow, "--http", "0", "--pat", "/x"], "There is no option --pat; did you mean --path?\n"],
+    ];
+    for (const [args, words] of mistakes) {
+      const command = serve(...args);
+      expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
+      expect(command.err).toContain(words);
+      expect(command.err.startsWith("catenary: ")).toBe(true);
+      // For programs it is a document, as with every command.
+      if (!args.includes("--json")) expect(command.out).toBe("");
+      else expect(JSON.parse(command.out)).toMatchObject({ error: { kind: "usage" } });
+    }
+  });
+});
+
+describe("a module that serves itself", () => {
+  const own = (name: string, last: string): string => {
+    const file = join(folder, name);
+    const door = new URL("../../../dist/index.js", import.meta.url).href;
+    const made = "const server = createServer({ name: 'own', version: '1' });";
+    writeFileSync(file, `import { createServer, serve } from "${door}"; ${made} ${last}`);
+    return file;
+  };
+
+  it.each([
+    ["and exports nothing", "await serve(server);"],
+    ["and exports a server too", "await serve(server); export default server;"],
+    ["and does not wait for it", "serve(server); export { server };"],
+  ])("%s is refused, and nothing keeps the command alive", async (name, last) => {
+    const file = own(`${name.replaceAll(" ", "-")}.mjs`, last);
+    for (const args of [[file], [file, "--http", "0"]]) {
+      // Its stdin stays open all the while.
+      const command = serve(...args);
+      expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
+      expect(command.err).toBe(
+        `catenary: ${file} calls serve() itself: start it by \`node ${file}\`, or remove the call, export the server, and this command serves it\n`,
+      );
+      expect(command.out).toBe("");
+    }
+  });
+
+  it("may do so elsewhere than on stdio", async () => {
+    const last = "await serve(server, { http: { port: 0 } }); export { server };";
+    expect(await serve(own("elsewhere.mjs", last), "--http", "0", "--json").url()).toContain("http://127.0.0.1:");
+  });
+
+  it("is not mistaken for one that fails later", async () => {
+    const last = "Promise.reject(new Error('no key')); export { server };";
+    const command = serve(own("failing.mjs", last), "--http", "0");
+    expect(await command.exited).toEqual({ code: 1, signal: null });
+    expect(command.err).toContain("Error: no key");
+  });
+
+  it("and holds the process open is ended where it exports nothing", async () => {
+    const command = serve(own("open.mjs", "setInterval(() => server, 1_000);"), "--http", "0");
+    expect(await command.exited).toEqual({ code: 1, signal: null });
+    expect(command.err).toContain("exports no server");
+  });
+});
+
+describe("the end over HTTP", () => {
+  it.each([
+    ["SIGTERM", 0, "stateless"],
+    ["SIGTERM", 0, "session"],
+    ["SIGINT", 130, "stateless"],
+    ["SIGINT", 130, "session"],
+  ] as const)("%s: the code is %i, and a call in %s style that is under way is answered first", async (...row) => {
+    const [signal, code, style] = row;
+    const command = serve(slow, "--http", "0", "--json");
+    const url = await command.url();
+    const params = { name: "x", arguments: { ms: 500 } };
+    const call =
+      style === "stateless"
+        ? exchange(url, params.name, params.arguments)
+        : (await session(url))({ id: 1, method: "tools/call", params });
+    await command.says(/(a call has begun)/);
+    command.process.kill(signal);
+    expect(await (await call).text()).toContain('"text":"done"');
+    expect(await command.exited).toEqual({ code, signal: null });
+  });
+
+  it("a second signal ends it at once", async () => {
+    const command = serve(slow, "--http", "0", "--json");
+    const call = exchange(await command.url(), "x", { ms: 600_000 }).catch(() => "cut");
+    await command.says(/(a call has begun)/);
+    command.process.kill("SIGTERM");
+    await command.says(/(shutting down)/);
+    command.process.kill("SIGTERM");
+    expect(await command.exited).toEqual({ code: 0, signal: null });
+    expect(await call).toBe("cut");
+  });
+});
