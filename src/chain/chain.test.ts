@@ -1,7 +1,7 @@
 // chain(): middleware and upstreams of every kind, and the errors for wrong ones.
 
 import { expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
@@ -26,7 +26,7 @@ it("runs its middleware, the first outermost, and what use() adds", async () => 
   const base = chain(marking("a"));
   const gateway = base.use(marking("b")).to(echo);
   expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
-  expect(await gateway(call("x"), context)).toEqual({ ...textResult("x"), by: "a" });
+  expect(await gateway(callRequest("x"), context)).toEqual({ ...textResult("x"), by: "a" });
   expect(base.to(echo).middleware).toHaveLength(1);
 });
 
@@ -48,7 +48,7 @@ it("calls close as a method of the middleware", async () => {
     this.closed = true;
   };
   const gateway = chain(counting).to(echo);
-  await gateway(call("x"), fakeContext().context);
+  await gateway(callRequest("x"), fakeContext().context);
   expect(count).toBe(1);
   expect(counting.closed).toBeUndefined();
   await gateway.close();
@@ -58,7 +58,7 @@ it("calls close as a method of the middleware", async () => {
 it("passes a call to a single upstream unchanged if there is no middleware", async () => {
   const upstream = vi.fn(echo);
   const { context } = fakeContext();
-  const request = call("x");
+  const request = callRequest("x");
   for (const targets of [upstream, { notes: upstream }]) await chain().to(targets)(request, context);
   expect(upstream.mock.calls).toEqual([
     [request, context],

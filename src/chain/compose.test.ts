@@ -2,7 +2,7 @@
 // requests.
 
 import { expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -15,7 +15,7 @@ const through = entry("through", (request, context, next) => next(request, conte
 
 /** The error of a call through the middleware. */
 async function failureOf(entries: readonly ChainEntry[], upstream: Handler = echo): Promise<unknown> {
-  const outcome = await compose(entries, upstream)(call("a"), fakeContext().context).then(
+  const outcome = await compose(entries, upstream)(callRequest("a"), fakeContext().context).then(
     () => "no failure",
     (error: unknown) => error,
   );
@@ -38,7 +38,7 @@ it("runs the middleware in order, and returns in reverse order", async () => {
       seen.push(`${name} out`);
       return { ...result, [name]: true };
     });
-  const result = await compose([noting("a"), noting("b")], echo)(Object.freeze(call("x")), fakeContext().context);
+  const result = await compose([noting("a"), noting("b")], echo)(Object.freeze(callRequest("x")), fakeContext().context);
   expect(seen).toEqual(["a in", "b in", "b out", "a out"]);
   expect(result).toEqual({ ...textResult("xab"), a: true, b: true });
 });
@@ -46,13 +46,13 @@ it("runs the middleware in order, and returns in reverse order", async () => {
 it("lets middleware answer by itself, and call next twice", async () => {
   const { context } = fakeContext();
   const upstream = vi.fn(echo);
-  expect(await compose([entry("mute", async () => textResult("mine"))], upstream)(call("a"), context)).toEqual(textResult("mine"));
+  expect(await compose([entry("mute", async () => textResult("mine"))], upstream)(callRequest("a"), context)).toEqual(textResult("mine"));
   expect(upstream).not.toHaveBeenCalled();
   const twice = entry("twice", async (request, own, next) => {
     await next(request, own);
     return next(request, own);
   });
-  expect(await compose([twice, through], upstream)(call("a"), context)).toEqual(textResult("a"));
+  expect(await compose([twice, through], upstream)(callRequest("a"), context)).toEqual(textResult("a"));
   expect(upstream).toHaveBeenCalledTimes(2);
 });
 
@@ -66,7 +66,7 @@ it("handles the rejection of a forgotten promise", async () => {
       return textResult("mine");
     });
     const failing: Handler = async () => Promise.reject(new Error("not awaited"));
-    expect(await compose([forgetful, through], failing)(call("a"), fakeContext().context)).toEqual(textResult("mine"));
+    expect(await compose([forgetful, through], failing)(callRequest("a"), fakeContext().context)).toEqual(textResult("mine"));
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(unhandled).not.toHaveBeenCalled();
   } finally {
@@ -126,7 +126,7 @@ it("passes on the reason of the abort as it is", async () => {
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
   );
-  const outcome = compose([waiting], echo)(call("a"), caller.context);
+  const outcome = compose([waiting], echo)(callRequest("a"), caller.context);
   caller.abort("enough");
   await expect(outcome).rejects.toBe("enough");
 });
@@ -172,7 +172,7 @@ it("fails the request, not the upstream, if notify throws", async () => {
   ];
   const listen = { method: "subscriptions/listen", params: { notifications: {} } };
   for (const fail of fails) {
-    for (const request of [call("a"), listen]) {
+    for (const request of [callRequest("a"), listen]) {
       const caller = fakeContext();
       let inner: AbortSignal | undefined;
       const upstream: Handler = (_request, context) => {
@@ -211,7 +211,7 @@ it("passes a changed context on, with a signal for each call of next", async () 
     context.notify({ method: "notifications/message" });
     return textResult("done");
   };
-  expect(await compose([listening], upstream)(call("a"), caller.context)).toEqual(textResult("done"));
+  expect(await compose([listening], upstream)(callRequest("a"), caller.context)).toEqual(textResult("done"));
   expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
   expect(received).toHaveLength(2);
 });

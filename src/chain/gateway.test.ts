@@ -1,7 +1,7 @@
 // A gateway: the status of its upstreams, replacing middleware while requests run, and closing.
 
 import { describe, expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { chain } from "./chain.ts";
@@ -61,7 +61,7 @@ describe("status and close", () => {
     await Promise.all([gateway.close(50), gateway.close()]);
     expect(closeUpstream.mock.calls).toEqual([[50]]);
     expect(closeMiddleware).toHaveBeenCalledTimes(1);
-    await expect(gateway(call("x"), fakeContext().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+    await expect(gateway(callRequest("x"), fakeContext().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
     expect(() => gateway.replace("a", marking("b"))).toThrow(ConnectionError);
     expect(gateway.status()["mine"]?.state).toBe("closed");
   });
@@ -97,9 +97,9 @@ describe("replace", () => {
     const gateway = chain(marking("a"), marking("b")).to(echo);
     gateway.replace("a", marking("c"));
     expect(gateway.middleware.map(({ name }) => name)).toEqual(["a", "b"]);
-    expect(await gateway(call("x"), fakeContext().context)).toMatchObject({ by: "c" });
+    expect(await gateway(callRequest("x"), fakeContext().context)).toMatchObject({ by: "c" });
     gateway.replace("a", (request, context, next) => next(request, context));
-    expect(await gateway(call("x"), fakeContext().context)).toMatchObject({ by: "b" });
+    expect(await gateway(callRequest("x"), fakeContext().context)).toMatchObject({ by: "b" });
     expect(() => gateway.replace("d", marking("d"))).toThrow('The chain has no middleware "d"; it has a, b');
     expect(() => gateway.replace("a", 1 as never)).toThrow("replace() takes middleware");
     expect(() => chain().to(echo).replace("a", marking("a"))).toThrow("the chain has none");
@@ -109,11 +109,11 @@ describe("replace", () => {
     const { upstream, answer } = slow();
     const close = vi.fn(async () => undefined);
     const gateway = chain(marking("a", close), marking("b")).to(upstream);
-    const before = gateway(call("x"), fakeContext().context);
+    const before = gateway(callRequest("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     // After a second change, the first call still uses its own middleware.
     gateway.replace("b", marking("d"));
-    const after = gateway(call("x"), fakeContext().context);
+    const after = gateway(callRequest("x"), fakeContext().context);
     await Promise.resolve();
     expect(close).not.toHaveBeenCalled();
     answer();
@@ -126,7 +126,7 @@ describe("replace", () => {
   it("closes replaced middleware at once if no request uses it", async () => {
     const close = vi.fn(() => Promise.reject(new Error("not reported")));
     const gateway = chain(marking("a", close)).to(echo);
-    await gateway(call("x"), fakeContext().context);
+    await gateway(callRequest("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
   });
@@ -137,7 +137,7 @@ describe("replace", () => {
     const hanging: Middleware = () => new Promise(() => undefined);
     hanging.close = close;
     const gateway = chain(hanging).to(echo);
-    void gateway(call("x"), caller.context);
+    void gateway(callRequest("x"), caller.context);
     gateway.replace("hanging", marking("a"));
     await Promise.resolve();
     expect(close).not.toHaveBeenCalled();
@@ -149,7 +149,7 @@ describe("replace", () => {
     const { upstream } = slow();
     const close = vi.fn(async () => undefined);
     const gateway = chain(marking("a", close)).to(upstream);
-    void gateway(call("x"), fakeContext().context);
+    void gateway(callRequest("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
     await gateway.close();
     expect(close).toHaveBeenCalledTimes(1);

@@ -1,7 +1,7 @@
 // on(): each function gets the messages of its methods, in both directions and both styles, and no others.
 
 import { describe, expect, expectTypeOf, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import type {
@@ -108,7 +108,7 @@ describe("notifications", () => {
       context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
       return textResult("done");
     });
-    await gateway(call("a"), caller.context);
+    await gateway(callRequest("a"), caller.context);
     expect(caller.notifications.map(({ params }) => params?.["progress"])).toEqual([10, 20, undefined]);
   });
 
@@ -123,7 +123,7 @@ describe("notifications", () => {
       context.notify({ method: "notifications/message", params: { level: "info", data: "x" } });
       return new Promise(() => undefined);
     });
-    await expect(gateway(call("a"), caller.context)).rejects.toThrow(
+    await expect(gateway(callRequest("a"), caller.context)).rejects.toThrow(
       "The middleware on notifications/message failed at notifications/message: broken",
     );
   });
@@ -180,7 +180,7 @@ describe("requests to the client", () => {
     const gateway = chain(
       on("elicitation/create", () => ({ action: "accept", content: { name: "the middleware" } })),
     ).to(asking);
-    const result = await gateway(call("ask"), caller.context);
+    const result = await gateway(callRequest("ask"), caller.context);
     expect(result["content"]).toMatchObject([{ text: expect.stringContaining("the middleware") as string }]);
     expect(caller.clientRequests).toEqual([]);
   });
@@ -189,8 +189,8 @@ describe("requests to the client", () => {
     const caller = fakeContext({ answer: () => accept({ name: "ada" }) });
     const run = vi.fn();
     const gateway = chain(on("sampling/createMessage", run)).to(asking);
-    expect(await gateway(call("result"), caller.context)).toMatchObject({ resultType: "input_required" });
-    await gateway(call("ask"), caller.context);
+    expect(await gateway(callRequest("result"), caller.context)).toMatchObject({ resultType: "input_required" });
+    await gateway(callRequest("ask"), caller.context);
     expect(run).not.toHaveBeenCalled();
     expect(caller.clientRequests.map(({ method }) => method)).toEqual(["elicitation/create"]);
   });
@@ -203,7 +203,7 @@ describe("requests to the client", () => {
     ).to(asking);
     for (const tool of ["ask", "result"]) {
       const caller = fakeContext({ answer: () => ({ roots: [] }) });
-      await expect(failing(call(tool), caller.context)).rejects.toMatchObject({
+      await expect(failing(callRequest(tool), caller.context)).rejects.toMatchObject({
         message: "The middleware on elicitation/create failed: broken",
       });
     }
@@ -215,9 +215,9 @@ describe("requests to the client", () => {
         throw McpError.of("user_rejected", "Not now");
       }),
     ).to(asking);
-    await expect(refusing(call("ask"), fakeContext().context)).rejects.toMatchObject({ kind: "user_rejected" });
+    await expect(refusing(callRequest("ask"), fakeContext().context)).rejects.toMatchObject({ kind: "user_rejected" });
     const passing = chain(on("elicitation/create", (question, context, next) => next(question, context))).to(asking);
-    const result = await passing(call("ask"), fakeContext().context);
+    const result = await passing(callRequest("ask"), fakeContext().context);
     expect(result).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining("Nobody answers") as string }],

@@ -140,7 +140,7 @@ describe("a server that acts unexpectedly", () => {
 });
 
 describe("a server with a long poll interval", () => {
-  it.each([true, false])("is not polled earlier, with subscriptions %j", async (listens) => {
+  it.each([true, false])("is not polled earlier, with subscriptions %j", async (grantsSubscriptions) => {
     const { server, client } = await facing({ grantsSubscriptions, pollIntervalMs: 5_000 });
     vi.useFakeTimers();
     try {
@@ -152,7 +152,7 @@ describe("a server with a long poll interval", () => {
       await vi.advanceTimersByTimeAsync(200);
       expect(server.count("tasks/get")).toBe(2);
       for (const id of ["task-1", "task-2"]) server.move(id, DONE);
-      await vi.advanceTimersByTimeAsync(listens ? 0 : 5_000);
+      await vi.advanceTimersByTimeAsync(grantsSubscriptions ? 0 : 5_000);
       for (const result of await Promise.all(results)) expect(textOf(result)).toBe("done");
     } finally {
       vi.useRealTimers();

@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const bridge of open.splice(0)) await bridge.close();
 });
 
-async function stage(end: string, callers: BridgeOptions["clients"], more: Partial<BridgeOptions> = {}) {
+async function openBridge(server: string, clients: BridgeOptions["clients"], more: Partial<BridgeOptions> = {}) {
   const bridge = await rawBridge({ server, clients, ...more });
   open.push(bridge);
   return bridge;
@@ -40,12 +40,12 @@ describe("an error of a server", () => {
     [-32050, R5, { code: -32603, data: { upstream: { code: -32050 } } }],
     [-32050, R3, { code: -32050 }],
   ] as const)("of the session style, %i, for a client of %s", async (code, revision, error) => {
-    const bridge = await stage(R4, [{ revision }]);
+    const bridge = await openBridge(R4, [{ revision }]);
     expect((await answered(bridge, { error: { code, message: "so it is" } }))["error"]).toMatchObject(error);
   });
 
   it.each([R1, R4, R5])("about our own headers or revision is not passed on to a client of %s", async (revision) => {
-    const bridge = await stage(R5, [{ revision }]);
+    const bridge = await openBridge(R5, [{ revision }]);
     for (const [nth, code] of [-32020, -32022].entries()) {
       const answer = bridge.request(0, { ...CALL, id: nth + 1 });
       const { id } = await bridge.received("tools/call", nth + 1);
@@ -61,7 +61,7 @@ describe("an error of a server", () => {
 describe("what a session says only once", () => {
   it("about its server is in every stateless result, and in none of a session", async () => {
     const results = await Promise.all(
-      [R4, R5].map(async (revision) => answered(await stage(R4, [{ revision }]), { result: { content: [] } })),
+      [R4, R5].map(async (revision) => answered(await openBridge(R4, [{ revision }]), { result: { content: [] } })),
     );
     expect(results.map(({ result }) => (result as Loose)["_meta"])).toEqual([
       undefined,
@@ -71,22 +71,22 @@ describe("what a session says only once", () => {
 
   it("about changed roots is sent to a session-style server, and to no other", async () => {
     const telling = { revision: R4, capabilities: { roots: { listChanged: true } } };
-    const declares = NEWEST_SESSION.lift.clientCapabilities({ roots: { listChanged: true } });
-    const bridge = await stage(R4, [telling], { bridgeCapabilities });
+    const bridgeCapabilities = NEWEST_SESSION.lift.clientCapabilities({ roots: { listChanged: true } });
+    const bridge = await openBridge(R4, [telling], { bridgeCapabilities });
     const { params } = (await bridge.received("initialize")) as { params: { capabilities: Loose } };
     expect(params.capabilities).toEqual({ roots: { listChanged: true } });
     await answered(bridge, { result: { content: [] } });
     bridge.clients[0]!.send({ method: "notifications/roots/list_changed" });
     await bridge.received("notifications/roots/list_changed");
 
-    const other = await stage(R5, [telling], { bridgeCapabilities });
+    const other = await openBridge(R5, [telling], { bridgeCapabilities });
     other.clients[0]!.send({ method: "notifications/roots/list_changed" });
     await answered(other, { result: { resultType: "complete", content: [] } });
     expect(other.server.received.some(({ method }) => String(method).includes("roots"))).toBe(false);
   });
 
   it("about changed roots is not sent to a server that was not promised it", async () => {
-    const bridge = await stage(R4, [{ revision: R4, capabilities: { roots: { listChanged: true } } }]);
+    const bridge = await openBridge(R4, [{ revision: R4, capabilities: { roots: { listChanged: true } } }]);
     await answered(bridge, { result: { content: [] } });
     bridge.clients[0]!.send({ method: "notifications/roots/list_changed" });
     const listed = bridge.request(0, { id: 2, method: "tools/list" });
@@ -97,14 +97,14 @@ describe("what a session says only once", () => {
 });
 
 describe("a task", () => {
-  const offers = { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
+  const serverCapabilities = { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   const tools = [{ name: "job", inputSchema: { type: "object" }, execution: { taskSupport: "optional" } }];
   const TASK = { taskId: "t", status: "working", createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "", ttl: 5 };
 
   it.each([{ ttl: 5 }, {}, { ttl: 7, mine: true }])(
     "is requested from the server with the client's own params: %j",
     async (task) => {
-      const bridge = await stage(R4, [{ revision: R4 }], { serverCapabilities });
+      const bridge = await openBridge(R4, [{ revision: R4 }], { serverCapabilities });
       const made = bridge.request(0, { ...CALL, params: { ...CALL.params, task } });
       bridge.server.send({ id: (await bridge.received("tools/list"))["id"], result: { tools } });
       const { id, params } = await bridge.received("tools/call");
@@ -127,7 +127,7 @@ describe("a server request that the client's revision does not have", () => {
     ["elicitation/create", form, -32602],
     ["sampling/createMessage", sampling, -32601],
   ] as const)("is refused to a session-style server: %s", async (method, params, code) => {
-    const bridge = await stage(R4, [{ revision: R3, capabilities }]);
+    const bridge = await openBridge(R4, [{ revision: R3, capabilities }]);
     const call = bridge.request(0, CALL);
     const { id } = await bridge.received("tools/call");
     expect(await bridge.server.request({ id: "q", method, params })).toMatchObject({
@@ -138,7 +138,7 @@ describe("a server request that the client's revision does not have", () => {
   });
 
   it("is answered with cancel if it is a form, and otherwise fails the tool", async () => {
-    const bridge = await stage(R5, [{ revision: R3, capabilities }]);
+    const bridge = await openBridge(R5, [{ revision: R3, capabilities }]);
     const call = bridge.request(0, CALL);
     const ask = (method: string, params: Loose): Loose => ({
       resultType: "input_required",
@@ -156,7 +156,7 @@ describe("a server request that the client's revision does not have", () => {
 });
 
 it("progress keeps increasing for a session, though the server starts over with every round", async () => {
-  const bridge = await stage(R5, [{ revision: R4, capabilities: { roots: {} } }]);
+  const bridge = await openBridge(R5, [{ revision: R4, capabilities: { roots: {} } }]);
   const [caller] = bridge.clients;
   const call = bridge.request(0, { ...CALL, params: { ...CALL.params, _meta: { progressToken: "mine" } } });
   const say = (message: Loose, ...values: readonly number[]): void => {
@@ -194,7 +194,7 @@ describe("a log of a stateless server, on a transport that does not say for whic
   async function twoCalls(
     levels: readonly (object | undefined)[],
   ): Promise<{ bridge: RawBridge; finish(): Promise<void> }> {
-    const bridge = await stage(R5, [{ revision: R5 }, { revision: R5 }]);
+    const bridge = await openBridge(R5, [{ revision: R5 }, { revision: R5 }]);
     const calls = levels.map((_meta, index) =>
       bridge.request(index, { ...CALL, params: { ...CALL.params, ...(_meta && { _meta }) } }),
     );
@@ -223,7 +223,7 @@ describe("a log of a stateless server, on a transport that does not say for whic
   });
 
   it("goes to no client's subscription if it may be another's", async () => {
-    const bridge = await stage(R5, [{ revision: R4 }, { revision: R5 }]);
+    const bridge = await openBridge(R5, [{ revision: R4 }, { revision: R5 }]);
     await bridge.received("subscriptions/listen");
     const call = bridge.request(1, CALL);
     const { id } = await bridge.received("tools/call");
@@ -233,7 +233,7 @@ describe("a log of a stateless server, on a transport that does not say for whic
   });
 
   it("goes to a session that has several calls in flight", async () => {
-    const bridge = await stage(R5, [{ revision: R4 }]);
+    const bridge = await openBridge(R5, [{ revision: R4 }]);
     const calls = [1, 2].map((id) => bridge.request(0, { ...CALL, id }));
     const ids = [(await bridge.received("tools/call", 1))["id"], (await bridge.received("tools/call", 2))["id"]];
     bridge.server.send(log("of one of them"));

@@ -27,7 +27,7 @@ describe("progress", () => {
 
   it("is sent with the token of the caller if it has increased", async () => {
     const caller = fakeClient(tool(report));
-    await caller.callRequest("tools/call", call({ _meta: { progressToken: "p1" } }));
+    await caller.call("tools/call", call({ _meta: { progressToken: "p1" } }));
     const method = "notifications/progress";
     expect(caller.notifications).toEqual([
       { method, params: { progressToken: "p1", progress: 0, total: 10 } },
@@ -39,8 +39,8 @@ describe("progress", () => {
   it("starts again for each call", async () => {
     const server = tool(({ progress }) => progress(1));
     const caller = fakeClient(server);
-    await caller.callRequest("tools/call", call({ _meta: { progressToken: 1 } }));
-    await caller.callRequest("tools/call", call({ _meta: { progressToken: 2 } }));
+    await caller.call("tools/call", call({ _meta: { progressToken: 1 } }));
+    await caller.call("tools/call", call({ _meta: { progressToken: 2 } }));
     expect(caller.notifications.map(({ params }) => params?.["progressToken"])).toEqual([1, 2]);
   });
 });
@@ -64,7 +64,7 @@ describe("ask", () => {
     };
     const answer = ({ method }: Request): Result => answers[method as keyof typeof answers];
     const caller = fakeClient(server, { caller: { capabilities }, answer });
-    const { structuredContent } = await caller.callRequest("tools/call", call());
+    const { structuredContent } = await caller.call("tools/call", call());
     expect(structuredContent).toEqual(methods.map((method) => answers[method]));
     expect(caller.clientRequests).toEqual([
       { request: { method: methods[0], params: form }, options: { key: "who" } },
@@ -93,7 +93,7 @@ describe("ask", () => {
     const requestedSchema = z.object({ name: z.string().meta({ title: "Name" }), age: z.number().optional() });
     const server = tool(({ ask }) => ask.elicit({ message: "Who?", requestedSchema }));
     const caller = fakeClient(server, { caller: { capabilities }, answer: () => ({ action: "decline" }) });
-    expect(await caller.callRequest("tools/call", call())).toMatchObject({ isError: false });
+    expect(await caller.call("tools/call", call())).toMatchObject({ isError: false });
     const form = {
       type: "object",
       properties: { name: { type: "string", title: "Name" }, age: { type: "number" } },
@@ -116,7 +116,7 @@ describe("ask", () => {
       const work = ({ ask }: ToolContext): unknown =>
         ask.elicit({ message: "Who?", requestedSchema: requestedSchema as never }).catch((error) => thrown.push(error));
       const caller = fakeClient(tool(work), { caller: { capabilities } });
-      await caller.callRequest("tools/call", call());
+      await caller.call("tools/call", call());
       expect(caller.clientRequests).toEqual([]);
       expect(thrown).toEqual([expect.any(TypeError)]);
       expect(String(thrown[0])).toMatch(/^TypeError: ask\.elicit\(\): (the values of )?`requestedSchema` /);
@@ -141,7 +141,7 @@ describe("ask", () => {
 
   it("throws an error that the handler can catch", async () => {
     const server = tool(({ ask }) => ask.roots().catch(() => "no roots"));
-    expect(await fakeClient(server).callRequest("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
+    expect(await fakeClient(server).call("tools/call", call())).toMatchObject({ content: [{ text: "no roots" }] });
   });
 });
 
@@ -160,7 +160,7 @@ describe("the rest of the context", () => {
       context.notify({ method: "notifications/x" });
     });
     const caller = fakeClient(server, options);
-    await caller.callRequest("tools/call", call());
+    await caller.call("tools/call", call());
     const [context] = seen;
     expect(context?.signal).toBe(caller.context.signal);
     expect(context?.caller).toBe(caller.context.caller);
@@ -173,7 +173,7 @@ describe("the rest of the context", () => {
   });
 
   it("has a `hangUp` that does nothing without a stream", async () => {
-    const result = await fakeClient(tool(({ hangUp }) => hangUp(1))).callRequest("tools/call", call());
+    const result = await fakeClient(tool(({ hangUp }) => hangUp(1))).call("tools/call", call());
     expect(result["isError"]).toBe(false);
   });
 
@@ -194,9 +194,9 @@ describe("the rest of the context", () => {
       .template("t:{id}", {}, (_variables, { log }) => log("info", "template") ?? "x")
       .prompt("p", {}, (_args, { log }) => log("info", "prompt") ?? "x");
     const caller = fakeClient(server, { logLevel: "debug" });
-    await caller.callRequest("resources/read", { uri: "a:b" });
-    await caller.callRequest("resources/read", { uri: "t:1" });
-    await caller.callRequest("prompts/get", { name: "p" });
+    await caller.call("resources/read", { uri: "a:b" });
+    await caller.call("resources/read", { uri: "t:1" });
+    await caller.call("prompts/get", { name: "p" });
     expect(caller.notifications.map(({ params }) => params?.["data"])).toEqual(["resource", "template", "prompt"]);
   });
 });

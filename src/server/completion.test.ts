@@ -26,7 +26,7 @@ const server = createServer(info)
 
 const prompt = { type: "ref/prompt", name: "write" };
 const complete = (ref: object, name: string, value = "", context?: object) =>
-  fakeClient(server).callRequest("completion/complete", {
+  fakeClient(server).call("completion/complete", {
     ref,
     argument: { name, value },
     ...(context === undefined ? undefined : { context }),
@@ -88,8 +88,8 @@ describe("completions", () => {
     const without = createServer(info)
       .prompt("p", { arguments: { a: {} } }, () => "x")
       .template("t:{constructor}", { complete: {} }, () => "x");
-    expect(await fakeClient(without).callRequest("server/discover")).not.toHaveProperty("capabilities.completions");
+    expect(await fakeClient(without).call("server/discover")).not.toHaveProperty("capabilities.completions");
     expect((await fakeClient(without).callError("completion/complete")).kind).toBe("method_not_found");
-    expect(await fakeClient(server).callRequest("server/discover")).toHaveProperty("capabilities.completions", {});
+    expect(await fakeClient(server).call("server/discover")).toHaveProperty("capabilities.completions", {});
   });
 });

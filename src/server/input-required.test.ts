@@ -50,7 +50,7 @@ describe("inputRequired", () => {
   it("returns the requests, and gets state and answers in the retry", async () => {
     const at = fakeClient(make(), { caller });
     const params = { name: "greet", arguments: { a: 1, b: 2 } };
-    const first = await at.callRequest("tools/call", params);
+    const first = await at.call("tools/call", params);
     expect(first).toEqual({
       resultType: "input_required",
       inputRequests: { name: request },
@@ -59,7 +59,7 @@ describe("inputRequired", () => {
     });
     // The order of keys, and `_meta`, may differ between a call and its retry.
     const again = retry(first, { _meta: { progressToken: 1 }, arguments: { b: 2, a: 1 }, name: "greet" });
-    expect((await at.callRequest("tools/call", again))["structuredContent"]).toEqual({
+    expect((await at.call("tools/call", again))["structuredContent"]).toEqual({
       name: answer,
       state: { round: 1, args: { a: 1, b: 2 } },
     });
@@ -67,11 +67,11 @@ describe("inputRequired", () => {
 
   it("can be returned several times, each time with its own state", async () => {
     const at = fakeClient(make(), { caller });
-    const first = await at.callRequest("tools/call", { name: "twice" });
-    const second = await at.callRequest("tools/call", retry(first, { name: "twice" }));
+    const first = await at.call("tools/call", { name: "twice" });
+    const second = await at.call("tools/call", retry(first, { name: "twice" }));
     expect(second["resultType"]).toBe("input_required");
     expect(second["requestState"]).not.toBe(first["requestState"]);
-    expect(await at.callRequest("tools/call", retry(second, { name: "twice" }))).toMatchObject({
+    expect(await at.call("tools/call", retry(second, { name: "twice" }))).toMatchObject({
       content: [{ text: "done" }],
     });
   });
@@ -83,16 +83,16 @@ describe("inputRequired", () => {
       ["resources/read", { uri: "r:1" }, { contents: [{ text: '{"state":7}' }] }],
       ["tools/call", { name: "bare" }, { content: [{ text: "done" }] }],
     ] as const) {
-      const first = await at.callRequest(method, params);
+      const first = await at.call(method, params);
       expect(first["resultType"]).toBe("input_required");
       expect(first).not.toHaveProperty("ttlMs");
-      expect(await at.callRequest(method, retry(first, params))).toMatchObject(expected);
+      expect(await at.call(method, retry(first, params))).toMatchObject(expected);
     }
   });
 
   it("accepts answers without a state as a first call", async () => {
     const at = fakeClient(make(), { caller });
-    const result = await at.callRequest("tools/call", { name: "greet", inputResponses: { name: answer, extra: {} } });
+    const result = await at.call("tools/call", { name: "greet", inputResponses: { name: answer, extra: {} } });
     expect(result["structuredContent"]).toEqual({ name: answer, state: undefined });
   });
 
@@ -110,7 +110,7 @@ describe("a returned state", () => {
     return {
       server,
       at: fakeClient(server, { caller: who }),
-      first: await fakeClient(server, { caller: who }).callRequest("tools/call", params),
+      first: await fakeClient(server, { caller: who }).call("tools/call", params),
     };
   };
 
@@ -148,7 +148,7 @@ describe("a returned state", () => {
 
   it("is refused from another principal", async () => {
     const { server, at, first } = await start({}, "ann");
-    expect(await at.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    expect(await at.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
     for (const who of [{ ...caller, principal: "bob" }, caller]) {
       const error = await fakeClient(server, { caller: who }).callError("tools/call", retry(first, params));
       expect(error.message).toContain("belongs to another call");
@@ -160,7 +160,7 @@ describe("a returned state", () => {
     const now = Date.now();
     const clock = vi.spyOn(Date, "now");
     clock.mockReturnValue(now + 590_000);
-    expect(await at.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    expect(await at.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
     clock.mockReturnValue(now + 601_000);
     expect((await at.callError("tools/call", retry(first, params))).message).toContain("expired");
   });
@@ -168,7 +168,7 @@ describe("a returned state", () => {
   it("is accepted by another server only with the same key", async () => {
     const { first } = await start({ sealKey: "shared" });
     const same = fakeClient(make({ sealKey: "shared" }), { caller });
-    expect(await same.callRequest("tools/call", retry(first, params))).toMatchObject({ isError: false });
+    expect(await same.call("tools/call", retry(first, params))).toMatchObject({ isError: false });
     const other = fakeClient(make(), { caller });
     expect((await other.callError("tools/call", retry(first, params))).kind).toBe("invalid_params");
   });
@@ -193,7 +193,7 @@ describe("invalid answers", () => {
   );
 
   it("are ignored by methods without input requests", async () => {
-    const result = await fakeClient(make()).callRequest("tools/list", { inputResponses: 1, requestState: 2 });
+    const result = await fakeClient(make()).call("tools/list", { inputResponses: 1, requestState: 2 });
     expect(result["resultType"]).toBe("complete");
   });
 });

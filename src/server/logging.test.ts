@@ -24,7 +24,7 @@ describe("log", () => {
 
   it("sends messages at or above the level of the caller", async () => {
     const caller = fakeClient(tool(speak), { logLevel: "info" });
-    await caller.callRequest("tools/call", call);
+    await caller.call("tools/call", call);
     expect(caller.notifications).toEqual([
       { method, params: { level: "info", data: { b: 1 } } },
       { method, params: { level: "error", logger: "disk", data: "c" } },
@@ -33,12 +33,12 @@ describe("log", () => {
 
   it("sends nothing to a caller without a level", async () => {
     const caller = fakeClient(tool(speak));
-    await caller.callRequest("tools/call", call);
+    await caller.call("tools/call", call);
     expect(caller.notifications).toEqual([]);
   });
 
   it("refuses an unknown level", async () => {
-    const result = await fakeClient(tool(({ log }) => log("loud" as never, "x"))).callRequest("tools/call", call);
+    const result = await fakeClient(tool(({ log }) => log("loud" as never, "x"))).call("tools/call", call);
     expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"loud"') }] });
   });
 });
@@ -63,7 +63,7 @@ describe("log on a server that has not declared logging", () => {
 
   it.each(["debug", "emergency", undefined] as const)("throws an error with advice, for level %s", async (level) => {
     const caller = fakeClient(hiding(), level === undefined ? {} : { logLevel: level });
-    expect(await caller.callRequest("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
+    expect(await caller.call("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
     for (const [method, params] of requests) expect((await caller.callError(method, params)).message).toBe(advice);
     const list = (...[{ log }]: [ToolContext]) => log("debug", "x") ?? [];
     const lists = createServer(info).template("t:{id}", { list }, ({ id }) => id);
@@ -80,18 +80,18 @@ describe("log on a server that has not declared logging", () => {
         caught.push(error);
       }
     });
-    await fakeClient(server).callRequest("tools/call", call);
+    await fakeClient(server).call("tools/call", call);
     expect(caught).toEqual([new TypeError(advice)]);
   });
 
   it("sends nothing with `logging: false`", async () => {
     const caller = fakeClient(hiding({ logging: false }), { logLevel: "debug" });
-    expect(await caller.callRequest("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
-    for (const [method, params] of requests) await caller.callRequest(method, params);
+    expect(await caller.call("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
+    for (const [method, params] of requests) await caller.call(method, params);
     expect(caller.notifications).toEqual([]);
     const open = createServer(info, { logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
     const other = fakeClient(open, { logLevel: "debug" });
-    expect(await other.callRequest("tools/call", call)).toMatchObject({ isError: false });
+    expect(await other.call("tools/call", call)).toMatchObject({ isError: false });
     expect(other.notifications).toEqual([]);
   });
 
@@ -99,8 +99,8 @@ describe("log on a server that has not declared logging", () => {
     const declaring = [hiding({ logging: true }), hiding().tool("other", {}, (_args, { log }) => log("info", "x"))];
     for (const server of declaring) {
       const caller = fakeClient(server, { logLevel: "debug" });
-      await caller.callRequest("tools/call", call);
-      for (const [method, params] of requests) await caller.callRequest(method, params);
+      await caller.call("tools/call", call);
+      for (const [method, params] of requests) await caller.call(method, params);
       expect(caller.notifications).toHaveLength(4);
     }
   });

@@ -41,7 +41,7 @@ describe("a registration", () => {
     for (const field of ["title", "description"]) {
       refuses([key, { [field]: 7 }, handler], `${owner}: \`${field}\` must be a string`);
     }
-    expect(await fakeClient(server).callRequest("server/discover")).toMatchObject({ capabilities: {} });
+    expect(await fakeClient(server).call("server/discover")).toMatchObject({ capabilities: {} });
     expect(add(key, {}, handler)).toBe(server);
   });
 
@@ -127,7 +127,7 @@ describe("createServer()", () => {
 
   it("takes the same options with the info", async () => {
     for (const server of [createServer({ ...info, instructions: "x" }), createServer(info, { instructions: "x" })]) {
-      expect(await fakeClient(server).callRequest("server/discover")).toMatchObject({ instructions: "x" });
+      expect(await fakeClient(server).call("server/discover")).toMatchObject({ instructions: "x" });
     }
   });
 

@@ -23,7 +23,7 @@ describe("prompts", () => {
         },
         () => "x",
       );
-    expect(await fakeClient(server).callRequest("prompts/list")).toEqual({
+    expect(await fakeClient(server).call("prompts/list")).toEqual({
       prompts: [
         { name: "bare" },
         {
@@ -52,7 +52,7 @@ describe("prompts", () => {
       ({ className }) => `Please review the class ${className}.`,
     );
     const params = { name: "review-class", arguments: { className: "OrderedCollection" } };
-    expect(await fakeClient(server).callRequest("prompts/get", params)).toEqual({
+    expect(await fakeClient(server).call("prompts/get", params)).toEqual({
       description: "Review a class",
       messages: [{ role: "user", content: { type: "text", text: "Please review the class OrderedCollection." } }],
       resultType: "complete",
@@ -69,12 +69,12 @@ describe("prompts", () => {
       .prompt("array", {}, () => messages)
       .prompt("whole", { description: "plain" }, async () => ({ description: "own", messages, _meta: { k: 1 } }));
     const caller = fakeClient(server);
-    expect(await caller.callRequest("prompts/get", { name: "array" })).toEqual({
+    expect(await caller.call("prompts/get", { name: "array" })).toEqual({
       messages,
       resultType: "complete",
       _meta: serverMeta,
     });
-    expect(await caller.callRequest("prompts/get", { name: "whole" })).toEqual({
+    expect(await caller.call("prompts/get", { name: "whole" })).toEqual({
       description: "own",
       messages,
       resultType: "complete",
@@ -100,7 +100,7 @@ describe("prompts", () => {
     expect(unknown.message).toBe("Prompt not found: q");
     expect(unknown.data).toEqual({ kind: "prompt_not_found", promptName: "q" });
     expect((await caller.callError("prompts/get", {})).kind).toBe("invalid_params");
-    expect(await caller.callRequest("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
+    expect(await caller.call("prompts/get", { name: "p", arguments: full })).toHaveProperty("messages");
   });
 
   it("that fail return protocol errors", async () => {
@@ -120,7 +120,7 @@ describe("prompts", () => {
     const server = createServer(info).prompt("p", {}, () => "x");
     expect(server.removePrompt("p")).toBe(true);
     expect(server.removePrompt("p")).toBe(false);
-    expect(await fakeClient(server).callRequest("prompts/list")).toMatchObject({ prompts: [] });
+    expect(await fakeClient(server).call("prompts/list")).toMatchObject({ prompts: [] });
   });
 
   it("have arguments with inferred types", () => {

@@ -12,7 +12,7 @@ const info = { name: "test", version: "1" };
 const common = { ttlMs: 0, cacheScope: "private", resultType: "complete", _meta: { [META.serverInfo]: info } };
 
 const read = async (server: Server, uri: string): Promise<unknown> => {
-  const { contents } = await fakeClient(server).callRequest("resources/read", { uri });
+  const { contents } = await fakeClient(server).call("resources/read", { uri });
   return contents;
 };
 
@@ -23,14 +23,14 @@ describe("lists of resources", () => {
       .resource("a:b", {}, () => "x")
       .template("t:{id}", { name: "T", title: "Tee", mimeType: "text/plain", annotations }, ({ id }) => id)
       .resource("a:c", { name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } }, () => "x");
-    expect(await fakeClient(server).callRequest("resources/list")).toEqual({
+    expect(await fakeClient(server).call("resources/list")).toEqual({
       resources: [
         { uri: "a:b", name: "a:b" },
         { uri: "a:c", name: "C", description: "d", mimeType: "text/html", size: 3, _meta: { k: 1 } },
       ],
       ...common,
     });
-    expect(await fakeClient(server).callRequest("resources/templates/list")).toEqual({
+    expect(await fakeClient(server).call("resources/templates/list")).toEqual({
       resourceTemplates: [{ uriTemplate: "t:{id}", name: "T", title: "Tee", mimeType: "text/plain", annotations }],
       ...common,
     });
@@ -38,9 +38,9 @@ describe("lists of resources", () => {
 
   it("are available together", async () => {
     const caller = fakeClient(createServer(info).resource("a:b", {}, () => "x"));
-    expect(await caller.callRequest("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
+    expect(await caller.call("resources/templates/list")).toMatchObject({ resourceTemplates: [] });
     const other = fakeClient(createServer(info).template("t:{id}", {}, () => "x"));
-    expect(await other.callRequest("resources/list")).toMatchObject({ resources: [] });
+    expect(await other.call("resources/list")).toMatchObject({ resources: [] });
   });
 
   it("include the resources that templates list, at the position of the template, page by page", async () => {
@@ -53,7 +53,7 @@ describe("lists of resources", () => {
     const caller = fakeClient(server);
     const uris: string[][] = [];
     for (let cursor: unknown; ;) {
-      const page = await caller.callRequest("resources/list", cursor === undefined ? {} : { cursor });
+      const page = await caller.call("resources/list", cursor === undefined ? {} : { cursor });
       uris.push((page["resources"] as { uri: string }[]).map(({ uri }) => uri));
       cursor = page["nextCursor"];
       if (cursor === undefined) break;
@@ -81,7 +81,7 @@ describe("reading", () => {
       .resource("a:json", {}, () => ({ a: [1] }))
       .resource("a:null", { mimeType: "application/x+json" }, () => null)
       .resource("a:uri", {}, (uri) => uri);
-    expect(await fakeClient(server).callRequest("resources/read", { uri: "a:text" })).toEqual({
+    expect(await fakeClient(server).call("resources/read", { uri: "a:text" })).toEqual({
       contents: [{ uri: "a:text", text: "hi" }],
       ...common,
     });
@@ -101,7 +101,7 @@ describe("reading", () => {
       contents,
       _meta: { k: 1 },
     }));
-    expect(await fakeClient(server).callRequest("resources/read", { uri: "a:b" })).toEqual({
+    expect(await fakeClient(server).call("resources/read", { uri: "a:b" })).toEqual({
       ...common,
       contents: [{ uri: "a:b/1", mimeType: "text/plain", text: "1" }, contents[1]],
       _meta: { k: 1, [META.serverInfo]: info },
@@ -174,9 +174,9 @@ describe("reading", () => {
       ["resources/list"],
       ["resources/read", { uri: "a:b" }],
     ] as const) {
-      expect(await caller.callRequest(method, params)).toMatchObject({ ttlMs: 5000, cacheScope: "public" });
+      expect(await caller.call(method, params)).toMatchObject({ ttlMs: 5000, cacheScope: "public" });
     }
-    const own = await caller.callRequest("resources/read", { uri: "a:c" });
+    const own = await caller.call("resources/read", { uri: "a:c" });
     expect(own).toMatchObject({ ttlMs: 1, cacheScope: "private" });
   });
 });

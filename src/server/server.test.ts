@@ -13,7 +13,7 @@ import { createServer, inputRequired, type Server, type ServerOptions } from "./
 const info = { name: "test", version: "1" };
 
 const capabilities = async (server: Server): Promise<unknown> =>
-  (await fakeClient(server).callRequest("server/discover"))["capabilities"];
+  (await fakeClient(server).call("server/discover"))["capabilities"];
 
 describe("server/discover", () => {
   it("returns the server info and the capabilities", async () => {
@@ -26,7 +26,7 @@ describe("server/discover", () => {
       icons: [{ src: "https://example.com/i.png" }],
     };
     const server = createServer(who, { instructions: "Ask first." }).tool("t", {}, () => "x");
-    expect(await fakeClient(server).callRequest("server/discover")).toEqual({
+    expect(await fakeClient(server).call("server/discover")).toEqual({
       capabilities: { tools: { listChanged: true } },
       instructions: "Ask first.",
       ttlMs: 0,
@@ -123,9 +123,9 @@ describe("a server", () => {
     for (const [method, field, add, remove] of groups) {
       expect((await caller.callError(method)).kind).toBe("method_not_found");
       add();
-      expect((await caller.callRequest(method))[field]).toHaveLength(1);
+      expect((await caller.call(method))[field]).toHaveLength(1);
       remove();
-      expect((await caller.callRequest(method))[field]).toEqual([]);
+      expect((await caller.call(method))[field]).toEqual([]);
     }
     for (const method of ["tools/call", "prompts/get", "resources/read"]) {
       expect((await fakeClient(createServer(info)).callError(method)).kind).toBe("method_not_found");
@@ -164,7 +164,7 @@ describe("a server", () => {
       return n;
     });
     const calls = Array.from({ length: 100 }, (_, n) =>
-      fakeClient(server).callRequest("tools/call", { name: "t", arguments: { n } }),
+      fakeClient(server).call("tools/call", { name: "t", arguments: { n } }),
     );
     const results = await Promise.all(calls);
     expect(results.map(({ structuredContent }) => structuredContent)).toEqual(Array.from({ length: 100 }, (_, n) => n));
@@ -204,11 +204,11 @@ describe("every result", () => {
   itWithSpec("fits the schema of the newest revision", async () => {
     const caller = fakeClient(server, { caller: { capabilities: { roots: {} } } });
     for (const [method, params] of requests) {
-      const result = await caller.callRequest(method, params);
+      const result = await caller.call(method, params);
       expect(validateResult(NEWEST.name, method, result, { closed: true }), method).toEqual([]);
       expect(result["_meta"]).toEqual({ [META.serverInfo]: info });
     }
-    const discovered = { ...(await caller.callRequest("server/discover")), supportedVersions: [NEWEST.name] };
+    const discovered = { ...(await caller.call("server/discover")), supportedVersions: [NEWEST.name] };
     expect(validateResult(NEWEST.name, "server/discover", discovered, { closed: true })).toEqual([]);
   });
 });

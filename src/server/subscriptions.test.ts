@@ -33,7 +33,7 @@ const everything = {
 describe("subscriptions/listen", () => {
   it("first acknowledges what is granted", async () => {
     const caller = fakeClient(full());
-    const subscription = caller.callRequest("subscriptions/listen", { notifications: { ...everything, unknown: true } });
+    const subscription = caller.call("subscriptions/listen", { notifications: { ...everything, unknown: true } });
     expect(caller.notifications).toEqual([acknowledged({ ...everything, resourceSubscriptions: ["r:1", "r:t/1"] })]);
     caller.abort();
     expect(await subscription).toEqual(done);
@@ -50,7 +50,7 @@ describe("subscriptions/listen", () => {
     ] as const;
     for (const [server, notifications] of cases) {
       const caller = fakeClient(server);
-      expect(await caller.callRequest("subscriptions/listen", { notifications })).toEqual(done);
+      expect(await caller.call("subscriptions/listen", { notifications })).toEqual(done);
       expect(caller.notifications).toEqual([acknowledged({})]);
     }
   });
@@ -60,8 +60,8 @@ describe("subscriptions/listen", () => {
     const all = fakeClient(server);
     const prompts = fakeClient(server);
     const subscriptions = [
-      all.callRequest("subscriptions/listen", { notifications: everything }),
-      prompts.callRequest("subscriptions/listen", { notifications: { promptsListChanged: true } }),
+      all.call("subscriptions/listen", { notifications: everything }),
+      prompts.call("subscriptions/listen", { notifications: { promptsListChanged: true } }),
     ];
     server.tool("u", {}, () => "x").tool("v", {}, () => "x");
     server.removeTool("u");
@@ -85,8 +85,8 @@ describe("subscriptions/listen", () => {
     const server = full();
     const one = fakeClient(server);
     const other = fakeClient(server);
-    void one.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:1"] } });
-    void other.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:t/7"] } });
+    void one.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:1"] } });
+    void other.call("subscriptions/listen", { notifications: { resourceSubscriptions: ["r:t/7"] } });
     server.resourceUpdated("r:1");
     server.resourceUpdated("r:t/7");
     server.resourceUpdated("r:t/8");
@@ -101,13 +101,13 @@ describe("subscriptions/listen", () => {
   it("delivers nothing after it has ended", async () => {
     const server = full();
     const caller = fakeClient(server);
-    const subscription = caller.callRequest("subscriptions/listen", { notifications: everything });
+    const subscription = caller.call("subscriptions/listen", { notifications: everything });
     server.tool("u", {}, () => "x");
     await server.close();
     expect(await subscription).toEqual(done);
     await Promise.resolve();
     expect(caller.notifications).toHaveLength(1);
-    const again = caller.callRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const again = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
     expect(caller.notifications).toHaveLength(2);
     await server.close();
     expect(await again).toEqual(done);
@@ -116,7 +116,7 @@ describe("subscriptions/listen", () => {
   it("ends at once for a call that is already aborted", async () => {
     const caller = fakeClient(full());
     caller.abort();
-    expect(await caller.callRequest("subscriptions/listen", { notifications: everything })).toEqual(done);
+    expect(await caller.call("subscriptions/listen", { notifications: everything })).toEqual(done);
   });
 
   it("refuses an invalid filter", async () => {

@@ -21,7 +21,7 @@ describe("the owner of a task", () => {
         expect(foreign.message).toBe(unknown.message);
         expect(Object.keys(foreign.data as object)).toEqual(Object.keys(unknown.data as object));
       }
-      await other.callRequest("subscriptions/listen", { notifications: { taskIds: [id] } });
+      await other.call("subscriptions/listen", { notifications: { taskIds: [id] } });
       expect(other.notifications).toEqual([
         { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } },
       ]);
@@ -102,7 +102,7 @@ describe("the lifetime of a task", () => {
     const running = await startTask(caller);
     vi.advanceTimersByTime(5_000);
     const over = await startTask(caller);
-    await caller.callRequest("tasks/cancel", { taskId: over });
+    await caller.call("tasks/cancel", { taskId: over });
     vi.advanceTimersByTime(4_999);
     expect(await getTask(caller, running)).toMatchObject({ status: "working" });
     vi.advanceTimersByTime(1);
@@ -131,7 +131,7 @@ describe("the lifetime of a task", () => {
     const { run } = gate();
     const caller = taskClient(jobServer(run, { support: "optional", ttlMs: 1_000 }));
     const taskId = await startTask(caller);
-    const subscription = caller.callRequest("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
     vi.advanceTimersByTime(2_000);
     await subscription;
@@ -142,7 +142,7 @@ describe("the lifetime of a task", () => {
     const { run, open } = gate(true);
     const server = jobServer(run, { support: "required", ttlMs: 1_000 }, { maxPerCaller: 2 });
     const caller = taskClient(server);
-    for (const taskId of [await startTask(caller), await startTask(caller)]) await caller.callRequest("tasks/cancel", { taskId });
+    for (const taskId of [await startTask(caller), await startTask(caller)]) await caller.call("tasks/cancel", { taskId });
     vi.advanceTimersByTime(2_000);
     expect(await caller.callError("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();
@@ -156,7 +156,7 @@ describe("a subscription to tasks", () => {
     const caller = taskClient(jobServer(async (_args, { ask }) => (await ask.elicit(QUESTION, { key: "q" })).action));
     const [first, second] = [await startTask(caller), await startTask(caller)];
     await untilStatus(caller, first, "input_required");
-    const subscription = caller.callRequest("subscriptions/listen", {
+    const subscription = caller.call("subscriptions/listen", {
       notifications: { taskIds: [first, "none", second, first], toolsListChanged: false },
     });
     await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
@@ -167,7 +167,7 @@ describe("a subscription to tasks", () => {
     const { resultType: _type, _meta, ...state } = await getTask(caller, first);
     expect(caller.notifications[1]).toEqual({ method: "notifications/tasks", params: state });
     for (const taskId of [first, second]) {
-      await caller.callRequest("tasks/update", { taskId, inputResponses: { q: { action: "accept" } } });
+      await caller.call("tasks/update", { taskId, inputResponses: { q: { action: "accept" } } });
     }
     expect(await subscription).toMatchObject({ resultType: "complete" });
     const received = caller.notifications.slice(3).map(({ params }) => [params?.["taskId"], params?.["status"]]);
@@ -184,7 +184,7 @@ describe("a subscription to tasks", () => {
     const server = jobServer(run);
     const caller = taskClient(server);
     const taskId = await startTask(caller);
-    const subscription = caller.callRequest("subscriptions/listen", {
+    const subscription = caller.call("subscriptions/listen", {
       notifications: { taskIds: [taskId], toolsListChanged: true },
     });
     await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
@@ -198,7 +198,7 @@ describe("a subscription to tasks", () => {
 
   it("is granted nothing by a server without tasks", async () => {
     const caller = taskClient(createServer({ name: "a", version: "1" }).tool("plain", {}, () => "x"));
-    await caller.callRequest("subscriptions/listen", { notifications: { taskIds: ["x"] } });
+    await caller.call("subscriptions/listen", { notifications: { taskIds: ["x"] } });
     expect(caller.notifications).toEqual([
       { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } },
     ]);

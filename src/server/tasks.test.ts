@@ -71,7 +71,7 @@ describe("a call that becomes a task", () => {
   it("ignores the field `task` of the previous revision", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", {}, () => "done");
     const caller = taskClient(server);
-    expect(await caller.callRequest("tools/call", { name: "plain", task: { ttl: 1 } })).toMatchObject({
+    expect(await caller.call("tools/call", { name: "plain", task: { ttl: 1 } })).toMatchObject({
       resultType: "complete",
     });
     // The connection of that revision requests a task in another way.
@@ -181,7 +181,7 @@ describe("a tool that detaches", () => {
     expect(caller.clientRequests).toHaveLength(1);
     const asking = await untilStatus(caller, id, "input_required");
     expect(Object.keys(asking["inputRequests"] as object)).toEqual(["1"]);
-    await caller.callRequest("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
+    await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
     expect(await untilStatus(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "decline, accept" }] } });
   });
 
@@ -206,7 +206,7 @@ describe("a tool that detaches", () => {
     const caller = taskClient(jobServer(run, options));
     const asked = await startJob(caller);
     expect(asked).toMatchObject({ resultType: "input_required" });
-    const made = await caller.callRequest("tools/call", {
+    const made = await caller.call("tools/call", {
       name: "job",
       requestState: asked["requestState"],
       inputResponses: { who: { action: "accept", content: { name: "Ada" } } },
@@ -240,13 +240,13 @@ describe("a server with tasks", () => {
   it("declares the extension once a tool supports tasks", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", { task: "forbidden" }, () => "x");
     const caller = fakeClient(server);
-    expect((await caller.callRequest("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
+    expect((await caller.call("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
     server.tool("job", { task: "optional" }, () => "x");
-    expect((await caller.callRequest("server/discover"))["capabilities"]).toEqual({
+    expect((await caller.call("server/discover"))["capabilities"]).toEqual({
       tools: { listChanged: true },
       extensions: { [TASKS_EXTENSION]: {} },
     });
-    const { tools } = (await caller.callRequest("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
+    const { tools } = (await caller.call("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
     expect(tools.map((tool) => tool[TASK_SUPPORT])).toEqual(["forbidden", "optional"]);
     // Nothing of that is sent.
     expect(JSON.parse(JSON.stringify(tools))).toEqual([
@@ -262,7 +262,7 @@ describe("a server with tasks", () => {
     await startTask(taskClient(server, "bob"));
     const caller = taskClient(server, "ada");
     expect(await caller.callError("tasks/list", {})).toMatchObject({ code: -32601 });
-    const { tasks } = await caller.callRequest("tasks/list", { [LISTS_TASKS]: true });
+    const { tasks } = await caller.call("tasks/list", { [LISTS_TASKS]: true });
     expect(tasks).toMatchObject(ids.map((taskId) => ({ taskId, status: "working" })));
     expect(await fakeClient(server).callError("tasks/list", { [LISTS_TASKS]: true })).toMatchObject({ code: -32021 });
     await server.close();
@@ -273,7 +273,7 @@ describe("a server with tasks", () => {
     const server = jobServer(run);
     const caller = taskClient(server);
     const ids = [await startTask(caller), await startTask(caller)];
-    const subscription = caller.callRequest("subscriptions/listen", { notifications: { taskIds: ids } });
+    const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: ids } });
     await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
     await server.close();
     await subscription;
@@ -295,7 +295,7 @@ describe("a task that sends requests to the client", () => {
       expect(Object.keys(Object((await getTask(caller, id))["inputRequests"]))).toEqual(["a", "b"]);
     });
     const update = (inputResponses: object): Promise<Result> =>
-      caller.callRequest("tasks/update", { taskId: id, inputResponses });
+      caller.call("tasks/update", { taskId: id, inputResponses });
     const acknowledged = await update({ a: { action: "accept" }, unknown: 5, toString: {}, __proto__: {} });
     expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
     expect(await getTask(caller, id)).toMatchObject({ status: "input_required", inputRequests: { b: {} } });
@@ -334,7 +334,7 @@ describe("a task that sends requests to the client", () => {
       const { inputRequests } = await untilStatus(caller, id, "input_required");
       const [key = ""] = Object.keys(inputRequests as object);
       keys.push(key);
-      await caller.callRequest("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
+      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
       await vi.waitFor(async () => {
         const { inputRequests: now } = await getTask(caller, id);
         expect(Object.keys(Object(now))).not.toContain(key);
@@ -355,7 +355,7 @@ describe("a task that sends requests to the client", () => {
     for (const action of ["accept", "decline"]) {
       const { inputRequests } = await untilStatus(caller, id, "input_required");
       const [key = ""] = Object.keys(inputRequests as object);
-      await caller.callRequest("tasks/update", { taskId: id, inputResponses: { [key]: { action } } });
+      await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action } } });
     }
     expect(await untilStatus(caller, id, "completed")).toMatchObject({
       result: { content: [{ text: '{"who":{"action":"decline"}}' }] },
@@ -397,7 +397,7 @@ describe("a cancelled task", () => {
     const { run, open, signals } = gate(true);
     const caller = taskClient(jobServer(run));
     const id = await startTask(caller);
-    const acknowledged = await caller.callRequest("tasks/cancel", { taskId: id });
+    const acknowledged = await caller.call("tasks/cancel", { taskId: id });
     expect(Object.keys(acknowledged).toSorted()).toEqual(["_meta", "resultType"]);
     expect(signals[0]?.aborted).toBe(true);
     const state = await getTask(caller, id);
@@ -405,7 +405,7 @@ describe("a cancelled task", () => {
     // A tool that ignores its signal changes nothing more.
     open();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await caller.callRequest("tasks/cancel", { taskId: id })).toEqual(acknowledged);
+    expect(await caller.call("tasks/cancel", { taskId: id })).toEqual(acknowledged);
     expect(await getTask(caller, id)).toEqual(state);
   });
 
@@ -416,10 +416,10 @@ describe("a cancelled task", () => {
     );
     const id = await startTask(caller);
     await untilStatus(caller, id, "input_required");
-    await caller.callRequest("tasks/cancel", { taskId: id });
+    await caller.call("tasks/cancel", { taskId: id });
     expect(await getTask(caller, id)).not.toHaveProperty("inputRequests");
     await vi.waitFor(() => expect(rejected).toHaveLength(1));
-    await caller.callRequest("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
+    await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
     expect(await getTask(caller, id)).toMatchObject({ status: "cancelled" });
   });
 
@@ -427,7 +427,7 @@ describe("a cancelled task", () => {
     const caller = taskClient(jobServer(() => "done"));
     const id = await startTask(caller);
     const state = await untilStatus(caller, id, "completed");
-    expect(await caller.callRequest("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
+    expect(await caller.call("tasks/cancel", { taskId: id })).toMatchObject({ resultType: "complete" });
     expect(await getTask(caller, id)).toEqual(state);
   });
 });

@@ -39,7 +39,7 @@ describe("a value thrown by a handler", () => {
     const server = createServer({ name: "test", version: "1" }).tool("t", {}, () => {
       throw error;
     });
-    const result = await fakeClient(server).callRequest("tools/call", { name: "t" });
+    const result = await fakeClient(server).call("tools/call", { name: "t" });
     expect(result).toMatchObject({ content: [{ type: "text", text }], isError: true });
   });
 

@@ -25,7 +25,7 @@ const at = (headers: Record<string, string> | undefined, caller?: Partial<Caller
 describe("a tool whose arguments are repeated in headers", () => {
   it.each(["plain", "zod"])("runs if they match: %s", async (name) => {
     const params = { name, arguments: { region: "eu" }, _meta };
-    expect(await at({ "mcp-param-region": "eu" }).callRequest("tools/call", params)).toMatchObject({ isError: false });
+    expect(await at({ "mcp-param-region": "eu" }).call("tools/call", params)).toMatchObject({ isError: false });
   });
 
   it.each(["plain", "zod"])("does not run if they differ: %s", async (name) => {
@@ -45,19 +45,19 @@ describe("a tool whose arguments are repeated in headers", () => {
   it("checks a call without arguments too", async () => {
     const error = await at({ "mcp-param-region": "eu" }).callError("tools/call", { name: "plain", _meta });
     expect(error.kind).toBe("header_mismatch");
-    expect(await at({}).callRequest("tools/call", { name: "plain", _meta })).toMatchObject({ isError: false });
+    expect(await at({}).call("tools/call", { name: "plain", _meta })).toMatchObject({ isError: false });
   });
 
   it("ignores callers without headers and session-style callers", async () => {
     const args = { name: "plain", arguments: { region: "eu" } };
-    expect(await at(undefined).callRequest("tools/call", { ...args, _meta })).toMatchObject({ isError: false });
-    expect(await at({}).callRequest("tools/call", args)).toMatchObject({ isError: false });
-    expect(await at({}).callRequest("tools/call", { ...args, _meta: {} })).toMatchObject({ isError: false });
+    expect(await at(undefined).call("tools/call", { ...args, _meta })).toMatchObject({ isError: false });
+    expect(await at({}).call("tools/call", args)).toMatchObject({ isError: false });
+    expect(await at({}).call("tools/call", { ...args, _meta: {} })).toMatchObject({ isError: false });
   });
 
   it("ignores headers of other tools", async () => {
     const params = { name: "none", arguments: { region: "eu" }, _meta };
-    expect(await at({ "mcp-param-region": "us" }).callRequest("tools/call", params)).toMatchObject({ isError: false });
+    expect(await at({ "mcp-param-region": "us" }).call("tools/call", params)).toMatchObject({ isError: false });
   });
 
   it("checks scopes before headers", async () => {
@@ -67,7 +67,7 @@ describe("a tool whose arguments are repeated in headers", () => {
   });
 
   it("has its annotations in the list", async () => {
-    const { tools } = await at({}).callRequest("tools/list");
+    const { tools } = await at({}).call("tools/list");
     expect(tools).toContainEqual({ name: "plain", inputSchema: region });
     expect(tools).toContainEqual(
       expect.objectContaining({

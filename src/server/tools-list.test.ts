@@ -29,7 +29,7 @@ describe("the list of tools", () => {
         },
         () => ({ b: 1 }),
       );
-    expect(await fakeClient(server).callRequest("tools/list")).toEqual({
+    expect(await fakeClient(server).call("tools/list")).toEqual({
       tools: [
         { name: "bare", inputSchema: { type: "object" } },
         {
@@ -52,7 +52,7 @@ describe("the list of tools", () => {
 
   it("is in order of registration, and a replaced tool keeps its position", async () => {
     const names = async (server: Server): Promise<string[]> => {
-      const { tools } = await fakeClient(server).callRequest("tools/list");
+      const { tools } = await fakeClient(server).call("tools/list");
       return (tools as { name: string; title?: string }[]).map(({ name, title }) => title ?? name);
     };
     const server = createServer(info);
@@ -70,13 +70,13 @@ describe("the list of tools", () => {
     const server = createServer({ ...info, pageSize: 2 });
     for (const name of ["a", "b", "c", "d", "e"]) server.tool(name, {}, () => name);
     const caller = fakeClient(server);
-    const first = await caller.callRequest("tools/list");
+    const first = await caller.call("tools/list");
     expect(first["tools"]).toMatchObject([{ name: "a" }, { name: "b" }]);
     server.removeTool("b");
     server.removeTool("a");
-    const second = await caller.callRequest("tools/list", { cursor: first["nextCursor"] });
+    const second = await caller.call("tools/list", { cursor: first["nextCursor"] });
     expect(second["tools"]).toMatchObject([{ name: "c" }, { name: "d" }]);
-    const third = await caller.callRequest("tools/list", { cursor: second["nextCursor"] });
+    const third = await caller.call("tools/list", { cursor: second["nextCursor"] });
     expect(third["tools"]).toMatchObject([{ name: "e" }]);
     expect(third).not.toHaveProperty("nextCursor");
     expect((await caller.callError("tools/list", { cursor: "" })).kind).toBe("invalid_params");
@@ -85,11 +85,11 @@ describe("the list of tools", () => {
 
   it("is one frozen object until something changes", async () => {
     const server = createServer(info).tool("a", {}, () => "a");
-    const first = await fakeClient(server).callRequest("tools/list");
-    expect(await fakeClient(server).callRequest("tools/list")).toBe(first);
+    const first = await fakeClient(server).call("tools/list");
+    expect(await fakeClient(server).call("tools/list")).toBe(first);
     expect(Object.isFrozen(first)).toBe(true);
     server.tool("b", {}, () => "b");
-    expect((await fakeClient(server).callRequest("tools/list"))["tools"]).toHaveLength(2);
+    expect((await fakeClient(server).call("tools/list"))["tools"]).toHaveLength(2);
   });
 });
 
@@ -104,16 +104,16 @@ describe("registering a tool", () => {
   it("leaves no trace if it fails", async () => {
     const server = createServer(info);
     expect(() => server.tool("t", { input: z.string() }, (_args, _context) => 1)).toThrow(TypeError);
-    expect(await fakeClient(server).callRequest("server/discover")).toMatchObject({ capabilities: {} });
+    expect(await fakeClient(server).call("server/discover")).toMatchObject({ capabilities: {} });
     expect((await fakeClient(server).callError("tools/list")).kind).toBe("method_not_found");
   });
 
   it("adds `type: object` to a union", async () => {
     const input = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
     const server = createServer(info).tool("t", { input }, (args) => ("a" in args ? args.a : args.b));
-    const { tools } = await fakeClient(server).callRequest("tools/list");
+    const { tools } = await fakeClient(server).call("tools/list");
     expect(tools).toMatchObject([{ inputSchema: { type: "object", anyOf: [{}, {}] } }]);
-    const result = await fakeClient(server).callRequest("tools/call", { name: "t", arguments: { b: "x" } });
+    const result = await fakeClient(server).call("tools/call", { name: "t", arguments: { b: "x" } });
     expect(result).toMatchObject({ content: [{ text: "x" }], isError: false });
   });
 });

@@ -16,7 +16,7 @@ const info = { name: "test", version: "1" };
 const serverMeta = { [META.serverInfo]: info };
 
 const call = (server: Server, name: string, args?: Record<string, unknown>): Promise<Record<string, unknown>> =>
-  fakeClient(server).callRequest("tools/call", args === undefined ? { name } : { name, arguments: args });
+  fakeClient(server).call("tools/call", args === undefined ? { name } : { name, arguments: args });
 
 const textResult = (text: string, isError = false): object => ({
   content: [{ type: "text", text }],
@@ -139,7 +139,7 @@ describe("calling a tool", () => {
     await expect(call(server, "denied")).rejects.toBe(error);
     const caller = fakeClient(server);
     caller.abort(gone);
-    await expect(caller.callRequest("tools/call", { name: "aborted" })).rejects.toBe(gone);
+    await expect(caller.call("tools/call", { name: "aborted" })).rejects.toBe(gone);
   });
 
   it("adds the server info to the `_meta` of a result", async () => {

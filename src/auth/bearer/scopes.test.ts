@@ -67,7 +67,7 @@ const REFUSED: readonly (readonly [string, Partial<Caller>])[] = [
 describe("a registration with scopes", () => {
   describe.each(ALLOWED)("allows %s", (_, caller) => {
     it.each(GUARDED)("%s %j", async (method, params) => {
-      expect(await fakeClient(server, { caller }).callRequest(method, params)).toMatchObject({ resultType: "complete" });
+      expect(await fakeClient(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
     });
   });
 
@@ -82,7 +82,7 @@ describe("a registration with scopes", () => {
     });
 
     it.each(OPEN)("but not for a registration without scopes: %s %j", async (method, params) => {
-      expect(await fakeClient(server, { caller }).callRequest(method, params)).toMatchObject({ resultType: "complete" });
+      expect(await fakeClient(server, { caller }).call(method, params)).toMatchObject({ resultType: "complete" });
     });
 
     it("and refuses a whole subscription that includes it", async () => {
@@ -99,7 +99,7 @@ describe("a registration with scopes", () => {
     it("but allows a subscription to the rest", async () => {
       const at = fakeClient(server, { caller });
       const notifications = { resourceSubscriptions: ["r:open", "r:o/1", "r:none"] };
-      const listening = at.callRequest("subscriptions/listen", { notifications });
+      const listening = at.call("subscriptions/listen", { notifications });
       expect(at.notifications).toMatchObject([{ params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } }]);
       at.abort();
       await listening;
@@ -109,7 +109,7 @@ describe("a registration with scopes", () => {
   it("allows a subscription to a caller with the scopes", async () => {
     const at = fakeClient(server, { caller: { principal: "p", scopes } });
     const resourceSubscriptions = ["r:guarded", "r:t/1"];
-    const listening = at.callRequest("subscriptions/listen", { notifications: { resourceSubscriptions } });
+    const listening = at.call("subscriptions/listen", { notifications: { resourceSubscriptions } });
     expect(at.notifications).toMatchObject([{ params: { notifications: { resourceSubscriptions } } }]);
     at.abort();
     await listening;
@@ -127,7 +127,7 @@ describe("a registration with scopes", () => {
   });
 
   it("is in the lists, without its scopes", async () => {
-    const { tools } = await fakeClient(server, { caller: { principal: "p", scopes: [] } }).callRequest("tools/list");
+    const { tools } = await fakeClient(server, { caller: { principal: "p", scopes: [] } }).call("tools/list");
     expect(tools).toContainEqual({ name: "guarded", inputSchema });
   });
 
@@ -156,7 +156,7 @@ describe("a task of a tool that needs scopes", () => {
           context.signal.addEventListener("abort", () => reject(context.signal.reason as Error), { once: true });
         });
       });
-    const { taskId } = await fakeClient(guarded, { caller: wide }).callRequest("tools/call", { name: "job" });
+    const { taskId } = await fakeClient(guarded, { caller: wide }).call("tools/call", { name: "job" });
     if (signal === undefined) throw new Error("The task does not run");
     return { taskId: taskId as string, guarded, signal };
   }
@@ -179,8 +179,8 @@ describe("a task of a tool that needs scopes", () => {
     expect(at.notifications).toEqual([]);
     expect(signal.aborted).toBe(false);
     const again = fakeClient(guarded, { caller: wide });
-    expect(await again.callRequest("tasks/get", { taskId })).toMatchObject({ status: "working" });
-    await again.callRequest("tasks/cancel", { taskId });
+    expect(await again.call("tasks/get", { taskId })).toMatchObject({ status: "working" });
+    await again.call("tasks/cancel", { taskId });
     expect(signal.aborted).toBe(true);
     // Also after the task has ended.
     expect((await at.callError("tasks/get", { taskId })).kind).toBe("access_denied");
@@ -193,7 +193,7 @@ describe("a task of a tool that needs scopes", () => {
         expect((await fakeClient(guarded, { caller }).callError(method, params)).kind).toBe("invalid_params");
       }
       const at = fakeClient(guarded, { caller });
-      await at.callRequest("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+      await at.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
       expect(at.notifications).toMatchObject([{ params: { notifications: {} } }]);
     }
     await guarded.close();
@@ -210,7 +210,7 @@ describe("a task of a tool that needs scopes", () => {
   it("is listed for its principal with the scopes", async () => {
     const { taskId, guarded } = await startTask();
     const listed = async (caller: Partial<Caller>): Promise<unknown[]> => {
-      const { tasks } = await fakeClient(guarded, { caller }).callRequest("tasks/list", { [LISTS_TASKS]: true });
+      const { tasks } = await fakeClient(guarded, { caller }).call("tasks/list", { [LISTS_TASKS]: true });
       return (tasks as { taskId: string }[]).map((task) => task.taskId);
     };
     expect(await listed(wide)).toEqual([taskId]);

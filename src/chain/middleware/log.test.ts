@@ -1,7 +1,7 @@
 // The lines of the log: what they contain, and what they must not.
 
 import { expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -11,7 +11,7 @@ import { log, type LogOptions } from "./log.ts";
 async function lines(
   options: LogOptions,
   upstream: Handler,
-  request: Request = call("echo", { token: "s3cret" }),
+  request: Request = callRequest("echo", { token: "s3cret" }),
   caller = fakeContext({ name: "ada" }),
 ) {
   const written: string[] = [];
@@ -51,7 +51,7 @@ it("writes the same as JSON", async () => {
 
 it("writes the outcome", async () => {
   const outcome = async (upstream: Handler, caller = fakeContext()): Promise<string> => {
-    const [line = ""] = await lines({}, upstream, call("echo"), caller);
+    const [line = ""] = await lines({}, upstream, callRequest("echo"), caller);
     return line.slice(25).replace(/, [\d.]+ ms$/, "");
   };
   expect(await outcome(async () => ({ ...textResult("no"), isError: true }))).toBe("warning tools/call echo: tool error");
@@ -76,7 +76,7 @@ it("names the middleware that failed", async () => {
   const written: string[] = [];
   const broken = () => Promise.reject(new Error("s3cret"));
   const gateway = chain(log({ write: (line) => written.push(line) }), broken).to(done);
-  await gateway(call("echo"), fakeContext().context).catch(() => undefined);
+  await gateway(callRequest("echo"), fakeContext().context).catch(() => undefined);
   expect(written[0]).toContain("failed (internal_error in the middleware broken)");
 });
 
@@ -99,15 +99,15 @@ it("writes no arguments, contents, error messages or queries unless asked to", a
   expect(cut).toMatch(/arguments \{"tok…$/);
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
-  expect((await lines({ arguments: true }, done, call("echo", circle)))[0]).toContain("(not serializable)");
+  expect((await lines({ arguments: true }, done, callRequest("echo", circle)))[0]).toContain("(not serializable)");
 });
 
 it("writes one line without control characters, whatever the names are", async () => {
   const nasty = "a\nb\u001b[31mc\u009b\u202e\u2028\ud800";
   for (const format of ["text", "json"] as const) {
-    const [line = ""] = await lines({ format }, done, call(nasty), fakeContext({ name: nasty }));
+    const [line = ""] = await lines({ format }, done, callRequest(nasty), fakeContext({ name: nasty }));
     expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Cs}]/u);
-    const [long = ""] = await lines({ format }, done, call("x".repeat(10_000)));
+    const [long = ""] = await lines({ format }, done, callRequest("x".repeat(10_000)));
     expect(long.length).toBeLessThan(300);
   }
 });
@@ -120,11 +120,11 @@ it("writes only lines of the given level or above", async () => {
 
 it("writes to stderr by default, and a failing write does not fail the request", async () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-  await chain(log()).to(done)(call("echo"), fakeContext().context);
+  await chain(log()).to(done)(callRequest("echo"), fakeContext().context);
   expect(write.mock.calls).toEqual([[expect.stringMatching(/tools\/call echo: complete, .* ms\n$/)]]);
   write.mockRestore();
   const full = () => {
     throw new Error("no space left");
   };
-  expect(await chain(log({ write: full })).to(done)(call("echo"), fakeContext().context)).toEqual(textResult("the contents"));
+  expect(await chain(log({ write: full })).to(done)(callRequest("echo"), fakeContext().context)).toEqual(textResult("the contents"));
 });

@@ -1,7 +1,7 @@
 // Token buckets: how many calls pass, who shares a bucket, and the error for calls that come too soon.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Request } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { Buckets, rateLimit, type RateLimitOptions } from "./rate-limit.ts";
@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers());
 
 function start(options: RateLimitOptions) {
   const gateway = chain(rateLimit(options)).to(async () => textResult("done"));
-  return async (principal?: string, request: Request = call("a")): Promise<unknown> => {
+  return async (principal?: string, request: Request = callRequest("a")): Promise<unknown> => {
     const { context } = fakeContext(principal === undefined ? {} : { principal });
     return gateway(request, context).catch((error: unknown) => error);
   };

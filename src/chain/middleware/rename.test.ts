@@ -1,7 +1,7 @@
 // New names in both directions: callers use the names they see in lists, and results and notifications have them too.
 
 import { describe, expect, it } from "vitest";
-import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { TASK_SUPPORT, TASK_REQUESTED } from "../../protocol/tasks.ts";
@@ -108,12 +108,12 @@ describe("a request or result", () => {
   it("changes only in the name", async () => {
     const { sent, send } = start(options);
     const request = Object.freeze({
-      ...call("new", { a: 1 }),
+      ...callRequest("new", { a: 1 }),
       params: Object.freeze({ name: "new", x: 1, [TASK_REQUESTED]: true }),
     });
     await send(request);
     expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, [TASK_REQUESTED]: true } }]);
-    await send(call("other"));
+    await send(callRequest("other"));
     expect(sent[1]?.params["name"]).toBe("other");
   });
 
@@ -145,7 +145,7 @@ describe("colliding names", () => {
     );
     const { tools } = await send({ method: "tools/list", params: {} });
     expect(tools).toEqual([{ name: "b" }, { name: "a" }]);
-    await send(call("a"));
+    await send(callRequest("a"));
     expect(sent[1]?.params["name"]).toBe("b");
   });
 

@@ -1,7 +1,7 @@
 // Which requests are sent again, and which never are. With fake timers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { call, fakeContext, textResult, type FakeContext } from "../../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult, type FakeContext } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -52,17 +52,17 @@ async function knowing(annotations: object, middleware: Middleware = retry()): P
 
 describe("sends again", () => {
   it("a request that has surely not begun, up to three times in all", async () => {
-    expect(await send(call("a"), [unsent(), unsent()])).toEqual({ outcome: textResult("done"), sent: 3 });
-    const failed = await send(call("a"), [unsent(), unsent(), unsent()]);
+    expect(await send(callRequest("a"), [unsent(), unsent()])).toEqual({ outcome: textResult("done"), sent: 3 });
+    const failed = await send(callRequest("a"), [unsent(), unsent(), unsent()]);
     expect(failed).toMatchObject({ outcome: { kind: "refused", mayHaveRun: false }, sent: 3 });
     expect(
       await send(
-        call("a"),
+        callRequest("a"),
         Array.from({ length: 4 }, () => unsent()),
         retry({ attempts: 5 }),
       ),
     ).toMatchObject({ sent: 5 });
-    expect(await send(call("a"), [unsent()], retry({ attempts: 1 }))).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [unsent()], retry({ attempts: 1 }))).toMatchObject({ sent: 1 });
   });
 
   it("a request that only reads", async () => {
@@ -77,7 +77,7 @@ describe("sends again", () => {
       { idempotentHint: true, destructiveHint: false },
       { idempotentHint: true },
     ]) {
-      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: textResult("done"), sent: 2 });
+      expect(await send(callRequest("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: textResult("done"), sent: 2 });
     }
   });
 
@@ -86,7 +86,7 @@ describe("sends again", () => {
       context.notify({ method: "notifications/progress", params: { progress: 1 } });
       throw lost();
     };
-    expect(await send(call("a"), [reporting], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 2 });
+    expect(await send(callRequest("a"), [reporting], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 2 });
   });
 
   it("after pauses that grow", async () => {
@@ -97,7 +97,7 @@ describe("sends again", () => {
       times.push(clock);
       throw unsent();
     });
-    const outcome = gateway(call("a"), fakeContext().context).catch((error: unknown) => error);
+    const outcome = gateway(callRequest("a"), fakeContext().context).catch((error: unknown) => error);
     for (; clock < 600; clock += 10) await vi.advanceTimersByTimeAsync(10);
     await outcome;
     expect(times).toEqual([0, 90, 250, 450]);
@@ -107,21 +107,21 @@ describe("sends again", () => {
 
 describe("does not send again", () => {
   it("a call that may have run", async () => {
-    expect(await send(call("a"), [lost()])).toMatchObject({ outcome: { kind: "closed" }, sent: 1 });
-    expect(await send(call("b"), [lost()], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [lost()])).toMatchObject({ outcome: { kind: "closed" }, sent: 1 });
+    expect(await send(callRequest("b"), [lost()], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
     for (const hints of [
       { idempotentHint: true, destructiveHint: true },
       { readOnlyHint: true, destructiveHint: true },
       {},
     ]) {
-      expect(await send(call("a"), [lost()], await knowing(hints))).toMatchObject({ sent: 1 });
+      expect(await send(callRequest("a"), [lost()], await knowing(hints))).toMatchObject({ sent: 1 });
     }
   });
 
   it("a call of a tool that is no longer declared safe", async () => {
     const changed = await knowing({ readOnlyHint: true });
     await knowing({}, changed);
-    expect(await send(call("a"), [lost()], changed)).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [lost()], changed)).toMatchObject({ sent: 1 });
     const notified = await knowing({ readOnlyHint: true });
     const listen = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
     const change = async (context: Context): Promise<Result> => {
@@ -129,7 +129,7 @@ describe("does not send again", () => {
       return { resultType: "complete" };
     };
     await send(listen, [change], notified);
-    expect(await send(call("a"), [lost()], notified)).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [lost()], notified)).toMatchObject({ sent: 1 });
   });
 
   it("a request that the upstream has answered", async () => {
@@ -141,7 +141,7 @@ describe("does not send again", () => {
       { ...textResult("no"), isError: true },
     ];
     for (const answer of answers) {
-      expect(await send(call("a"), [answer], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
+      expect(await send(callRequest("a"), [answer], await knowing({ readOnlyHint: true }))).toMatchObject({ sent: 1 });
     }
   });
 
@@ -158,12 +158,12 @@ describe("does not send again", () => {
     };
     const caller = fakeContext({ answer: () => ({ roots: [] }) });
     const safe = await knowing({ readOnlyHint: true });
-    expect(await send(call("a"), [asking], safe, caller)).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [asking], safe, caller)).toMatchObject({ sent: 1 });
     const reporting = async (context: Context): Promise<Result> => {
       context.notify({ method: "notifications/progress", params: { progress: 1 } });
       throw unsent();
     };
-    expect(await send(call("a"), [reporting])).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [reporting])).toMatchObject({ sent: 1 });
   });
 
   it("a subscription, a task, answers of the caller, or a method that is not listed", async () => {
@@ -174,7 +174,7 @@ describe("does not send again", () => {
     expect(await send(answering, [lost()], safe)).toMatchObject({ sent: 1 });
     const listen = { method: "subscriptions/listen", params: { notifications: {} } };
     expect(await send(listen, [unsent()])).toMatchObject({ sent: 1 });
-    expect(await send(call("a"), [unsent()], retry({ methods: ["tools/list"] }))).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [unsent()], retry({ methods: ["tools/list"] }))).toMatchObject({ sent: 1 });
   });
 
   it("after the caller has left, before or during the pause", async () => {
@@ -183,14 +183,14 @@ describe("does not send again", () => {
       gone.abort();
       throw unsent();
     };
-    expect(await send(call("a"), [leaving], retry(), gone)).toMatchObject({ sent: 1 });
+    expect(await send(callRequest("a"), [leaving], retry(), gone)).toMatchObject({ sent: 1 });
     const going = fakeContext();
     let sent = 0;
     const outcome = chain(retry())
       .to(async () => {
         sent += 1;
         throw unsent();
-      })(call("a"), going.context)
+      })(callRequest("a"), going.context)
       .catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(10);
     going.abort("enough");

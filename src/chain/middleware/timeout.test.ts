@@ -1,7 +1,7 @@
 // Timeouts: in all, without progress, paused while the caller is asked, and never for subscriptions. With fake timers.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { call, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
+import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
@@ -15,7 +15,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", 
 afterEach(() => void vi.useRealTimers());
 
 /** A call through the middleware to an upstream that answers when the test says so. */
-function start(options: Parameters<typeof timeout>[0], request: Request = call("a"), answer?: () => Promise<Result>) {
+function start(options: Parameters<typeof timeout>[0], request: Request = callRequest("a"), answer?: () => Promise<Result>) {
   let context: Context | undefined;
   let finish: (result: Result) => void = () => undefined;
   const upstream: Handler = (_request, own) => {
@@ -56,7 +56,7 @@ it("gives the same error if the upstream obeys the abort", async () => {
     (_request, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
   );
-  const outcome = gateway(call("a"), fakeContext().context).catch((error: unknown) => error);
+  const outcome = gateway(callRequest("a"), fakeContext().context).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await outcome).toMatchObject({
     kind: "timeout",
@@ -93,7 +93,7 @@ it("pauses while the caller is asked, also by several requests at once", async (
   const answers: ((answer: Result) => void)[] = [];
   const { outcome, inner, finish } = start(
     { totalMs: 100, idleMs: 80 },
-    call("a"),
+    callRequest("a"),
     () => new Promise((resolve) => answers.push(resolve)),
   );
   await vi.advanceTimersByTimeAsync(50);
@@ -110,7 +110,7 @@ it("pauses while the caller is asked, also by several requests at once", async (
 });
 
 it("goes on counting after the caller has answered", async () => {
-  const { outcome, inner } = start(100, call("a"), async () => ({ roots: [] }));
+  const { outcome, inner } = start(100, callRequest("a"), async () => ({ roots: [] }));
   await vi.advanceTimersByTimeAsync(50);
   await inner().ask({ method: "roots/list", params: {} });
   await vi.advanceTimersByTimeAsync(50);

@@ -22,9 +22,9 @@ function twoUpstreams(): { a: ReturnType<typeof scriptedServer>; b: ReturnType<t
 describe("calls", () => {
   it("go to the upstream that has the tool, by its own name", async () => {
     const caller = fakeClient(createRouter(twoUpstreams()));
-    await caller.callRequest("tools/list");
-    expect(textOf(await caller.callRequest("tools/call", { name: "only-b" }))).toBe("b: only-b");
-    expect(textOf(await caller.callRequest("tools/call", { name: "a.both" }))).toBe("a: both");
+    await caller.call("tools/list");
+    expect(textOf(await caller.call("tools/call", { name: "only-b" }))).toBe("b: only-b");
+    expect(textOf(await caller.call("tools/call", { name: "a.both" }))).toBe("a: both");
     // Only shown names lead anywhere, since middleware cannot know other names.
     const refused = await caller.callError("tools/call", { name: "b.only-b" });
     expect(refused.message).toBe("Tool not found: b.only-b; it is called only-b here");
@@ -42,7 +42,7 @@ describe("calls", () => {
     });
     const caller = fakeClient(createRouter({ a, b: scriptedServer({ "tools/list": toolList("y") }) }));
     const params = { name: "x", arguments: {} };
-    expect(await caller.callRequest("tools/call", params)).toBe(result);
+    expect(await caller.call("tools/call", params)).toBe(result);
     expect(a.requests.at(-1)?.params).toBe(params);
     expect(got).toBe(caller.context);
   });
@@ -50,7 +50,7 @@ describe("calls", () => {
   it("keep symbols and fields if the name is changed", async () => {
     const { a, b } = twoUpstreams();
     const caller = fakeClient(createRouter({ a, b }));
-    await caller.callRequest("tools/call", { name: "a.both", [TASK_REQUESTED]: true, later: 1 });
+    await caller.call("tools/call", { name: "a.both", [TASK_REQUESTED]: true, later: 1 });
     expect(a.requests.at(-1)?.params).toEqual({ name: "both", [TASK_REQUESTED]: true, later: 1 });
     expect(b.requests.map(({ method }) => method)).not.toContain("tools/call");
   });
@@ -77,14 +77,14 @@ describe("calls", () => {
   it("go to the only upstream with tools, even if it does not list the name", async () => {
     const { a } = twoUpstreams();
     const other = scriptedServer({ "prompts/list": { prompts: [] } });
-    expect(textOf(await fakeClient(createRouter({ a, other })).callRequest("tools/call", { name: "hidden" }))).toBe("a: hidden");
+    expect(textOf(await fakeClient(createRouter({ a, other })).call("tools/call", { name: "hidden" }))).toBe("a: hidden");
     const refused = await fakeClient(createRouter(twoUpstreams())).callError("tools/call", { name: "b.hidden" });
     expect(refused.data).toMatchObject({ kind: "tool_not_found" });
   });
 
   it("need the label with `names: always`", async () => {
     const caller = fakeClient(createRouter(twoUpstreams(), { names: "always" }));
-    expect(textOf(await caller.callRequest("tools/call", { name: "b.only-b" }))).toBe("b: only-b");
+    expect(textOf(await caller.call("tools/call", { name: "b.only-b" }))).toBe("b: only-b");
     const error = await caller.callError("tools/call", { name: "only-b" });
     expect(error.message).toBe("Tool not found: only-b; it is called b.only-b here");
   });
@@ -94,8 +94,8 @@ describe("calls", () => {
     const make = (who: string): ReturnType<typeof scriptedServer> =>
       scriptedServer({ "tools/list": toolList(long), "tools/call": answerAs(who) });
     const caller = fakeClient(createRouter({ a: make("a"), b: make("b") }));
-    const shown = ((await caller.callRequest("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
-    expect(textOf(await caller.callRequest("tools/call", { name: shown[1] }))).toBe(`b: ${long}`);
+    const shown = ((await caller.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
+    expect(textOf(await caller.call("tools/call", { name: shown[1] }))).toBe(`b: ${long}`);
     const said = await caller.callError("tools/call", { name: `a.${long}` });
     expect(said.data).toMatchObject({ candidates: [shown[0]] });
   });
@@ -108,9 +108,9 @@ describe("calls", () => {
       ]),
     );
     const caller = fakeClient(createRouter(upstreams));
-    const shown = ((await caller.callRequest("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
+    const shown = ((await caller.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
     expect(shown).toEqual(["__proto__.t", "a_b.t", "__1.t", "constructor.t"]);
-    const said = await Promise.all(shown.map(async (name) => textOf(await caller.callRequest("tools/call", { name }))));
+    const said = await Promise.all(shown.map(async (name) => textOf(await caller.call("tools/call", { name }))));
     expect(said).toEqual(["__proto__: t", "a.b: t", "ü 1: t", "constructor: t"]);
   });
 
@@ -123,7 +123,7 @@ describe("calls", () => {
       },
     });
     const caller = fakeClient(createRouter({ a, b: scriptedServer({}) }), { answer: () => ({ roots: [] }) });
-    expect(await caller.callRequest("tools/call", { name: "x" })).toEqual({ content: [], answer: { roots: [] } });
+    expect(await caller.call("tools/call", { name: "x" })).toEqual({ content: [], answer: { roots: [] } });
     expect(caller.notifications).toEqual([{ method: "notifications/progress", params: { progress: 1, progressToken: "t" } }]);
   });
 });
@@ -147,13 +147,13 @@ describe("names that change", () => {
     const caller = fakeClient(createRouter({ a, b }));
     expect((await caller.callError("tools/call", { name: "new" })).kind).toBe("tool_not_found");
     list = toolList("x", "new", "y");
-    const listening = caller.callRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const listening = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
     await vi.waitFor(() =>
       expect(caller.notifications.map(({ method }) => method)).toContain("notifications/tools/list_changed"),
     );
-    expect(textOf(await caller.callRequest("tools/call", { name: "y" }))).toBe("b: y");
+    expect(textOf(await caller.call("tools/call", { name: "y" }))).toBe("b: y");
     await vi.waitFor(() => expect(lists(a)).toBe(2));
-    expect(textOf(await caller.callRequest("tools/call", { name: "new" }))).toBe("a: new");
+    expect(textOf(await caller.call("tools/call", { name: "new" }))).toBe("a: new");
     expect((await caller.callError("tools/call", { name: "y" })).data).toMatchObject({ candidates: ["a.y", "b.y"] });
     caller.abort();
     await listening;
@@ -166,8 +166,8 @@ describe("names that change", () => {
     });
     const router = createRouter({ perCaller, b: scriptedServer({ "tools/list": toolList("x") }) });
     const [ada, bob] = ["ada", "bob"].map((principal) => fakeClient(router, { caller: { principal } }));
-    await ada?.callRequest("tools/list");
-    expect(textOf((await ada?.callRequest("tools/call", { name: "of-ada" })) ?? {})).toBe("a: of-ada");
+    await ada?.call("tools/list");
+    expect(textOf((await ada?.call("tools/call", { name: "of-ada" })) ?? {})).toBe("a: of-ada");
     expect((await bob?.callError("tools/call", { name: "of-ada" }))?.kind).toBe("tool_not_found");
   });
 });
@@ -176,12 +176,12 @@ describe("other methods", () => {
   it("go to the first upstream that knows them", async () => {
     const b = scriptedServer({ "x/far": ({ n }) => ({ n, by: "b" }) });
     const caller = fakeClient(createRouter({ a: scriptedServer({}), b, c: scriptedServer({ "x/far": { by: "c" } }) }));
-    expect(await caller.callRequest("x/far", { n: 1 })).toEqual({ n: 1, by: "b" });
+    expect(await caller.call("x/far", { n: 1 })).toEqual({ n: 1, by: "b" });
     expect((await caller.callError("x/near")).kind).toBe("method_not_found");
     const away = async (): Promise<never> => {
       throw new ConnectionError("closed", "gone");
     };
-    await expect(fakeClient(createRouter({ away, a: scriptedServer({}) })).callRequest("x/near")).rejects.toThrow(
+    await expect(fakeClient(createRouter({ away, a: scriptedServer({}) })).call("x/near")).rejects.toThrow(
       "The upstream away failed: gone",
     );
   });
@@ -189,7 +189,7 @@ describe("other methods", () => {
   it("set the level of every upstream that logs", async () => {
     const a = scriptedServer({ "logging/setLevel": {} }, { logging: {} });
     const b = scriptedServer({ "logging/setLevel": {} });
-    expect(await fakeClient(createRouter({ a, b })).callRequest("logging/setLevel", { level: "info" })).toEqual({
+    expect(await fakeClient(createRouter({ a, b })).call("logging/setLevel", { level: "info" })).toEqual({
       resultType: "complete",
     });
     expect(a.requests.at(-1)).toEqual({ method: "logging/setLevel", params: { level: "info" } });

@@ -18,8 +18,8 @@ describe("prompts and completions", () => {
 
   it("go to their upstreams by the upstreams' own names", async () => {
     const caller = fakeClient(createRouter({ a: make("a"), b: make("b") }));
-    expect(await caller.callRequest("prompts/get", { name: "b.p" })).toEqual({ messages: [], said: "b: p" });
-    expect(await caller.callRequest("prompts/get", { name: "a-own" })).toEqual({ messages: [], said: "a: a-own" });
+    expect(await caller.call("prompts/get", { name: "b.p" })).toEqual({ messages: [], said: "b: p" });
+    expect(await caller.call("prompts/get", { name: "a-own" })).toEqual({ messages: [], said: "a: a-own" });
     expect((await caller.callError("prompts/get", { name: "p" })).message).toContain("a.p, b.p");
     const asked: [object, string[]][] = [
       [{ type: "ref/prompt", name: "a.p", title: "P" }, ["a", '{"type":"ref/prompt","name":"p","title":"P"}']],
@@ -27,7 +27,7 @@ describe("prompts and completions", () => {
       [{ type: "ref/resource", uri: "b:///x" }, ["b", '{"type":"ref/resource","uri":"b:///x"}']],
     ];
     for (const [ref, values] of asked) {
-      expect(await caller.callRequest("completion/complete", { ref, argument })).toEqual({ completion: { values } });
+      expect(await caller.call("completion/complete", { ref, argument })).toEqual({ completion: { values } });
     }
     const refused = await caller.callError("completion/complete", {
       ref: { type: "ref/resource", uri: "file:///{+path}" },

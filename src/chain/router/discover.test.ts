@@ -37,7 +37,7 @@ describe("discover of many upstreams", () => {
         },
       },
     });
-    const { capabilities, _meta } = await fakeClient(createRouter({ a, b }, { info })).callRequest("server/discover");
+    const { capabilities, _meta } = await fakeClient(createRouter({ a, b }, { info })).call("server/discover");
     expect(capabilities).toEqual({
       logging: {},
       completions: {},
@@ -52,15 +52,15 @@ describe("discover of many upstreams", () => {
     const a = createServer({ name: "a", version: "1", instructions: "Be quick." });
     const b = createServer({ name: "b", version: "1" });
     const c = createServer({ name: "c", version: "1", instructions: "Be kind." });
-    const { instructions } = await fakeClient(createRouter({ a, b, c }, { instructions: "Two servers." })).callRequest(
+    const { instructions } = await fakeClient(createRouter({ a, b, c }, { instructions: "Two servers." })).call(
       "server/discover",
     );
     expect(instructions).toBe("Two servers.\n\n# a\n\nBe quick.\n\n# c\n\nBe kind.");
-    expect(await fakeClient(createRouter({ b })).callRequest("server/discover")).not.toHaveProperty("instructions");
+    expect(await fakeClient(createRouter({ b })).call("server/discover")).not.toHaveProperty("instructions");
   });
 
   it("is named catenary by default", async () => {
-    const { _meta } = await fakeClient(createRouter({ a: scriptedServer({}) })).callRequest("server/discover");
+    const { _meta } = await fakeClient(createRouter({ a: scriptedServer({}) })).call("server/discover");
     expect(_meta?.[SERVER_INFO]).toMatchObject({ name: "catenary", version: expect.any(String) as string });
   });
 
@@ -68,7 +68,7 @@ describe("discover of many upstreams", () => {
     const kept = (ttlMs: number, cacheScope: string): ReturnType<typeof scriptedServer> =>
       scriptedServer({ "server/discover": { capabilities: {}, ttlMs, cacheScope } });
     const hints = async (...upstreams: ReturnType<typeof scriptedServer>[]): Promise<unknown> => {
-      const { ttlMs, cacheScope } = await fakeClient(createRouter(Object.fromEntries(upstreams.entries()))).callRequest(
+      const { ttlMs, cacheScope } = await fakeClient(createRouter(Object.fromEntries(upstreams.entries()))).call(
         "server/discover",
       );
       return [ttlMs, cacheScope];
@@ -83,7 +83,7 @@ describe("discover of many upstreams", () => {
       throw new ConnectionError("refused", "connection refused");
     };
     const a = scriptedServer({ "server/discover": { capabilities: { tools: {} }, ttlMs: 9, cacheScope: "public" } });
-    const result = await fakeClient(createRouter({ a, broken })).callRequest("server/discover");
+    const result = await fakeClient(createRouter({ a, broken })).call("server/discover");
     expect(result).toMatchObject({ capabilities: { tools: { listChanged: true } }, ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "broken", message: "The upstream broken failed: connection refused" },
@@ -99,7 +99,7 @@ describe("discover of many upstreams", () => {
     vi.useFakeTimers();
     const slow = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
     const caller = fakeClient(createRouter({ slow, quick: scriptedServer({ "tools/list": toolList("x") }) }));
-    const answer = caller.callRequest("server/discover");
+    const answer = caller.call("server/discover");
     await vi.advanceTimersByTimeAsync(8_000);
     const result = await answer;
     expect(result["capabilities"]).toEqual({
@@ -111,7 +111,7 @@ describe("discover of many upstreams", () => {
       { upstream: "slow", message: "The upstream slow did not answer in 8000 ms" },
     ]);
     // The second time it has a short timeout, and no second request is sent.
-    const again = caller.callRequest("server/discover");
+    const again = caller.call("server/discover");
     await vi.advanceTimersByTimeAsync(1_000);
     await again;
     expect(slow.requests).toHaveLength(1);
@@ -124,7 +124,7 @@ describe("discover of many upstreams", () => {
     const inner = createRouter({ broken, fine: scriptedServer({ "tools/list": toolList("x") }) });
     const outer = fakeClient(createRouter({ inner, b: scriptedServer({ "tools/list": toolList("y") }) }));
     const shown = [{ upstream: "inner.broken", message: "The upstream broken failed: out of order" }];
-    expect((await outer.callRequest("server/discover"))._meta?.["catenary/unavailable"]).toEqual(shown);
-    expect((await outer.callRequest("tools/list"))._meta?.["catenary/unavailable"]).toEqual(shown);
+    expect((await outer.call("server/discover"))._meta?.["catenary/unavailable"]).toEqual(shown);
+    expect((await outer.call("tools/list"))._meta?.["catenary/unavailable"]).toEqual(shown);
   });
 });

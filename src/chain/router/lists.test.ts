@@ -18,7 +18,7 @@ const many = (front: string, count: number): Items =>
 async function allPages(caller: FakeClient, method: string, field: string): Promise<{ items: Items; sizes: number[] }> {
   const [items, sizes]: [Record<string, unknown>[], number[]] = [[], []];
   for (let cursor: unknown; ;) {
-    const page = await caller.callRequest(method, cursor === undefined ? {} : { cursor });
+    const page = await caller.call(method, cursor === undefined ? {} : { cursor });
     const found = page[field] as Items;
     items.push(...found);
     sizes.push(found.length);
@@ -31,7 +31,7 @@ describe("lists of many upstreams", () => {
   it("read all pages, in the order of the upstreams", async () => {
     const a = scriptedServer({ "tools/list": pages("tools", many("a", 5), 2) });
     const b = scriptedServer({ "tools/list": pages("tools", many("b", 3), 1) });
-    expect(namesOf(await fakeClient(createRouter({ b, a })).callRequest("tools/list"))).toEqual([
+    expect(namesOf(await fakeClient(createRouter({ b, a })).call("tools/list"))).toEqual([
       "b0",
       "b1",
       "b2",
@@ -48,7 +48,7 @@ describe("lists of many upstreams", () => {
     const shared = { name: "both", title: "Both", [TASK_SUPPORT]: "required", _meta: { x: 1 } };
     const a = scriptedServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
     const b = scriptedServer({ "tools/list": toolList("both") });
-    const result = await fakeClient(createRouter({ a, b })).callRequest("tools/list");
+    const result = await fakeClient(createRouter({ a, b })).call("tools/list");
     const [first, second] = result["tools"] as Items;
     expect(first).toBe(plain);
     expect(second).toEqual({ ...shared, name: "a.both" });
@@ -63,18 +63,18 @@ describe("lists of many upstreams", () => {
         "resources/templates/list": { resourceTemplates: [{ uriTemplate: "file:///{+path}", name: "t" }] },
       });
     const caller = fakeClient(createRouter({ notes: make(), Mail: make() }));
-    expect((await caller.callRequest("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
-    expect((await caller.callRequest("resources/list"))["resources"]).toEqual([
+    expect((await caller.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
+    expect((await caller.call("resources/list"))["resources"]).toEqual([
       { uri: "notes.file:///a", name: "a" },
       { uri: "mail.file:///a", name: "a" },
     ]);
-    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toEqual([
+    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([
       { uriTemplate: "notes.file:///{+path}", name: "t" },
       { uriTemplate: "mail.file:///{+path}", name: "t" },
     ]);
     const always = fakeClient(createRouter({ notes: make() }, { names: "always" }));
-    expect((await always.callRequest("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
-    expect((await always.callRequest("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
+    expect((await always.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
+    expect((await always.call("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
   });
 
   it("are requested only of upstreams that have them, and are empty if the method is not found", async () => {
@@ -82,26 +82,26 @@ describe("lists of many upstreams", () => {
     const silent = scriptedServer({}, { resources: {} });
     const some = scriptedServer({ "tools/list": toolList("x") });
     const caller = fakeClient(createRouter({ without, silent, some }));
-    expect(await caller.callRequest("tools/list")).not.toHaveProperty(["_meta", "catenary/unavailable"]);
+    expect(await caller.call("tools/list")).not.toHaveProperty(["_meta", "catenary/unavailable"]);
     expect(without.requests.map(({ method }) => method)).toEqual(["server/discover"]);
-    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toEqual([]);
+    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([]);
   });
 
   it("include tools of an upstream that had none before", async () => {
     let capabilities: object = {};
     const late = scriptedServer({ "server/discover": () => ({ capabilities }), "tools/list": toolList("new") });
     const caller = fakeClient(createRouter({ late, other: scriptedServer({ "tools/list": toolList("x") }) }));
-    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["x"]);
+    expect(namesOf(await caller.call("tools/list"))).toEqual(["x"]);
     capabilities = { tools: {} };
-    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["new", "x"]);
+    expect(namesOf(await caller.call("tools/list"))).toEqual(["new", "x"]);
   });
 
   it("combine the cache hints", async () => {
     const kept = (ttlMs: number): ReturnType<typeof scriptedServer> =>
       scriptedServer({ "tools/list": { tools: [], ttlMs, cacheScope: "public" } });
-    const two = await fakeClient(createRouter({ a: kept(70), b: kept(30) })).callRequest("tools/list");
+    const two = await fakeClient(createRouter({ a: kept(70), b: kept(30) })).call("tools/list");
     expect([two["ttlMs"], two["cacheScope"]]).toEqual([30, "public"]);
-    const three = await fakeClient(createRouter({ a: kept(70), b: scriptedServer({ "tools/list": toolList("x") }) })).callRequest(
+    const three = await fakeClient(createRouter({ a: kept(70), b: scriptedServer({ "tools/list": toolList("x") }) })).call(
       "tools/list",
     );
     expect([three["ttlMs"], three["cacheScope"]]).toEqual([0, "private"]);
@@ -135,13 +135,13 @@ describe("cursors", () => {
     const a = scriptedServer({ "tools/list": () => ({ tools: list }) });
     const b = scriptedServer({ "tools/list": toolList("a3") });
     const router = createRouter({ b, a });
-    const first = await fakeClient(router).callRequest("tools/list");
+    const first = await fakeClient(router).call("tools/list");
     list = list.filter(({ name }) => name !== "a998");
     const stranger = fakeClient(router, { caller: { principal: "another" } });
-    const second = await stranger.callRequest("tools/list", { cursor: first["nextCursor"] });
+    const second = await stranger.call("tools/list", { cursor: first["nextCursor"] });
     expect((second["tools"] as Items)[0]).toEqual({ name: "a1000" });
     list = many("a", 1_500);
-    const third = await fakeClient(router).callRequest("tools/list", { cursor: first["nextCursor"] });
+    const third = await fakeClient(router).call("tools/list", { cursor: first["nextCursor"] });
     expect((third["tools"] as Items)[0]).toEqual({ name: "a999" });
   });
 
@@ -151,7 +151,7 @@ describe("cursors", () => {
       "prompts/list": { prompts: [] },
     });
     const caller = fakeClient(createRouter({ upstream }));
-    const { nextCursor } = await caller.callRequest("tools/list");
+    const { nextCursor } = await caller.call("tools/list");
     const bad = [
       "",
       "abc",
@@ -180,9 +180,9 @@ describe("upstreams that fail in a list", () => {
       },
     });
     const caller = fakeClient(createRouter({ a: scriptedServer({ "tools/list": toolList("x") }), b }));
-    expect(namesOf(await caller.callRequest("tools/list"))).toEqual(["a.x", "b.x", "y"]);
+    expect(namesOf(await caller.call("tools/list"))).toEqual(["a.x", "b.x", "y"]);
     isAway = true;
-    const result = await caller.callRequest("tools/list");
+    const result = await caller.call("tools/list");
     expect(namesOf(result)).toEqual(["a.x"]);
     expect(result).toMatchObject({ ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
@@ -197,7 +197,7 @@ describe("upstreams that fail in a list", () => {
       "No upstream could answer tools/list: The upstream broken is gone; The upstream worse is gone",
     );
     const one = fakeClient(createRouter({ broken, fine: scriptedServer({}) }));
-    expect((await one.callRequest("tools/list"))["tools"]).toEqual([]);
+    expect((await one.call("tools/list"))["tools"]).toEqual([]);
   });
 
   it("are cut off if their pages never end, and the items so far count", async () => {
@@ -208,7 +208,7 @@ describe("upstreams that fail in a list", () => {
     });
     const odd = scriptedServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
     const wrong = scriptedServer({ "tools/list": { tools: "none" } });
-    const result = await fakeClient(createRouter({ loop, odd, wrong, endless })).callRequest("tools/list");
+    const result = await fakeClient(createRouter({ loop, odd, wrong, endless })).call("tools/list");
     expect(loop.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);
     expect((result["tools"] as Items).filter(({ name }) => !String(name).startsWith("t"))).toEqual([
       { name: "x" },
@@ -227,7 +227,7 @@ describe("upstreams that fail in a list", () => {
     const big = scriptedServer({
       "tools/list": ({ cursor }) => ({ tools: many(`p${String(cursor)}-`, 6_000), nextCursor: `${String(cursor)}+` }),
     });
-    const { _meta } = await fakeClient(createRouter({ big })).callRequest("tools/list");
+    const { _meta } = await fakeClient(createRouter({ big })).call("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
       { upstream: "big", message: "The upstream big did not finish tools/list: it has more than 10000 items" },
     ]);
@@ -242,7 +242,7 @@ describe("upstreams that fail in a list", () => {
     });
     const { length } = description;
     const far = scriptedServer({ "tools/list": { tools: [{ name: "far" }], nextCursor: "c".repeat(length) } });
-    const { _meta } = await fakeClient(createRouter({ long, far })).callRequest("tools/list");
+    const { _meta } = await fakeClient(createRouter({ long, far })).call("tools/list");
     expect(_meta?.["catenary/unavailable"]).toEqual([
       {
         upstream: "long",

@@ -49,10 +49,10 @@ describe("reading", () => {
     const a = serverWith("a", { listed: ["file:///same", "file:///a"] });
     const b = serverWith("b", { listed: ["file:///same", "file:///b"] });
     const caller = fakeClient(createRouter({ a, b }));
-    expect(await caller.callRequest("resources/read", { uri: "file:///b" })).toEqual({
+    expect(await caller.call("resources/read", { uri: "file:///b" })).toEqual({
       contents: [{ uri: "file:///b", text: "b" }],
     });
-    expect(await caller.callRequest("resources/read", { uri: "b.file:///same" })).toEqual({
+    expect(await caller.call("resources/read", { uri: "b.file:///same" })).toEqual({
       contents: [{ uri: "b.file:///same", text: "b" }],
     });
     expect([reads(a), reads(b)]).toEqual([[], ["file:///b", "file:///same"]]);
@@ -64,7 +64,7 @@ describe("reading", () => {
     const result = { contents: [{ uri: "x:1", text: "t" }] };
     const a = scriptedServer({ "resources/list": { resources: [{ uri: "x:1", name: "x" }] }, "resources/read": result });
     const caller = fakeClient(createRouter({ a, b: serverWith("b", {}) }));
-    expect(await caller.callRequest("resources/read", { uri: "x:1" })).toBe(result);
+    expect(await caller.call("resources/read", { uri: "x:1" })).toBe(result);
   });
 
   it("renames everything with `names: always`, also in errors", async () => {
@@ -73,15 +73,15 @@ describe("reading", () => {
       result: { content: [link("x:2"), embedded("x:3"), { type: "text" }] },
     });
     const caller = fakeClient(createRouter({ a }, { names: "always" }));
-    expect(await caller.callRequest("resources/read", { uri: "a.x:1" })).toEqual({ contents: [{ uri: "a.x:1", text: "a" }] });
+    expect(await caller.call("resources/read", { uri: "a.x:1" })).toEqual({ contents: [{ uri: "a.x:1", text: "a" }] });
     expect((await caller.callError("resources/read", { uri: "a.x:9" })).data).toEqual({
       kind: "resource_not_found",
       uri: "a.x:9",
     });
-    expect(await caller.callRequest("tools/call", { name: "a.links-of-a" })).toEqual({
+    expect(await caller.call("tools/call", { name: "a.links-of-a" })).toEqual({
       content: [link("a.x:2"), embedded("a.x:3"), { type: "text" }],
     });
-    expect(await caller.callRequest("prompts/get", { name: "a.prompt-of-a" })).toEqual({
+    expect(await caller.call("prompts/get", { name: "a.prompt-of-a" })).toEqual({
       messages: [{ role: "user", content: link("a.x:2") }],
     });
   });
@@ -90,10 +90,10 @@ describe("reading", () => {
     const a = serverWith("a", { templates: ["notes://{id}"], more: ["notes://1"] });
     const b = serverWith("b", { templates: ["days://{day}"], more: ["days://1"] });
     const caller = fakeClient(createRouter({ a, b }));
-    expect(await caller.callRequest("resources/read", { uri: "days://1" })).toEqual({
+    expect(await caller.call("resources/read", { uri: "days://1" })).toEqual({
       contents: [{ uri: "days://1", text: "b" }],
     });
-    await caller.callRequest("resources/read", { uri: "days://1" });
+    await caller.call("resources/read", { uri: "days://1" });
     expect([reads(a), reads(b)]).toEqual([[], ["days://1", "days://1"]]);
     expect(b.requests.filter(({ method }) => method === "resources/templates/list")).toHaveLength(1);
   });
@@ -103,7 +103,7 @@ describe("reading", () => {
     const b = serverWith("b", { more: ["odd:1"] });
     const caller = fakeClient(createRouter({ a, none: scriptedServer({}), b, c: serverWith("c", { more: ["odd:1"] }) }));
     for (const _time of [1, 2]) {
-      expect(await caller.callRequest("resources/read", { uri: "odd:1" })).toEqual({
+      expect(await caller.call("resources/read", { uri: "odd:1" })).toEqual({
         contents: [{ uri: "odd:1", text: "b" }],
       });
     }
@@ -131,7 +131,7 @@ describe("reading", () => {
     );
     const found = serverWith("found", { more: ["odd:1"] });
     const caller = fakeClient(createRouter({ ...Object.fromEntries(upstreams.entries()), found }));
-    expect((await caller.callRequest("resources/read", { uri: "odd:1" }))["contents"]).toEqual([
+    expect((await caller.call("resources/read", { uri: "odd:1" }))["contents"]).toEqual([
       { uri: "odd:1", text: "found" },
     ]);
     const locked = scriptedServer({
@@ -153,8 +153,8 @@ describe("reading", () => {
       },
     });
     const caller = fakeClient(createRouter({ away, b: serverWith("b", { more: ["odd:1"] }) }));
-    expect((await caller.callRequest("resources/read", { uri: "odd:1" }))["contents"]).toEqual([{ uri: "odd:1", text: "b" }]);
-    await expect(caller.callRequest("resources/read", { uri: "odd:2" })).rejects.toThrow("The upstream away failed: gone");
+    expect((await caller.call("resources/read", { uri: "odd:1" }))["contents"]).toEqual([{ uri: "odd:1", text: "b" }]);
+    await expect(caller.call("resources/read", { uri: "odd:2" })).rejects.toThrow("The upstream away failed: gone");
   });
 
   it("sends a retry with requestState to the upstream that answered input_required", async () => {
@@ -165,8 +165,8 @@ describe("reading", () => {
     });
     const a = serverWith("a", {});
     const caller = fakeClient(createRouter({ a, b }));
-    expect((await caller.callRequest("resources/read", { uri: "odd:1" })).resultType).toBe("input_required");
-    expect(await caller.callRequest("resources/read", { uri: "odd:1", requestState: "s" })).toEqual({ contents: [] });
+    expect((await caller.call("resources/read", { uri: "odd:1" })).resultType).toBe("input_required");
+    expect(await caller.call("resources/read", { uri: "odd:1", requestState: "s" })).toEqual({ contents: [] });
     expect(reads(a)).toEqual(["odd:1"]);
   });
 });
@@ -176,9 +176,9 @@ describe("addresses in results", () => {
     const a = serverWith("a", { more: ["file:///x"] });
     const b = serverWith("b", { more: ["file:///x"], result: { content: [link("file:///x")] } });
     const caller = fakeClient(createRouter({ a, b }));
-    const { content } = await caller.callRequest("tools/call", { name: "links-of-b" });
+    const { content } = await caller.call("tools/call", { name: "links-of-b" });
     expect(content).toEqual([link("file:///x")]);
-    expect(await caller.callRequest("resources/read", { uri: "file:///x" })).toEqual({
+    expect(await caller.call("resources/read", { uri: "file:///x" })).toEqual({
       contents: [{ uri: "file:///x", text: "b" }],
     });
     expect(reads(a)).toEqual([]);
@@ -189,25 +189,25 @@ describe("addresses in results", () => {
     const a = serverWith("a", { more: ["file:///x"], result });
     const b = serverWith("b", { more: ["file:///x"], listed: ["file:///listed"], result });
     const caller = fakeClient(createRouter({ a, b }));
-    await caller.callRequest("resources/list");
-    expect((await caller.callRequest("tools/call", { name: "links-of-a" }))["content"]).toEqual([
+    await caller.call("resources/list");
+    expect((await caller.call("tools/call", { name: "links-of-a" }))["content"]).toEqual([
       link("file:///x"),
       embedded("a.file:///listed"),
     ]);
-    const ofB = await caller.callRequest("tools/call", { name: "links-of-b" });
+    const ofB = await caller.call("tools/call", { name: "links-of-b" });
     expect(ofB["content"]).toEqual([link("b.file:///x"), embedded("file:///listed")]);
-    expect(await caller.callRequest("resources/read", { uri: "b.file:///x" })).toEqual({
+    expect(await caller.call("resources/read", { uri: "b.file:///x" })).toEqual({
       contents: [{ uri: "b.file:///x", text: "b" }],
     });
-    expect(await caller.callRequest("resources/read", { uri: "file:///x" })).toMatchObject({ contents: [{ text: "a" }] });
+    expect(await caller.call("resources/read", { uri: "file:///x" })).toMatchObject({ contents: [{ text: "a" }] });
   });
 
   it("are renamed if they are unlisted and the upstream shares others", async () => {
     const result = { content: [link("file:///same"), link("file:///a"), link("file:///unlisted")] };
     const a = serverWith("a", { listed: ["file:///same", "file:///a"], result });
     const caller = fakeClient(createRouter({ a, b: serverWith("b", { listed: ["file:///same"] }) }));
-    await caller.callRequest("resources/list");
-    expect((await caller.callRequest("tools/call", { name: "links-of-a" }))["content"]).toEqual([
+    await caller.call("resources/list");
+    expect((await caller.call("tools/call", { name: "links-of-a" }))["content"]).toEqual([
       link("a.file:///same"),
       link("file:///a"),
       link("a.file:///unlisted"),
@@ -217,7 +217,7 @@ describe("addresses in results", () => {
   it("are unchanged, and not copied, with one upstream", async () => {
     const result = { content: [link("file:///x")] };
     const caller = fakeClient(createRouter({ a: serverWith("a", { result }) }));
-    expect(await caller.callRequest("tools/call", { name: "links-of-a" })).toBe(result);
+    expect(await caller.call("tools/call", { name: "links-of-a" })).toBe(result);
   });
 });
 
@@ -228,14 +228,14 @@ describe("real servers", () => {
         .template("notes://{id}", { name: "Notes" }, ({ id }) => `${who} ${id}`)
         .resource(`${who}://about`, { name: "About" }, () => who);
     const caller = fakeClient(createRouter({ a: make("a"), b: make("b") }));
-    expect((await caller.callRequest("resources/templates/list"))["resourceTemplates"]).toMatchObject([
+    expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toMatchObject([
       { uriTemplate: "a.notes://{id}" },
       { uriTemplate: "b.notes://{id}" },
     ]);
-    expect((await caller.callRequest("resources/read", { uri: "b.notes://7" }))["contents"]).toEqual([
+    expect((await caller.call("resources/read", { uri: "b.notes://7" }))["contents"]).toEqual([
       { uri: "b.notes://7", text: "b 7" },
     ]);
-    expect((await caller.callRequest("resources/read", { uri: "a://about" }))["contents"]).toEqual([
+    expect((await caller.call("resources/read", { uri: "a://about" }))["contents"]).toEqual([
       { uri: "a://about", text: "a" },
     ]);
   });
@@ -244,7 +244,7 @@ describe("real servers", () => {
     vi.useFakeTimers();
     const hung = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
     const a = serverWith("a", { templates: ["notes://{id}"], more: ["notes://1"] });
-    const answer = fakeClient(createRouter({ hung, a })).callRequest("resources/read", { uri: "notes://1" });
+    const answer = fakeClient(createRouter({ hung, a })).call("resources/read", { uri: "notes://1" });
     await vi.advanceTimersByTimeAsync(1_000);
     expect((await answer)["contents"]).toEqual([{ uri: "notes://1", text: "a" }]);
     vi.useRealTimers();

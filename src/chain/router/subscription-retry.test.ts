@@ -22,7 +22,7 @@ describe("upstreams that fail during a subscription", () => {
   it("do not affect the others, and notify when they are back", async () => {
     const [a, b] = [scriptedSubscriptions(), scriptedSubscriptions(["file:///b"])];
     const caller = fakeClient(createRouter({ a: a.server, b: b.server }));
-    await caller.callRequest("resources/list");
+    await caller.call("resources/list");
     void subscribe(caller, { toolsListChanged: true, resourceSubscriptions: ["file:///b"] });
     await settle();
     a.subscriptions[0]?.acknowledge();

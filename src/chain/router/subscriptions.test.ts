@@ -48,7 +48,7 @@ describe("a subscription at many upstreams", () => {
     const a = scriptedSubscriptions();
     const without = scriptedServer({ "tools/list": { tools: [] } }, { tools: {} });
     const caller = fakeClient(createRouter({ a: a.server, without }));
-    await caller.callRequest("server/discover");
+    await caller.call("server/discover");
     void subscribe(caller, { toolsListChanged: true });
     await settle();
     a.subscriptions[0]?.acknowledge();
@@ -61,7 +61,7 @@ describe("a subscription at many upstreams", () => {
   it("passes on unknown fields of the filter, and their grants", async () => {
     const a = scriptedSubscriptions([], { tools: {}, resources: {} });
     const caller = fakeClient(createRouter({ a: a.server, b: scriptedServer({}) }));
-    await caller.callRequest("server/discover");
+    await caller.call("server/discover");
     void subscribe(caller, { weather: ["rain"] });
     await settle();
     expect(a.subscriptions[0]?.filter).toEqual({ weather: ["rain"] });

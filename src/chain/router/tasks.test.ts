@@ -41,24 +41,24 @@ describe("tasks of many upstreams", () => {
   it("have ids that name their upstreams, which get the requests", async () => {
     const [a, b] = [taskServer("a"), taskServer("b")];
     const caller = fakeClient(createRouter({ a, b }));
-    await caller.callRequest("resources/list");
-    expect(await caller.callRequest("tools/call", { name: "b.job" })).toEqual({
+    await caller.call("resources/list");
+    expect(await caller.call("tools/call", { name: "b.job" })).toEqual({
       resultType: "task",
       taskId: "b.1",
       status: "working",
       who: "b",
     });
     const linked = { content: [{ type: "resource_link", uri: "b.file:///x", name: "x" }] };
-    expect(await caller.callRequest("tasks/get", { taskId: "b.1" })).toMatchObject({
+    expect(await caller.call("tasks/get", { taskId: "b.1" })).toMatchObject({
       taskId: "b.1",
       who: "b",
       result: linked,
     });
-    expect(await caller.callRequest("tasks/update", { taskId: "b.1", inputResponses: { k: {} } })).toEqual({
+    expect(await caller.call("tasks/update", { taskId: "b.1", inputResponses: { k: {} } })).toEqual({
       resultType: "complete",
     });
-    expect(await caller.callRequest("tasks/cancel", { taskId: "b.1" })).toEqual({ resultType: "complete" });
-    expect(await caller.callRequest("tasks/result", { taskId: "b.1" })).toEqual(linked);
+    expect(await caller.call("tasks/cancel", { taskId: "b.1" })).toEqual({ resultType: "complete" });
+    expect(await caller.call("tasks/result", { taskId: "b.1" })).toEqual(linked);
     const about = b.requests.filter(({ method }) => method.startsWith("tasks/"));
     expect(about.map(({ params }) => params)).toEqual([
       { taskId: "1" },
@@ -88,7 +88,7 @@ describe("tasks of many upstreams", () => {
       },
     });
     const router = createRouter({ a: taskServer("a"), b: taskServer("b"), none: scriptedServer({}), broken });
-    const result = await fakeClient(router).callRequest("tasks/list", listed);
+    const result = await fakeClient(router).call("tasks/list", listed);
     expect(result["tasks"]).toEqual([
       { taskId: "a.1", status: "working", who: "a" },
       { taskId: "b.1", status: "working", who: "b" },
@@ -112,7 +112,7 @@ describe("tasks of many upstreams", () => {
     const b = taskServer("b");
     const caller = fakeClient(createRouter({ a, b }));
     const filter = { taskIds: ["a.1"] };
-    expect(await caller.callRequest("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
+    expect(await caller.call("subscriptions/listen", { notifications: filter })).toEqual({ resultType: "complete" });
     expect(caller.notifications).toEqual([
       { method: "notifications/subscriptions/acknowledged", params: { notifications: filter } },
       { method: "notifications/tasks", params: { taskId: "a.1", status: "completed", result: {} } },
@@ -130,9 +130,9 @@ describe("tasks of real servers", () => {
       createServer({ name, version: "1" }).tool("job", { task: "optional" }, run);
     const router = createRouter({ a: make("a"), b: make("b") });
     const caller = fakeClient(router, { caller: { capabilities: TASK_CAPABILITIES } });
-    const { capabilities } = await caller.callRequest("server/discover");
+    const { capabilities } = await caller.call("server/discover");
     expect(hasTasks(capabilities)).toBe(true);
-    const { taskId } = await caller.callRequest("tools/call", { name: "b.job" });
+    const { taskId } = await caller.call("tools/call", { name: "b.job" });
     expect(taskId).toMatch(/^b\../);
     expect(await getTask(caller, taskId as string)).toMatchObject({ taskId, status: "working" });
     open();

@@ -25,7 +25,7 @@ describe("calls with unavailable upstreams", () => {
       },
     });
     const caller = fakeClient(createRouter({ a, b: scriptedServer({}) }));
-    const lost: unknown = await caller.callRequest("tools/call", { name: "x" }).catch((error: unknown) => error);
+    const lost: unknown = await caller.call("tools/call", { name: "x" }).catch((error: unknown) => error);
     expect(lost).toBeInstanceOf(ConnectionError);
     expect(lost).toMatchObject({
       kind: "closed",
@@ -47,7 +47,7 @@ describe("calls with unavailable upstreams", () => {
     expect((await caller.callError("tools/call", { name: "y" })).message).toBe(
       "Tool not found: y; not all upstreams could be asked: The upstream away is asleep for good",
     );
-    expect(textOf(await caller.callRequest("tools/call", { name: "x" }))).toBe("a: x");
+    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
   });
 
   it("do not wait for an upstream that does not answer", async () => {
@@ -56,14 +56,14 @@ describe("calls with unavailable upstreams", () => {
     const a = scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") });
     const caller = fakeClient(createRouter({ hung, a }));
     // The first call waits a second for other upstreams that might have the same name.
-    const answer = caller.callRequest("tools/call", { name: "x" });
+    const answer = caller.call("tools/call", { name: "x" });
     await vi.advanceTimersByTimeAsync(1_000);
     expect(textOf(await answer)).toBe("a: x");
     // Known names are used.
-    expect(textOf(await caller.callRequest("tools/call", { name: "x" }))).toBe("a: x");
+    expect(textOf(await caller.call("tools/call", { name: "x" }))).toBe("a: x");
     // If all names have a label, the label is enough.
     const always = fakeClient(createRouter({ hung, a }, { names: "always" }));
-    expect(textOf(await always.callRequest("tools/call", { name: "a.x" }))).toBe("a: x");
+    expect(textOf(await always.call("tools/call", { name: "a.x" }))).toBe("a: x");
     expect(vi.getTimerCount()).toBeGreaterThan(0);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(vi.getTimerCount()).toBe(0);
@@ -80,7 +80,7 @@ describe("calls with unavailable upstreams", () => {
     const a = scriptedServer({ "tools/list": toolList("x") });
     const caller = fakeClient(createRouter({ slow, a }));
     const list = async (ms: number): Promise<unknown> => {
-      const listing = caller.callRequest("tools/list");
+      const listing = caller.call("tools/list");
       await vi.advanceTimersByTimeAsync(ms);
       return ((await listing)["tools"] as { name: string }[]).map(({ name }) => name);
     };
@@ -99,19 +99,19 @@ describe("calls with unavailable upstreams", () => {
       "tools/list": toolList("d"),
     });
     const caller = fakeClient(createRouter({ silent, a: scriptedServer({}) }));
-    const late = caller.callRequest("tools/list");
+    const late = caller.call("tools/list");
     await vi.advanceTimersByTimeAsync(8_000);
     expect((await late)["tools"]).toEqual([]);
     isSilent = false;
     await vi.advanceTimersByTimeAsync(52_000);
-    expect((await caller.callRequest("tools/list"))["tools"]).toMatchObject([{ name: "d" }]);
+    expect((await caller.call("tools/list"))["tools"]).toMatchObject([{ name: "d" }]);
   });
 
   it("end at once when the caller leaves", async () => {
     const hung = scriptedServer({ "server/discover": () => new Promise(() => undefined) });
     const caller = fakeClient(createRouter({ hung }));
-    const answer = caller.callRequest("tools/call", { name: "x" });
-    const listing = caller.callRequest("tools/list");
+    const answer = caller.call("tools/call", { name: "x" });
+    const listing = caller.call("tools/list");
     caller.abort(new Error("The caller has left"));
     await expect(answer).rejects.toThrow("The caller has left");
     await expect(listing).rejects.toThrow("The caller has left");

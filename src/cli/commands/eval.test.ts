@@ -1,4 +1,4 @@
-// Wrong command lines of `catenary eval` are refused in one sentence before anything is started. test/cli runs whole
+// Wrong command lines of `catenary eval` are refused in one sentence before anything is started. test/contract/cli runs whole
 // commands.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

@@ -1,4 +1,4 @@
-// Printing of results: text once, and structured content only without text. test/cli runs whole commands.
+// Printing of results: text once, and structured content only without text. test/contract/cli runs whole commands.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { CallToolResult } from "../../protocol/model/index.ts";

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const bridge of open.splice(0)) await bridge.close();
 });
 
-async function setUp(callers: BridgeOptions["clients"]): Promise<RawBridge> {
+async function setUp(clients: BridgeOptions["clients"]): Promise<RawBridge> {
   const bridge = await rawBridge({ server: R4, clients });
   open.push(bridge);
   return bridge;

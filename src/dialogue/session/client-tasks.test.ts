@@ -164,9 +164,9 @@ describe("a call with a task", () => {
   });
 });
 
-describe.each([{ listens: true }, { listens: false }])(
-  "the result of a task, with subscriptions: $listens",
-  ({ listens }) => {
+describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
+  "the result of a task, with subscriptions: $grantsSubscriptions",
+  ({ grantsSubscriptions }) => {
     it("is waited for, and is the tool's own", async () => {
       const { end, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());

@@ -1,5 +1,5 @@
 // compile-form on real SBCL: correct code gives no messages, and the session is unchanged afterwards: no new names, and
-// earlier definitions stay as they were. The texts are tested by the transcripts in test/live/lisp-golden.
+// earlier definitions stay as they were. The texts are tested by the transcripts in test/contract/live/lisp-golden.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startLispGuest, type LispGuest } from "../../../test/support/live/lisp-guest.ts";

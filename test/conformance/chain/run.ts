@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { expectNoProcesses, CliProcess } from "../../cli/cli-process.ts";
+import { expectNoProcesses, CliProcess } from "../../contract/cli/cli-process.ts";
 import { startEverything, type EverythingProcess } from "../everything-process.ts";
 import { installedSuite } from "../install.ts";
 import { heldAt, isTold, judge, NEWEST, runHeld, tellOf, WITH_SET } from "../server-scenarios.ts";

@@ -1,7 +1,17 @@
-// A caller at a handler's desk, with no wire between: it asks, notes what it is told, and answers what it is
-// asked. For tests of handlers.
+// A client without a connection, for tests of handlers and middleware: `fakeClient` calls a handler directly,
+// `fakeContext` makes the context of a call. Both record notifications and requests to the client.
 
-import type { AskOptions, Caller, Context, LogLevel, Handler, Notification, Params, Request, Result } from "../../../src/core/handler.ts";
+import type {
+  AskOptions,
+  Caller,
+  Context,
+  LogLevel,
+  Handler,
+  Notification,
+  Params,
+  Request,
+  Result,
+} from "../../../src/core/handler.ts";
 import { McpError } from "../../../src/protocol/errors.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 
@@ -16,15 +26,15 @@ export interface FakeClient {
   readonly notifications: Notification[];
   readonly clientRequests: { readonly request: Request; readonly options: AskOptions | undefined }[];
   readonly context: Context;
-  callRequest(method: string, params?: Params): Promise<Result>;
-  /** The error that a call ends with; fails where it ends with a result. */
+  call(method: string, params?: Params): Promise<Result>;
+  /** The error of a call; fails if the call has a result. */
   callError(method: string, params?: Params): Promise<McpError>;
   abort(reason?: Error): void;
 }
 
 export function fakeClient(handler: Handler, options: FakeClientOptions = {}): FakeClient {
-  const told: Notification[] = [];
-  const asked: FakeClient["clientRequests"] = [];
+  const notifications: Notification[] = [];
+  const clientRequests: FakeClient["clientRequests"] = [];
   const stop = new AbortController();
   const context: Context = {
     revision: NEWEST.name,
@@ -32,9 +42,9 @@ export function fakeClient(handler: Handler, options: FakeClientOptions = {}): F
     signal: stop.signal,
     ...(options.logLevel === undefined ? undefined : { logLevel: options.logLevel }),
     ...(options.hangUp === undefined ? undefined : { hangUp: options.hangUp }),
-    notify: (notification) => told.push(notification),
+    notify: (notification) => notifications.push(notification),
     ask: async (request, askOptions) => {
-      asked.push({ request, options: askOptions });
+      clientRequests.push({ request, options: askOptions });
       return (await options.answer?.(request, askOptions)) ?? {};
     },
   };
@@ -43,10 +53,10 @@ export function fakeClient(handler: Handler, options: FakeClientOptions = {}): F
     notifications,
     clientRequests,
     context,
-    callRequest,
+    call,
     callError: async (method, params) => {
       const error: unknown = await call(method, params).then(
-        (result) => new Error(`It was answered: ${JSON.stringify(result)}`),
+        (result) => new Error(`The call has a result: ${JSON.stringify(result)}`),
         (thrown: unknown) => thrown,
       );
       if (error instanceof McpError) return error;
@@ -56,16 +66,10 @@ export function fakeClient(handler: Handler, options: FakeClientOptions = {}): F
   };
 }
 
-// A caller without a wire, for tests of links: the context of one call, and all that came back by it.
-
-
 export interface FakeContext {
   readonly context: Context;
-  /** What it was told, in order. */
   readonly notifications: Notification[];
-  /** What it was asked, in order. */
   readonly clientRequests: Request[];
-  /** Goes away. */
   abort(reason?: unknown): void;
 }
 
@@ -73,12 +77,12 @@ export interface FakeContextOptions {
   readonly name?: string;
   readonly principal?: string;
   readonly revision?: string;
-  readonly answer?: (question: Request) => Result | Promise<Result>;
+  readonly answer?: (request: Request) => Result | Promise<Result>;
 }
 
 export function fakeContext(options: FakeContextOptions = {}): FakeContext {
-  const said: Notification[] = [];
-  const asked: Request[] = [];
+  const notifications: Notification[] = [];
+  const clientRequests: Request[] = [];
   const stop = new AbortController();
   const context: Context = {
     revision: options.revision ?? NEWEST.name,
@@ -88,19 +92,20 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
       ...(options.principal === undefined ? undefined : { principal: options.principal }),
     },
     signal: stop.signal,
-    notify: (notification) => void said.push(notification),
-    ask: async (question) => {
-      asked.push(question);
-      if (options.answer === undefined) throw new Error("Nobody answers");
-      return options.answer(question);
+    notify: (notification) => void notifications.push(notification),
+    ask: async (request) => {
+      clientRequests.push(request);
+      if (options.answer === undefined) throw new Error("The client has no answer");
+      return options.answer(request);
     },
   };
-  return { context, notifications, clientRequests, abort: (reason) => stop.abort(reason ?? new Error("The caller has left")) };
+  const abort = (reason?: unknown): void => stop.abort(reason ?? new Error("The caller has left"));
+  return { context, notifications, clientRequests, abort };
 }
 
-export const call = (name: string, args?: Record<string, unknown>): Request => ({
+export const callRequest = (name: string, args?: Record<string, unknown>): Request => ({
   method: "tools/call",
   params: { name, ...(args === undefined ? undefined : { arguments: args }) },
 });
 
-export const textResult = (said: string): Result => ({ resultType: "complete", content: [{ type: "text", text: said }] });
+export const textResult = (text: string): Result => ({ resultType: "complete", content: [{ type: "text", text }] });

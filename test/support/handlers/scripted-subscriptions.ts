@@ -10,7 +10,7 @@ export const UPDATED = "notifications/resources/updated";
 export const CHANGED = "notifications/tools/list_changed";
 
 export function subscribe(caller: FakeClient, filter: object): Promise<Result> {
-  return caller.callRequest("subscriptions/listen", { notifications: filter });
+  return caller.call("subscriptions/listen", { notifications: filter });
 }
 
 export const acknowledged = (granted: object): Notification => ({

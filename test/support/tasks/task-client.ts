@@ -35,13 +35,13 @@ export function taskClient(server: Server, principal?: string): FakeClient {
   return fakeClient(server, { caller: { capabilities: TASK_CAPABILITIES, ...(principal === undefined ? undefined : { principal }) } });
 }
 
-export const startJob = (caller: FakeClient): Promise<Result> => caller.callRequest("tools/call", { name: "job" });
+export const startJob = (caller: FakeClient): Promise<Result> => caller.call("tools/call", { name: "job" });
 
 export async function startTask(caller: FakeClient): Promise<string> {
   return (await startJob(caller))["taskId"] as string;
 }
 
-export const getTask = (caller: FakeClient, taskId: string): Promise<Result> => caller.callRequest("tasks/get", { taskId });
+export const getTask = (caller: FakeClient, taskId: string): Promise<Result> => caller.call("tasks/get", { taskId });
 
 /** How the task stands once it stands so. */
 export function untilStatus(caller: FakeClient, taskId: string, status: string): Promise<Result> {

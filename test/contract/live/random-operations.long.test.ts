@@ -2,9 +2,9 @@
 // Every call gets an answer, and afterwards every session works.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { lisp } from "../../src/live/index.ts";
-import { chanceOf } from "../faults/chance.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { lisp } from "../../../src/live/index.ts";
+import { chanceOf } from "../../faults/chance.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 
 const STEPS = 150;

@@ -4,11 +4,11 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createServer, serve } from "../../src/index.ts";
-import { AuthError, type Authenticator } from "../../src/core/authentication.ts";
+import { createServer, serve } from "../../../src/index.ts";
+import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AuthorizationServer, openAuthorizationServer } from "../support/auth/authorization-server.ts";
-import { CTRL_C, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { type AuthorizationServer, openAuthorizationServer } from "../../support/auth/authorization-server.ts";
+import { CTRL_C, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { catenary, CLI, markProcesses, expectNoProcesses } from "./cli-process.ts";
 
 let folder = "";

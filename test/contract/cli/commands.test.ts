@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { REVISIONS } from "../../src/protocol/revisions/index.ts";
+import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { callTestServer, catenary, TEST_SERVER_COMMAND, startTestServer } from "./cli-process.ts";
 
 let folder = "";

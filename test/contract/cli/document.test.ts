@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EXIT } from "../../src/cli/command.ts";
-import { codeBlocks, tableUnder } from "../docs/markdown.ts";
-import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { EXIT } from "../../../src/cli/command.ts";
+import { codeBlocks, tableUnder } from "../../docs/markdown.ts";
+import { ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { consoles, play, putCommand } from "./console.ts";
 import { CliProcess } from "./cli-process.ts";
 
-const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
 
 const EXAMPLES = consoles(PAGE);

@@ -1,8 +1,8 @@
 // Hostile Common Lisp through the tools, while another session keeps working.
 
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { lisp } from "../../src/live/index.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { lisp } from "../../../src/live/index.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LISP_CASES } from "./hostile-lisp-cases.ts";
 import { HostileHarness } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";

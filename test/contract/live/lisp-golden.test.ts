@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { connect, type Client } from "../../src/client/index.ts";
-import { lisp } from "../../src/live/index.ts";
+import { connect, type Client } from "../../../src/client/index.ts";
+import { lisp } from "../../../src/live/index.ts";
 
 const FOLDER = fileURLToPath(new URL("lisp-golden/", import.meta.url));
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));

@@ -5,8 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { CLI, TEST_SERVER_COMMAND, markProcesses, expectNoProcesses } from "./cli-process.ts";
 
 let folder = "";

@@ -3,8 +3,8 @@
 
 import { connect } from "catenary";
 import { afterEach, describe, expect, it } from "vitest";
-import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
-import { HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { catenary, CLI, TEST_SERVER_COMMAND, markProcesses, expectNoProcesses, CliProcess } from "./cli-process.ts";
 
 const THROUGH = [process.execPath, CLI, "run", "--", ...TEST_SERVER_COMMAND] as const;

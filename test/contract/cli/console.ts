@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { codeBlocks } from "../docs/markdown.ts";
+import { codeBlocks } from "../../docs/markdown.ts";
 import { CLI } from "./cli-process.ts";
 
 export interface ConsoleExample {

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect } from "vitest";
 
-export const CLI: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const CLI: string = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
 const TEST_SERVER = fileURLToPath(new URL("test-server.js", import.meta.url));
 
 /** The command of the test server, for use after `--`. */

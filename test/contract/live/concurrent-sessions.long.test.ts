@@ -2,9 +2,9 @@
 // lost or mixed up, and no process may be left. Times are not asserted.
 
 import { expect, it } from "vitest";
-import { liveCrowd } from "../../bench/live-crowd.ts";
-import { canSee } from "../support/processes.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { liveCrowd } from "../../../bench/live-crowd.ts";
+import { canSee } from "../../support/processes.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 
 const EVALUATIONS = 100;
 const LONG = { timeout: 90_000 };

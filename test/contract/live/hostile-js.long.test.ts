@@ -2,7 +2,7 @@
 // and broken globals. Also every way to declare a name again.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { javascript } from "../../src/live/index.ts";
+import { javascript } from "../../../src/live/index.ts";
 import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 import {
   catenary,
   CLI,

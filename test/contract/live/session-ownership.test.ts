@@ -1,9 +1,9 @@
 // Sessions belong to the authenticated principal: over HTTP, no other principal can reach them, also through a chain.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AuthError, type Authenticator } from "../../src/core/authentication.ts";
-import { chain, connect, serve, type Client, type Serving } from "../../src/index.ts";
-import { javascript, type Evaluation, type Live } from "../../src/live/index.ts";
+import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
+import { chain, connect, serve, type Client, type Serving } from "../../../src/index.ts";
+import { javascript, type Evaluation, type Live } from "../../../src/live/index.ts";
 import { textOf } from "./live-fixture.ts";
 
 const auth: Authenticator = {

@@ -4,10 +4,10 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { expectNoProcesses } from "../cli/cli-process.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
-import { missing, Judge } from "../contract/messages/transcript-checks.ts";
-import { EXCEPTIONS } from "../contract/messages/seed-exceptions.ts";
-import { TRANSCRIPTS, type Entry, type Transcript } from "../contract/messages/golden-transcripts.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
+import { missing, Judge } from "../messages/transcript-checks.ts";
+import { EXCEPTIONS } from "../messages/seed-exceptions.ts";
+import { TRANSCRIPTS, type Entry, type Transcript } from "../messages/golden-transcripts.ts";
 import { ServeProcess } from "./serve-process.ts";
 
 interface Deviation {

@@ -2,7 +2,7 @@
 // Tested with JavaScript, which is always available; sessions work the same in all languages.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { javascript } from "../../src/live/index.ts";
+import { javascript } from "../../../src/live/index.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
 let fixture: LiveFixture;

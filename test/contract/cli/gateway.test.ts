@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import {
   catenary,
   CLI,

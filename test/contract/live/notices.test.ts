@@ -2,9 +2,9 @@
 // few lines of Node that run the given code, so that each test decides what the guest does.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLiveServer } from "../../src/live/server.ts";
-import type { Runtime } from "../../src/live/runtime.ts";
-import type { GuestTool } from "../../src/live/tool.ts";
+import { createLiveServer } from "../../../src/live/server.ts";
+import type { Runtime } from "../../../src/live/runtime.ts";
+import type { GuestTool } from "../../../src/live/tool.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 
 const GUEST = `

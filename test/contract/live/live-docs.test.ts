@@ -5,14 +5,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { connect } from "../../src/index.ts";
-import { javascript, lisp } from "../../src/live/index.ts";
+import { connect } from "../../../src/index.ts";
+import { javascript, lisp } from "../../../src/live/index.ts";
 import { consoles, play, putCommand } from "../cli/console.ts";
 import { CliProcess } from "../cli/cli-process.ts";
-import { codeBlocks, tableUnder } from "../docs/markdown.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { codeBlocks, tableUnder } from "../../docs/markdown.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 
-const PAGE = readFileSync(new URL("../../docs/live.md", import.meta.url), "utf8");
+const PAGE = readFileSync(new URL("../../../docs/live.md", import.meta.url), "utf8");
 
 const PLAYED = consoles(PAGE);
 

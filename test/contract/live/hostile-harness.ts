@@ -3,7 +3,7 @@
 // waiting times are reported but not asserted; the goal is at most 100 ms.
 
 import { expect } from "vitest";
-import type { Evaluation } from "../../src/live/index.ts";
+import type { Evaluation } from "../../../src/live/index.ts";
 import type { LiveFixture } from "./live-fixture.ts";
 
 export interface HostileCase {

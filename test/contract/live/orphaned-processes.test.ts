@@ -2,10 +2,10 @@
 // process is killed, in which case each guest must notice that by itself.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { javascript, lisp, type Live } from "../../src/live/index.ts";
+import { javascript, lisp, type Live } from "../../../src/live/index.ts";
 import { expectNoProcesses } from "../cli/cli-process.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
-import { canSee, commandLine, processes } from "../support/processes.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
+import { canSee, commandLine, processes } from "../../support/processes.ts";
 import { ServeProcess } from "./serve-process.ts";
 import { LiveFixture } from "./live-fixture.ts";
 

@@ -1,8 +1,8 @@
 // A live server with a client connected to it, for tests: evaluations come back as records, other tools as text.
 
-import { connect, type CallOptions, type Client } from "../../src/client/index.ts";
-import type { Evaluation, Live } from "../../src/live/index.ts";
-import type { CallToolResult } from "../../src/protocol/model/index.ts";
+import { connect, type CallOptions, type Client } from "../../../src/client/index.ts";
+import type { Evaluation, Live } from "../../../src/live/index.ts";
+import type { CallToolResult } from "../../../src/protocol/model/index.ts";
 
 /** Arguments of a call besides its code. */
 export interface CallArguments {

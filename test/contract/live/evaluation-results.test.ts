@@ -3,8 +3,8 @@
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { javascript, lisp } from "../../src/live/index.ts";
-import { hasSbcl } from "../support/setup/sbcl.ts";
+import { javascript, lisp } from "../../../src/live/index.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 
 interface ResultCase {
