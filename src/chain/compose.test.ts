@@ -38,7 +38,10 @@ it("runs the middleware in order, and returns in reverse order", async () => {
       seen.push(`${name} out`);
       return { ...result, [name]: true };
     });
-  const result = await compose([noting("a"), noting("b")], echo)(Object.freeze(callRequest("x")), fakeContext().context);
+  const result = await compose([noting("a"), noting("b")], echo)(
+    Object.freeze(callRequest("x")),
+    fakeContext().context,
+  );
   expect(seen).toEqual(["a in", "b in", "b out", "a out"]);
   expect(result).toEqual({ ...textResult("xab"), a: true, b: true });
 });
@@ -46,7 +49,9 @@ it("runs the middleware in order, and returns in reverse order", async () => {
 it("lets middleware answer by itself, and call next twice", async () => {
   const { context } = fakeContext();
   const upstream = vi.fn(echo);
-  expect(await compose([entry("mute", async () => textResult("mine"))], upstream)(callRequest("a"), context)).toEqual(textResult("mine"));
+  expect(await compose([entry("mute", async () => textResult("mine"))], upstream)(callRequest("a"), context)).toEqual(
+    textResult("mine"),
+  );
   expect(upstream).not.toHaveBeenCalled();
   const twice = entry("twice", async (request, own, next) => {
     await next(request, own);
@@ -66,7 +71,9 @@ it("handles the rejection of a forgotten promise", async () => {
       return textResult("mine");
     });
     const failing: Handler = async () => Promise.reject(new Error("not awaited"));
-    expect(await compose([forgetful, through], failing)(callRequest("a"), fakeContext().context)).toEqual(textResult("mine"));
+    expect(await compose([forgetful, through], failing)(callRequest("a"), fakeContext().context)).toEqual(
+      textResult("mine"),
+    );
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(unhandled).not.toHaveBeenCalled();
   } finally {

@@ -61,7 +61,10 @@ describe("status and close", () => {
     await Promise.all([gateway.close(50), gateway.close()]);
     expect(closeUpstream.mock.calls).toEqual([[50]]);
     expect(closeMiddleware).toHaveBeenCalledTimes(1);
-    await expect(gateway(callRequest("x"), fakeContext().context)).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
+    await expect(gateway(callRequest("x"), fakeContext().context)).rejects.toMatchObject({
+      kind: "closed",
+      mayHaveRun: false,
+    });
     expect(() => gateway.replace("a", marking("b"))).toThrow(ConnectionError);
     expect(gateway.status()["mine"]?.state).toBe("closed");
   });

@@ -59,7 +59,9 @@ it("narrows the types by the method", () => {
     next(notification, context);
   });
   // @ts-expect-error unknown method
-  expect(() => on("tools/cal", () => textResult(""))).toThrow('"tools/cal" is not a method; did you mean "tools/call"?');
+  expect(() => on("tools/cal", () => textResult(""))).toThrow(
+    '"tools/cal" is not a method; did you mean "tools/call"?',
+  );
   // @ts-expect-error result of another method
   on("tools/list", async () => ({ resultType: "complete", contents: [] }));
 });
@@ -220,7 +222,7 @@ describe("requests to the client", () => {
     const result = await passing(callRequest("ask"), fakeContext().context);
     expect(result).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining("Nobody answers") as string }],
+      content: [{ text: expect.stringContaining("The client has no answer") as string }],
     });
   });
 });

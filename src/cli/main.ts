@@ -41,7 +41,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
-    const { reportFailures } = await import("./show/failure.ts");
+    const { reportFailures } = await import("./show/problems.ts");
     return reportFailures(args, () => Promise.reject(unknownCommand(name)));
   }
   const command = await entry.load();

@@ -46,7 +46,7 @@ describe.each(TARGETS)("a client of %s", (target, join) => {
   it("has the server's description of itself", async () => {
     const client = await join(sampleServer());
     expect(client.revision).toBe(REVISIONS.find(({ name }) => name === target)?.name ?? REVISIONS.at(-1)?.name);
-    expect(client.server).toEqual({ name: "stage", version: "1" });
+    expect(client.server).toEqual({ name: "sample", version: "1" });
     expect(client.capabilities).toMatchObject({ tools: { listChanged: true }, logging: {} });
     expect(client.instructions).toBe("Ask away.");
   });

@@ -58,7 +58,9 @@ describe("targets", () => {
 
   it("refuses other values, and unknown revisions", async () => {
     await expect(connect({} as never)).rejects.toThrow(TypeError);
-    await expect(connect(sampleServer().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow("catenary/testing");
+    await expect(connect(sampleServer().handler, { revision: NEWEST_SESSION.name })).rejects.toThrow(
+      "catenary/testing",
+    );
     const { ours } = await byHand();
     await expect(connect(ours, { revision: "1999-01-01" })).rejects.toThrow("Unknown revision");
   });
@@ -116,7 +118,9 @@ describe("options", () => {
 
   it("must be an object", async () => {
     for (const odd of [null, 7, "x", []]) {
-      await expect(untyped(sampleServer().handler, odd)).rejects.toThrow(/^connect\(\): the options must be an object, not /);
+      await expect(untyped(sampleServer().handler, odd)).rejects.toThrow(
+        /^connect\(\): the options must be an object, not /,
+      );
     }
   });
 
@@ -247,9 +251,11 @@ describe("the negotiation", () => {
 
 describe("ending", () => {
   it("is possible before connecting, and while the server is silent", async () => {
-    await expect(connect(sampleServer().handler, { signal: AbortSignal.abort(new Error("no")) })).rejects.toMatchObject({
-      kind: "cancelled",
-    });
+    await expect(connect(sampleServer().handler, { signal: AbortSignal.abort(new Error("no")) })).rejects.toMatchObject(
+      {
+        kind: "cancelled",
+      },
+    );
     const { ours, peer } = await byHand();
     const stop = new AbortController();
     const failed = expect(connect(ours, { signal: stop.signal })).rejects.toMatchObject({ kind: "cancelled" });

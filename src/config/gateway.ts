@@ -10,11 +10,11 @@ import { ownInfo } from "../client/connect.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
-import type { MiddlewareFactories } from "./cursor.ts";
+import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
 import type { MiddlewareEntry } from "./middleware.ts";
-import { ConfigError, type Position, type Problem } from "./problems.ts";
-import { createRedactor, redactStatus, redactUpstream } from "./redaction.ts";
+import { ConfigError, type Position, type Problem } from "./document.ts";
+import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 import { middlewareFromModule } from "./user-modules.ts";
 

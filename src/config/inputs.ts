@@ -1,9 +1,8 @@
 // `inputs`, as in VS Code: values that a config asks for when it is used instead of storing them. The caller says who
 // is asked; by default the environment answers. Only inputs that are used are asked for, each once.
 
-import type { Cursor } from "./cursor.ts";
-import type { Problems } from "./problems.ts";
-import { arrayOf, readFields, suggest, warnIfMisspelt, wrongType, type Fields } from "./readers.ts";
+import { type Cursor, arrayOf, readFields, suggest, warnIfMisspelt, wrongType, type Fields } from "./readers.ts";
+import type { Problems } from "./document.ts";
 import type { InputAnswers } from "./variables.ts";
 
 export interface Input {

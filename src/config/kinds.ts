@@ -7,9 +7,8 @@ import { isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
-import type { Cursor } from "./cursor.ts";
-import type { Position, Problem } from "./problems.ts";
 import {
+  type Cursor,
   anyString,
   arrayOf,
   isPending,
@@ -22,6 +21,7 @@ import {
   type FieldValues,
   type Reader,
 } from "./readers.ts";
+import type { Position, Problem } from "./document.ts";
 import { serverFromModule } from "./user-modules.ts";
 
 /** The arguments of `upstream()`. */

@@ -5,9 +5,8 @@ import { resolve } from "node:path";
 import { nearest } from "../core/options.ts";
 import type { Handler } from "../core/handler.ts";
 import type { JavaScriptOptions, Limits } from "../live/index.ts";
-import type { Cursor } from "./cursor.ts";
-import { defineKind, environment, program, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
 import {
+  type Cursor,
   arrayOf,
   flag,
   isPending,
@@ -24,6 +23,7 @@ import {
   type FieldValues,
   type Reader,
 } from "./readers.ts";
+import { defineKind, environment, program, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
 
 export type LanguageName = "js" | "javascript" | "lisp";
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
 import type { Input } from "./inputs.ts";
 import { checkConfig, examineConfig, loadConfig } from "./load.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError } from "./document.ts";
 
 let folder = "";
 beforeAll(() => {

@@ -6,18 +6,30 @@ import { basename, dirname, resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { checkOptions } from "../core/options.ts";
-import type { HttpLimits } from "../http/server/options.ts";
+import { type HttpLimits, httpLimits } from "../http/server/options.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
-import { Cursor, type FileCheck, type MiddlewareFactories, type ReadContext } from "./cursor.ts";
-import { parseDocument } from "./document.ts";
+import {
+  Cursor,
+  type FileCheck,
+  type MiddlewareFactories,
+  type ReadContext,
+  anyString,
+  nonEmptyString,
+  oneOf,
+  readFields,
+  warnIfMisspelt,
+  type Fields,
+  arrayOf,
+  numberThat,
+  objectOf,
+  stringThat,
+  type Reader,
+} from "./readers.ts";
+import { parseDocument, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { Answers, inputsFromEnv, readInputs, type AskInput } from "./inputs.ts";
-import { limits, listen, type Listen } from "./listen-options.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
-import { ConfigError, Problems, sortProblems, type Problem } from "./problems.ts";
-import { anyString, nonEmptyString, oneOf, readFields, warnIfMisspelt, type Fields } from "./readers.ts";
-import { createRedactor } from "./redaction.ts";
+import { createRedactor, Variables } from "./variables.ts";
 import { readUpstreams, type UpstreamEntry } from "./upstreams.ts";
-import { Variables } from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {
@@ -103,6 +115,47 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
 async function readText(path: string): Promise<string> {
   return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
 }
+
+const isPort = (given: number): boolean => Number.isInteger(given) && given >= 0 && given <= 65_535;
+
+const LISTEN = {
+  host: nonEmptyString,
+  port: numberThat(isPort, "a whole number from 0 (any free port) to 65535"),
+  path: stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"'),
+  allowedHosts: arrayOf(nonEmptyString, 'an array of host names, such as ["notes.example.com"]'),
+  allowedOrigins: arrayOf(nonEmptyString, 'an array of origins, such as ["https://app.example.com"]'),
+  token: stringThat(
+    (given) => /^[A-Za-z0-9\-._~+/]+=*$/.test(given),
+    "not a valid bearer token",
+    "use letters, digits and - . _ ~ + /, with = only at the end",
+  ),
+} as const satisfies Fields;
+
+export const LISTEN_FIELDS: Fields = LISTEN;
+
+export interface Listen {
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string;
+  readonly allowedHosts?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+  /** The token that callers must send; never shown. */
+  readonly token?: string;
+}
+
+export const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"port": 3000}');
+
+const limit = numberThat((given) => given > 0 && given <= Number.MAX_SAFE_INTEGER, "a number above 0");
+
+/** The limits of the HTTP server; the first three also apply to stdio. */
+export const LIMIT_FIELDS: Readonly<Record<keyof HttpLimits, Reader<number>>> = Object.fromEntries(
+  Object.keys(httpLimits()).map((name) => [name, limit]),
+) as Record<keyof HttpLimits, Reader<number>>;
+
+export const limits: Reader<Partial<HttpLimits>> = objectOf(
+  LIMIT_FIELDS,
+  'an object of numbers, such as {"messageBytes": 4194304}',
+);
 
 /** The fields below are read separately: inputs first, since any string may refer to them. */
 const readElsewhere = (): true => true;

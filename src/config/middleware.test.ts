@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { OptionError } from "../core/options.ts";
 import type { Middleware } from "../core/handler.ts";
 import { checkConfig } from "./load.ts";
-import type { Problem } from "./problems.ts";
+import type { Problem } from "./document.ts";
 
 const pass = (): Middleware => (request, context, next) => next(request, context);
 const close = vi.fn(async () => undefined);

@@ -4,10 +4,8 @@
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import { OptionError } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
-import type { Cursor } from "./cursor.ts";
-import type { Member } from "./document.ts";
-import type { Position } from "./problems.ts";
 import {
+  type Cursor,
   anyString,
   anything,
   nonEmptyString,
@@ -19,6 +17,7 @@ import {
   type Fields,
   type Reader,
 } from "./readers.ts";
+import type { Member, Position } from "./document.ts";
 import { redact, type Secret } from "./variables.ts";
 
 export interface NamedMiddleware {

@@ -9,7 +9,7 @@ import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, SYNTAX_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
 import { ENVIRONMENT } from "../../test/support/config/valid-configs.ts";
 import { checkConfig } from "./load.ts";
-import type { Problem } from "./problems.ts";
+import type { Problem } from "./document.ts";
 
 let folder = "";
 beforeAll(() => {

@@ -3,9 +3,9 @@
 
 import { resolve } from "node:path";
 import { nearest } from "../core/options.ts";
-import type { Cursor, FileCheck } from "./cursor.ts";
-import type { Value } from "./document.ts";
-import type { Expanded } from "./variables.ts";
+import type { Value, Member, Position, Problems } from "./document.ts";
+import type { Expanded, Variables } from "./variables.ts";
+import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 
 /** Returns undefined if it reported a problem, or if an input must be asked for first. */
 export type Reader<T> = (cursor: Cursor) => T | undefined;
@@ -204,4 +204,88 @@ export function suggest(name: string, known: Iterable<string>): string | undefin
 /** The key that was probably meant by a name that may be right. Short names are near to everything, so they have none. */
 export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
+}
+
+// The cursor: a position in a config while it is read, with the value, its path as people write it
+// (`mcpServers.notes.timeoutMs`), and where to report problems.
+
+/** Middleware by name; a factory throws a TypeError that says what is wrong with its options. */
+export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
+
+/** A path to check on disk once the whole config is read. */
+export interface FileCheck {
+  readonly path: string;
+  readonly kind: "file" | "folder";
+  readonly severity: "error" | "warning";
+  readonly cursor: Cursor;
+  /** The path contains the value of a variable. */
+  readonly isSecret: boolean;
+}
+
+/** Shared by all cursors of one config. */
+export interface ReadContext {
+  readonly problems: Problems;
+  readonly variables: Variables;
+  /** Relative paths start here. */
+  readonly folder: string;
+  readonly middleware: MiddlewareFactories;
+  /** Filled while reading. */
+  readonly files: FileCheck[];
+}
+
+export class Cursor {
+  readonly context: ReadContext;
+  readonly value: Value;
+  readonly path: string;
+  /** The offset of the key; of the value itself in an array. */
+  readonly keyOffset: number;
+
+  constructor(context: ReadContext, value: Value, path: string, keyOffset: number = value.offset) {
+    this.context = context;
+    this.value = value;
+    this.path = path;
+    this.keyOffset = keyOffset;
+  }
+
+  member({ name, offset, value }: Member): Cursor {
+    const step = /^[\w$-]+$/.test(name) ? `${this.path === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
+    return new Cursor(this.context, value, `${this.path}${step}`, offset);
+  }
+
+  /** Empty if the value is not an object; the reader has reported that. */
+  members(): readonly Member[] {
+    return this.value.kind === "object" ? this.value.members : [];
+  }
+
+  get(name: string): Cursor | undefined {
+    const found = this.members().find((member) => member.name === name);
+    return found && this.member(found);
+  }
+
+  items(): Cursor[] {
+    if (this.value.kind !== "array") return [];
+    return this.value.items.map((item, index) => new Cursor(this.context, item, `${this.path}[${index}]`));
+  }
+
+  get position(): Position {
+    return this.context.problems.position(this.value.offset);
+  }
+
+  /** Reports `path: message` at the value. */
+  error(message: string, hint?: string): undefined {
+    this.context.problems.error(this.value.offset, `${this.path}: ${message}`, hint);
+  }
+
+  warn(message: string, hint?: string): void {
+    this.context.problems.warn(this.value.offset, `${this.path}: ${message}`, hint);
+  }
+
+  /** Reports `path: message` at the key. */
+  errorAtKey(message: string, hint?: string): undefined {
+    this.context.problems.error(this.keyOffset, `${this.path}: ${message}`, hint);
+  }
+
+  warnAtKey(message: string, hint?: string): void {
+    this.context.problems.warn(this.keyOffset, `${this.path}: ${message}`, hint);
+  }
 }

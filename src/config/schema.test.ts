@@ -9,10 +9,9 @@ import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
 import { GOOD } from "../../test/support/config/valid-configs.ts";
-import { LIMIT_FIELDS, LISTEN_FIELDS } from "./listen-options.ts";
+import { LIMIT_FIELDS, LISTEN_FIELDS, TOP_FIELDS } from "./load.ts";
 import { INPUT_FIELDS } from "./inputs.ts";
 import { PERMISSION_FIELDS } from "./live.ts";
-import { TOP_FIELDS } from "./load.ts";
 import { MODULE_FIELDS } from "./middleware.ts";
 import { COMMON_FIELDS, KINDS, RESTART_FIELDS } from "./upstreams.ts";
 

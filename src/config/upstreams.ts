@@ -4,13 +4,8 @@
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import type { Cursor } from "./cursor.ts";
-import type { Member } from "./document.ts";
-import { command, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
-import { live } from "./live.ts";
-import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
-import type { Position } from "./problems.ts";
 import {
+  type Cursor,
   flag,
   milliseconds,
   nearestKey,
@@ -25,6 +20,10 @@ import {
   type Fields,
   type Reader,
 } from "./readers.ts";
+import type { Member, Position } from "./document.ts";
+import { command, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { live } from "./live.ts";
+import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import type { Secret } from "./variables.ts";
 
 /** The kinds of entries, in the order in which hints list them. */

@@ -1,8 +1,7 @@
 // Expansion of variables in a string.
 
 import { describe, expect, it } from "vitest";
-import type { StringValue } from "./document.ts";
-import { Problems } from "./problems.ts";
+import { type StringValue, Problems } from "./document.ts";
 import { Variables, redact, type Expanded } from "./variables.ts";
 
 const env = { A: "1", B: "${A}$&", EMPTY: "", lower_9: "l", NAME: undefined };

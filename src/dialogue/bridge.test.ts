@@ -65,7 +65,7 @@ describe("what a session says only once", () => {
     );
     expect(results.map(({ result }) => (result as Loose)["_meta"])).toEqual([
       undefined,
-      { "io.modelcontextprotocol/serverInfo": { name: "end", version: "1" } },
+      { "io.modelcontextprotocol/serverInfo": { name: "server", version: "1" } },
     ]);
   });
 

@@ -2,6 +2,7 @@
 // the notifications about it. Also which results may be cached, and what a subscription grants.
 
 import { isObject } from "../core/values.ts";
+import { invalidParams } from "./errors.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
 export const LISTS = {
@@ -50,4 +51,77 @@ export function grantsNothing(granted: unknown): boolean {
     !isObject(granted) ||
     Object.values(granted).every((value) => value === false || (Array.isArray(value) && value.length === 0))
   );
+}
+
+// Pages of a list and their cursors. A cursor names its list and the last item by order and key, not by index, so it
+// stays valid when items are added or removed, and another list refuses it. It is not a secret and grants nothing, so a
+// checksum against altered or invented cursors is enough.
+
+/** A list is sorted by `order`; items of equal order have different keys. */
+export interface PageItem {
+  /** Never reused: a later item has a greater one. */
+  readonly order: number;
+  readonly key: string;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly nextCursor?: string;
+}
+
+/** Throws invalid params for a cursor that is not from this list, such as an empty one. */
+export function page<Item extends PageItem>(
+  list: string,
+  items: readonly Item[],
+  cursor: unknown,
+  size: number,
+): Page<Item> {
+  const start = cursor === undefined ? 0 : startAfter(items, decode(list, cursor));
+  const part = start === 0 && items.length <= size ? items : items.slice(start, start + size);
+  const last = part.at(-1);
+  return last === undefined || start + part.length >= items.length
+    ? { items: part }
+    : { items: part, nextCursor: encode(list, last) };
+}
+
+function startAfter(items: readonly PageItem[], { order, key }: PageItem): number {
+  const same = items.findIndex((item) => item.order === order && item.key === key);
+  if (same !== -1) return same + 1;
+  // The item is gone: start with its order again, since an item twice is better than one missed.
+  const next = items.findIndex((item) => item.order >= order);
+  return next === -1 ? items.length : next;
+}
+
+function encode(list: string, { order, key }: PageItem): string {
+  const body = JSON.stringify([list, order, key]);
+  return Buffer.from(checksum(body) + body).toString("base64url");
+}
+
+function decode(list: string, cursor: unknown): PageItem {
+  const fields = typeof cursor === "string" ? parseCursor(cursor) : undefined;
+  if (Array.isArray(fields) && fields[0] === list && typeof fields[1] === "number" && typeof fields[2] === "string") {
+    return { order: fields[1], key: fields[2] };
+  }
+  throw invalidParams("Invalid cursor: it is not from this list", { cursor });
+}
+
+function parseCursor(cursor: string): unknown {
+  const bytes = Buffer.from(cursor, "base64url");
+  const text = bytes.toString();
+  const body = text.slice(CHECKSUM_LENGTH);
+  if (bytes.toString("base64url") !== cursor || text.slice(0, CHECKSUM_LENGTH) !== checksum(body)) return undefined;
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+const CHECKSUM_LENGTH = 7;
+
+/** FNV-1a in base 36. */
+function checksum(text: string): string {
+  let sum = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193);
+  return (sum >>> 0).toString(36).padStart(CHECKSUM_LENGTH, "0");
 }

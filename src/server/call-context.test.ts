@@ -99,7 +99,9 @@ describe("ask", () => {
       properties: { name: { type: "string", title: "Name" }, age: { type: "number" } },
       required: ["name"],
     };
-    expect(caller.clientRequests.map(({ request }) => request.params)).toEqual([{ message: "Who?", requestedSchema: form }]);
+    expect(caller.clientRequests.map(({ request }) => request.params)).toEqual([
+      { message: "Who?", requestedSchema: form },
+    ]);
   });
 
   it("refuses a form that cannot be sent", async () => {

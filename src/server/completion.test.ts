@@ -79,7 +79,10 @@ describe("completions", () => {
       .prompt("p", { arguments: { a: { complete: () => Promise.reject(new Error("no words")) } } }, () => "x")
       .template("t:{id}", { list: () => Promise.reject(new Error("no list")) }, () => "x");
     const ref = { type: "ref/prompt", name: "p" };
-    const error = await fakeClient(broken).callError("completion/complete", { ref, argument: { name: "a", value: "" } });
+    const error = await fakeClient(broken).callError("completion/complete", {
+      ref,
+      argument: { name: "a", value: "" },
+    });
     expect(error.toBody()).toEqual({ code: -32603, message: "no words", data: { kind: "internal_error" } });
     expect((await fakeClient(broken).callError("resources/list")).message).toBe("no list");
   });

@@ -4,7 +4,7 @@ import type { Meta, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
-import { page, type PageItem } from "../protocol/pages.ts";
+import { page, type PageItem } from "../protocol/lists.ts";
 import type { CacheHint, ServerInfo, ServerOptions } from "./options.ts";
 import type { TrustedResult } from "./tool-result.ts";
 

@@ -2,7 +2,16 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { fakeClient, type FakeClient } from "../../test/support/handlers/fake-client.ts";
-import { gate, getTask, startTask, taskClient, QUESTION, jobServer, startJob, untilStatus } from "../../test/support/tasks/task-client.ts";
+import {
+  gate,
+  getTask,
+  startTask,
+  taskClient,
+  QUESTION,
+  jobServer,
+  startJob,
+  untilStatus,
+} from "../../test/support/tasks/task-client.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { createServer } from "./index.ts";
 
@@ -58,7 +67,11 @@ describe("the number of tasks", () => {
     const server = createServer({ name: "a", version: "1" }, { tasks: { max: 3, maxPerCaller: 2 } })
       .tool("job", { task: "optional" }, run)
       .tool("must", { task: "required" }, run);
-    const [ada, bob, eve] = ["ada", "bob", "eve"].map((name) => taskClient(server, name)) as [FakeClient, FakeClient, FakeClient];
+    const [ada, bob, eve] = ["ada", "bob", "eve"].map((name) => taskClient(server, name)) as [
+      FakeClient,
+      FakeClient,
+      FakeClient,
+    ];
     const kept = [await startTask(ada), await startTask(ada)];
     const plain = startJob(ada);
     expect(await ada.callError("tools/call", { name: "must" })).toMatchObject({ data: { kind: "rate_limited" } });
@@ -135,14 +148,17 @@ describe("the lifetime of a task", () => {
     await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
     vi.advanceTimersByTime(2_000);
     await subscription;
-    expect(caller.notifications.at(-1)).toMatchObject({ params: { status: "failed", error: { data: { kind: "timeout" } } } });
+    expect(caller.notifications.at(-1)).toMatchObject({
+      params: { status: "failed", error: { data: { kind: "timeout" } } },
+    });
   });
 
   it("counts a tool that ignores its signal until it returns", async () => {
     const { run, open } = gate(true);
     const server = jobServer(run, { support: "required", ttlMs: 1_000 }, { maxPerCaller: 2 });
     const caller = taskClient(server);
-    for (const taskId of [await startTask(caller), await startTask(caller)]) await caller.call("tasks/cancel", { taskId });
+    for (const taskId of [await startTask(caller), await startTask(caller)])
+      await caller.call("tasks/cancel", { taskId });
     vi.advanceTimersByTime(2_000);
     expect(await caller.callError("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();

@@ -137,7 +137,10 @@ describe("a call that becomes a task", () => {
         },
       );
       // A session can send notifications after the answer.
-      const { context, notifications } = fakeClient(server, { caller: { capabilities: TASK_CAPABILITIES }, logLevel: "debug" });
+      const { context, notifications } = fakeClient(server, {
+        caller: { capabilities: TASK_CAPABILITIES },
+        logLevel: "debug",
+      });
       const session: Context = { ...context, revision: NEWEST_SESSION.name };
       const { taskId } = await server({ method: "tools/call", params: { name: "job" } }, session);
       report();
@@ -182,7 +185,9 @@ describe("a tool that detaches", () => {
     const asking = await untilStatus(caller, id, "input_required");
     expect(Object.keys(asking["inputRequests"] as object)).toEqual(["1"]);
     await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
-    expect(await untilStatus(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "decline, accept" }] } });
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({
+      result: { content: [{ text: "decline, accept" }] },
+    });
   });
 
   it("is a plain call if it never does, or if the client has no tasks", async () => {
@@ -302,7 +307,9 @@ describe("a task that sends requests to the client", () => {
     expect(Object.keys((await getTask(caller, id))["inputRequests"] as object)).toEqual(["b"]);
     // The second answer to `a` is ignored.
     await update({ a: { action: "cancel" }, b: { action: "decline" } });
-    expect(await untilStatus(caller, id, "completed")).toMatchObject({ result: { content: [{ text: "accept,decline" }] } });
+    expect(await untilStatus(caller, id, "completed")).toMatchObject({
+      result: { content: [{ text: "accept,decline" }] },
+    });
     expect(await update({ a: { action: "accept" } })).toMatchObject({ resultType: "complete" });
   });
 

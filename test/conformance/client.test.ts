@@ -5,11 +5,10 @@
 
 import { relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { COUNTS } from "./client/counts.ts";
+import { COUNTS } from "./client/check-counts.ts";
 import { EVERYTHING_CLIENT } from "./everything-programs.ts";
-import { installedSuite } from "./install.ts";
-import { EXTENSION, ROOT, Suite, type Check, type Outcome, type Results } from "./suite.ts";
-import { faultsOf, met, tell } from "./verdict.ts";
+import { installedSuite } from "./install-suite.ts";
+import { EXTENSION, ROOT, Suite, type Check, type Outcome, type Results, faultsOf, met, tell } from "./suite.ts";
 
 const NEWEST = "2026-07-28";
 /** For these the suite has a frozen set of what a client must do. */

@@ -4,7 +4,7 @@
 // it spoke; so both are said here, in the one line of stdout that client.test.ts reads.
 
 import { ConnectionError } from "catenary/client";
-import { actOf, type Stage } from "./client/acts.ts";
+import { actOf, type Stage } from "./client/scenarios.ts";
 
 const [, , url = ""] = process.argv;
 const {

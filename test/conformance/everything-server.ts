@@ -2,8 +2,11 @@
 // on the process's own streams, `--revisions a,b` to speak only those.
 
 import { parseArgs } from "node:util";
-import { serve } from "../../src/index.ts";
-import { everythingServer } from "./everything/server.ts";
+import { serve, createServer, type Server } from "../../src/index.ts";
+import { addAsks, addRounds } from "./everything/client-requests.ts";
+import { addChanges, addTools } from "./everything/tools.ts";
+import { addPrompts, addResources } from "./everything/resources-and-prompts.ts";
+import { addTasks } from "./everything/tasks.ts";
 
 const { values } = parseArgs({
   options: {
@@ -19,4 +22,24 @@ else {
   const front = await serve(everythingServer(), { ...spoken, http: { port: Number(values.port) } });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void front.close());
   process.stderr.write(`everything-server listens on ${front.url}\n`);
+}
+
+// The whole server that the official suite is run against: every tool, resource and prompt that its scenarios name.
+// It is written as a user of the library would write it; how it is started is everything-server.ts's business.
+
+
+export function everythingServer(): Server {
+  const server = createServer({
+    name: "everything",
+    version: "1.0.0",
+    instructions: "A server with everything that the conformance suite looks for.",
+  });
+  addTools(server);
+  addAsks(server);
+  addRounds(server);
+  addTasks(server);
+  addChanges(server);
+  addResources(server);
+  addPrompts(server);
+  return server;
 }

@@ -3,8 +3,7 @@
 // less was checked than there is to check shows a tick too, so the numbers are held.
 
 import { expect } from "vitest";
-import { isAt, type Check, type Outcome, type Results, type Scenario, type Suite } from "./suite.ts";
-import { faultsOf, met, tell } from "./verdict.ts";
+import { isAt, type Check, type Outcome, type Results, type Scenario, type Suite, faultsOf, met, tell } from "./suite.ts";
 
 export const NEWEST = "2026-07-28";
 /** For these the suite has a frozen set of what a server must do. */

@@ -3,8 +3,8 @@
 // asked of the suite, so that none can go missing; when one is good stands in server-scenarios.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startEverything, type EverythingProcess } from "./everything-process.ts";
-import { installedSuite } from "./install.ts";
+import { startEverything, type EverythingProcess } from "./everything-programs.ts";
+import { installedSuite } from "./install-suite.ts";
 import { ALONE, heldAt, judge, LEFT_OUT, runHeld, tellOf, WITH_SET } from "./server-scenarios.ts";
 import { Suite, type Results } from "./suite.ts";
 

@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { installedSuite } from "../conformance/install.ts";
+import { installedSuite } from "../conformance/install-suite.ts";
 import { AUDIO, BLOB, BLOB_URI, INFO, NOTE, NOTE_TEXT, RESOURCES, TEMPLATE } from "./fixtures/server-data.ts";
 import { FixtureServer, type Json } from "./test-client.ts";
 

@@ -4,7 +4,19 @@
 import { createHmac } from "node:crypto";
 import { calculateJwkThumbprint, type CryptoKey, exportSPKI, importJWK } from "jose";
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { authenticate, type Claims, credentialsFor, endpoint, metadata, now, openBearerFixture, refusalOf, resource, newSigner, openIssuer } from "../../../test/support/auth/token-issuer.ts";
+import {
+  authenticate,
+  type Claims,
+  credentialsFor,
+  endpoint,
+  metadata,
+  now,
+  openBearerFixture,
+  refusalOf,
+  resource,
+  newSigner,
+  openIssuer,
+} from "../../../test/support/auth/token-issuer.ts";
 import { type Authenticator, AuthError } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
 

@@ -100,7 +100,9 @@ describe("a registration with scopes", () => {
       const at = fakeClient(server, { caller });
       const notifications = { resourceSubscriptions: ["r:open", "r:o/1", "r:none"] };
       const listening = at.call("subscriptions/listen", { notifications });
-      expect(at.notifications).toMatchObject([{ params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } }]);
+      expect(at.notifications).toMatchObject([
+        { params: { notifications: { resourceSubscriptions: ["r:open", "r:o/1"] } } },
+      ]);
       at.abort();
       await listening;
     });

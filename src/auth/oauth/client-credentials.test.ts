@@ -3,7 +3,11 @@
 
 import * as oauth from "oauth4webapi";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { json, openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
+import {
+  json,
+  openAuthorizationServer,
+  type AuthorizationServer,
+} from "../../../test/support/auth/authorization-server.ts";
 import { failure, grantContext, RESOURCE } from "../../../test/support/auth/grant-context.ts";
 import { clientCredentials } from "./grants.ts";
 import { DPoPKey } from "./keys.ts";

@@ -2,7 +2,11 @@
 // the authorization server, which issues the access token.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { json, openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
+import {
+  json,
+  openAuthorizationServer,
+  type AuthorizationServer,
+} from "../../../test/support/auth/authorization-server.ts";
 import { failure, grantContext, RESOURCE } from "../../../test/support/auth/grant-context.ts";
 import { DPoPKey } from "./keys.ts";
 import { enterpriseManaged, type EnterpriseManagedOptions } from "./grants.ts";

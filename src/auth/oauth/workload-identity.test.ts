@@ -1,7 +1,11 @@
 // The workload identity grant against a local authorization server.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { json, openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
+import {
+  json,
+  openAuthorizationServer,
+  type AuthorizationServer,
+} from "../../../test/support/auth/authorization-server.ts";
 import { failure, grantContext, RESOURCE } from "../../../test/support/auth/grant-context.ts";
 import type { AssertionRequest } from "./types.ts";
 import { workloadIdentity } from "./grants.ts";

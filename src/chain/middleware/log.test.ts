@@ -54,7 +54,9 @@ it("writes the outcome", async () => {
     const [line = ""] = await lines({}, upstream, callRequest("echo"), caller);
     return line.slice(25).replace(/, [\d.]+ ms$/, "");
   };
-  expect(await outcome(async () => ({ ...textResult("no"), isError: true }))).toBe("warning tools/call echo: tool error");
+  expect(await outcome(async () => ({ ...textResult("no"), isError: true }))).toBe(
+    "warning tools/call echo: tool error",
+  );
   expect(await outcome(async () => ({ resultType: "input_required" }))).toBe("info tools/call echo: input_required");
   expect(await outcome(async () => ({ resultType: "task" }))).toBe("info tools/call echo: task");
   expect(await outcome(async () => ({ resultType: 7 as never }))).toBe("info tools/call echo: 7");
@@ -126,5 +128,7 @@ it("writes to stderr by default, and a failing write does not fail the request",
   const full = () => {
     throw new Error("no space left");
   };
-  expect(await chain(log({ write: full })).to(done)(callRequest("echo"), fakeContext().context)).toEqual(textResult("the contents"));
+  expect(await chain(log({ write: full })).to(done)(callRequest("echo"), fakeContext().context)).toEqual(
+    textResult("the contents"),
+  );
 });

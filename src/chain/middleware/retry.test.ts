@@ -77,7 +77,10 @@ describe("sends again", () => {
       { idempotentHint: true, destructiveHint: false },
       { idempotentHint: true },
     ]) {
-      expect(await send(callRequest("a"), [lost()], await knowing(hints))).toMatchObject({ outcome: textResult("done"), sent: 2 });
+      expect(await send(callRequest("a"), [lost()], await knowing(hints))).toMatchObject({
+        outcome: textResult("done"),
+        sent: 2,
+      });
     }
   });
 

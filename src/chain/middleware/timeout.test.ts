@@ -15,7 +15,11 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", 
 afterEach(() => void vi.useRealTimers());
 
 /** A call through the middleware to an upstream that answers when the test says so. */
-function start(options: Parameters<typeof timeout>[0], request: Request = callRequest("a"), answer?: () => Promise<Result>) {
+function start(
+  options: Parameters<typeof timeout>[0],
+  request: Request = callRequest("a"),
+  answer?: () => Promise<Result>,
+) {
   let context: Context | undefined;
   let finish: (result: Result) => void = () => undefined;
   const upstream: Handler = (_request, own) => {

@@ -77,7 +77,9 @@ describe("calls", () => {
   it("go to the only upstream with tools, even if it does not list the name", async () => {
     const { a } = twoUpstreams();
     const other = scriptedServer({ "prompts/list": { prompts: [] } });
-    expect(textOf(await fakeClient(createRouter({ a, other })).call("tools/call", { name: "hidden" }))).toBe("a: hidden");
+    expect(textOf(await fakeClient(createRouter({ a, other })).call("tools/call", { name: "hidden" }))).toBe(
+      "a: hidden",
+    );
     const refused = await fakeClient(createRouter(twoUpstreams())).callError("tools/call", { name: "b.hidden" });
     expect(refused.data).toMatchObject({ kind: "tool_not_found" });
   });
@@ -124,7 +126,9 @@ describe("calls", () => {
     });
     const caller = fakeClient(createRouter({ a, b: scriptedServer({}) }), { answer: () => ({ roots: [] }) });
     expect(await caller.call("tools/call", { name: "x" })).toEqual({ content: [], answer: { roots: [] } });
-    expect(caller.notifications).toEqual([{ method: "notifications/progress", params: { progress: 1, progressToken: "t" } }]);
+    expect(caller.notifications).toEqual([
+      { method: "notifications/progress", params: { progress: 1, progressToken: "t" } },
+    ]);
   });
 });
 

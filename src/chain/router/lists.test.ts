@@ -101,9 +101,9 @@ describe("lists of many upstreams", () => {
       scriptedServer({ "tools/list": { tools: [], ttlMs, cacheScope: "public" } });
     const two = await fakeClient(createRouter({ a: kept(70), b: kept(30) })).call("tools/list");
     expect([two["ttlMs"], two["cacheScope"]]).toEqual([30, "public"]);
-    const three = await fakeClient(createRouter({ a: kept(70), b: scriptedServer({ "tools/list": toolList("x") }) })).call(
-      "tools/list",
-    );
+    const three = await fakeClient(
+      createRouter({ a: kept(70), b: scriptedServer({ "tools/list": toolList("x") }) }),
+    ).call("tools/list");
     expect([three["ttlMs"], three["cacheScope"]]).toEqual([0, "private"]);
   });
 });
@@ -206,7 +206,9 @@ describe("upstreams that fail in a list", () => {
     const endless = scriptedServer({
       "tools/list": () => ({ tools: [{ name: `t${count}` }], nextCursor: String(count++) }),
     });
-    const odd = scriptedServer({ "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 } });
+    const odd = scriptedServer({
+      "tools/list": { tools: [{ name: "o" }, null, { title: "nameless" }], nextCursor: 5 },
+    });
     const wrong = scriptedServer({ "tools/list": { tools: "none" } });
     const result = await fakeClient(createRouter({ loop, odd, wrong, endless })).call("tools/list");
     expect(loop.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);

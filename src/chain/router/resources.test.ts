@@ -62,7 +62,10 @@ describe("reading", () => {
 
   it("passes a result unchanged if nothing is renamed", async () => {
     const result = { contents: [{ uri: "x:1", text: "t" }] };
-    const a = scriptedServer({ "resources/list": { resources: [{ uri: "x:1", name: "x" }] }, "resources/read": result });
+    const a = scriptedServer({
+      "resources/list": { resources: [{ uri: "x:1", name: "x" }] },
+      "resources/read": result,
+    });
     const caller = fakeClient(createRouter({ a, b: serverWith("b", {}) }));
     expect(await caller.call("resources/read", { uri: "x:1" })).toBe(result);
   });
@@ -101,7 +104,9 @@ describe("reading", () => {
   it("tries the upstreams in order for an unlisted address, and remembers where it was", async () => {
     const a = serverWith("a", {});
     const b = serverWith("b", { more: ["odd:1"] });
-    const caller = fakeClient(createRouter({ a, none: scriptedServer({}), b, c: serverWith("c", { more: ["odd:1"] }) }));
+    const caller = fakeClient(
+      createRouter({ a, none: scriptedServer({}), b, c: serverWith("c", { more: ["odd:1"] }) }),
+    );
     for (const _time of [1, 2]) {
       expect(await caller.call("resources/read", { uri: "odd:1" })).toEqual({
         contents: [{ uri: "odd:1", text: "b" }],
@@ -140,9 +145,9 @@ describe("reading", () => {
         throw McpError.of("access_denied", "You may not");
       },
     });
-    expect((await fakeClient(createRouter({ locked, found })).callError("resources/read", { uri: "odd:1" })).message).toBe(
-      "You may not",
-    );
+    expect(
+      (await fakeClient(createRouter({ locked, found })).callError("resources/read", { uri: "odd:1" })).message,
+    ).toBe("You may not");
   });
 
   it("skips an upstream that is unavailable, and reports it if no other has the address", async () => {

@@ -38,7 +38,10 @@ describe("upstreams that fail during a subscription", () => {
     b.subscriptions[1]?.fail(new ConnectionError("refused", "not yet"));
     await vi.advanceTimersByTimeAsync(1_600);
     b.subscriptions[2]?.acknowledge();
-    expect(caller.notifications.slice(2)).toEqual([{ method: CHANGED }, { method: UPDATED, params: { uri: "file:///b" } }]);
+    expect(caller.notifications.slice(2)).toEqual([
+      { method: CHANGED },
+      { method: UPDATED, params: { uri: "file:///b" } },
+    ]);
     caller.abort();
     await settle();
     expect(vi.getTimerCount()).toBe(0);

@@ -40,7 +40,10 @@ describe("a subscription at many upstreams", () => {
     expect(caller.notifications).toHaveLength(3);
     caller.abort();
     expect(await listening).toEqual({ resultType: "complete" });
-    expect([a.subscriptions[0]?.context.signal.aborted, b.subscriptions[0]?.context.signal.aborted]).toEqual([true, true]);
+    expect([a.subscriptions[0]?.context.signal.aborted, b.subscriptions[0]?.context.signal.aborted]).toEqual([
+      true,
+      true,
+    ]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -131,7 +134,9 @@ describe("subscriptions to resources", () => {
       notifications: { resourceSubscriptions: ["file:///same"] },
     });
     expect(ambiguous.data).toMatchObject({ candidates: ["a.file:///same", "b.file:///same"] });
-    const refused = caller.callError("subscriptions/listen", { notifications: { resourceSubscriptions: ["file:///b"] } });
+    const refused = caller.callError("subscriptions/listen", {
+      notifications: { resourceSubscriptions: ["file:///b"] },
+    });
     await settle();
     b.subscriptions[0]?.fail(McpError.of("access_denied", "You may not"));
     expect((await refused).message).toBe("You may not");
@@ -148,7 +153,10 @@ describe("subscriptions to resources", () => {
     b.subscriptions[0]?.acknowledge();
     await settle();
     expect(caller.notifications).toEqual([acknowledged({ resourceSubscriptions: ["odd:1"] })]);
-    expect([a.subscriptions[0]?.context.signal.aborted, b.subscriptions[0]?.context.signal.aborted]).toEqual([true, false]);
+    expect([a.subscriptions[0]?.context.signal.aborted, b.subscriptions[0]?.context.signal.aborted]).toEqual([
+      true,
+      false,
+    ]);
     caller.abort();
   });
 

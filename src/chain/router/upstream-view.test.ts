@@ -43,7 +43,9 @@ describe("calls with unavailable upstreams", () => {
     const away = async (): Promise<never> => {
       throw new McpError(-32603, "The server is asleep for good", { kind: "unreachable" });
     };
-    const caller = fakeClient(createRouter({ away, a: scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") }) }));
+    const caller = fakeClient(
+      createRouter({ away, a: scriptedServer({ "tools/list": toolList("x"), "tools/call": answerAs("a") }) }),
+    );
     expect((await caller.callError("tools/call", { name: "y" })).message).toBe(
       "Tool not found: y; not all upstreams could be asked: The upstream away is asleep for good",
     );

@@ -3,7 +3,7 @@
 // to if the callers are stateless.
 
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
-import { INTERNAL_ORIGIN } from "../../dialogue/calls/call-attribution.ts";
+import { INTERNAL_ORIGIN } from "../../dialogue/calls/client-requests.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";

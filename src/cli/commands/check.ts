@@ -3,12 +3,11 @@
 
 import { examineConfig, type ConfigReport } from "../../config/index.ts";
 import { EXIT, type Command } from "../command.ts";
-import { defineCommand } from "../show/failure.ts";
-import { plural, problemLines, tally } from "../show/problems.ts";
-import { CONFIG, requireConfig } from "../target/config-path.ts";
+import { defineCommand, plural, problemLines, tally } from "../show/problems.ts";
+import { CONFIG, requireConfig } from "../target/target.ts";
 import { parseFlags, unexpectedArguments } from "../target/flags.ts";
 import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
-import { oneLine, sanitizeFor } from "../terminal/sanitize.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
 
 const USAGE = "Usage: catenary check [CONFIG] [--json]";
 

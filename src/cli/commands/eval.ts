@@ -9,11 +9,11 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
-import { defineCommand } from "../show/failure.ts";
+import { defineCommand } from "../show/problems.ts";
 import { parseFlags } from "../target/flags.ts";
 import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus } from "../terminal/output.ts";
-import { isTerminal } from "../terminal/sanitize.ts";
+import { isTerminal } from "../terminal/text.ts";
 
 const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS]
        catenary eval LANGUAGE - [OPTIONS]

@@ -5,7 +5,7 @@ import { isObject } from "../../core/values.ts";
 import type { ListPromptsResult, Prompt, PromptMessage } from "../../protocol/model/index.ts";
 import { EXIT, UsageError, type Command } from "../command.ts";
 import { checkDestination, printContent, SAVE_FLAGS, SAVE_HELP, Saver, type ContentOutput } from "../show/content.ts";
-import { defineCommand } from "../show/failure.ts";
+import { defineCommand } from "../show/problems.ts";
 import {
   findMissingUpstreams,
   listStyle,
@@ -19,7 +19,7 @@ import { unexpectedArguments } from "../target/flags.ts";
 import { EXIT_HELP, parseTargetLine, TARGET_HELP } from "../target/target.ts";
 import { withClient, type CommandContext } from "../target/with-client.ts";
 import { paint, printJson, printTrusted } from "../terminal/output.ts";
-import { oneLine } from "../terminal/sanitize.ts";
+import { oneLine } from "../terminal/text.ts";
 
 const PROMPTS_USAGE = `Usage: catenary prompts TARGET [NAME] [OPTIONS]
        catenary prompts [NAME] [OPTIONS] -- COMMAND ARGS...

@@ -12,7 +12,7 @@ import type {
 } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { checkDestination, decodePart, printResource, SAVE_FLAGS, Saver, type ContentOutput } from "../show/content.ts";
-import { defineCommand } from "../show/failure.ts";
+import { defineCommand } from "../show/problems.ts";
 import {
   findMissingUpstreams,
   listStyle,
@@ -25,7 +25,7 @@ import { unexpectedArguments } from "../target/flags.ts";
 import { EXIT_HELP, parseTargetLine, TARGET_HELP } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
 import { printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
-import { isTerminal } from "../terminal/sanitize.ts";
+import { isTerminal } from "../terminal/text.ts";
 
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;

@@ -20,11 +20,11 @@ import { EXIT, UsageError, type Command } from "../command.ts";
 import { parseServeFlags, SERVE_EXPECTED, SERVE_FLAGS, SERVE_HELP, SIGNAL_HELP } from "../serve/serve-flags.ts";
 import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
-import { defineCommand, toFailure } from "../show/failure.ts";
+import { defineCommand, toFailure } from "../show/problems.ts";
 import { parseFlags } from "../target/flags.ts";
 import { checkRevision, parseEnvFlags } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
-import { isTerminal, sanitizeFor } from "../terminal/sanitize.ts";
+import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS...
 

@@ -5,7 +5,10 @@ import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { UsageError, type Command } from "../command.ts";
-import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
+import { servesItself } from "../serve/module.ts";
+import { reserveStdio } from "../serve/module.ts";
+import { moduleName } from "../serve/module.ts";
+import { loadHandler } from "../serve/module.ts";
 import {
   checkTokenFlag,
   configHttpOptions,
@@ -17,11 +20,10 @@ import {
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/serve-flags.ts";
-import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
-import { setUpToken } from "../serve/token.ts";
+import { announce, GATEWAY_GRACE_MS, startServing, setUpToken } from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
-import { defineCommand } from "../show/failure.ts";
-import { CONFIG, findConfig, isConfig } from "../target/config-path.ts";
+import { defineCommand } from "../show/problems.ts";
+import { CONFIG, findConfig, isConfig } from "../target/target.ts";
 import { parseFlags } from "../target/flags.ts";
 import { printStatus } from "../terminal/output.ts";
 

@@ -4,7 +4,7 @@
 import type { ListToolsResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { checkDestination, printResult, SAVE_FLAGS, SAVE_HELP, Saver } from "../show/content.ts";
-import { defineCommand } from "../show/failure.ts";
+import { defineCommand } from "../show/problems.ts";
 import {
   findMissingUpstreams,
   listStyle,

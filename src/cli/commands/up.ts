@@ -14,11 +14,10 @@ import {
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/serve-flags.ts";
-import { announce, startServing } from "../serve/start.ts";
-import { setUpToken } from "../serve/token.ts";
+import { announce, startServing, setUpToken } from "../serve/start.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
-import { defineCommand } from "../show/failure.ts";
-import { CONFIG, findConfig, isConfig } from "../target/config-path.ts";
+import { defineCommand } from "../show/problems.ts";
+import { CONFIG, findConfig, isConfig } from "../target/target.ts";
 import { parseFlags, unexpectedArguments } from "../target/flags.ts";
 
 const USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";

@@ -20,7 +20,7 @@ import { problemLines, tally } from "../show/problems.ts";
 import { exit, printStatus } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter, type Dialog } from "../terminal/prompter.ts";
-import { oneLine } from "../terminal/sanitize.ts";
+import { oneLine } from "../terminal/text.ts";
 import { reserveStdio } from "./module.ts";
 import type { UpstreamReport } from "./upstream-report.ts";
 

@@ -3,9 +3,8 @@
 
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { firstLine } from "../show/lists.ts";
-import { formatTable } from "../terminal/layout.ts";
+import { formatTable, isTerminal, oneLine, sanitizeFor } from "../terminal/text.ts";
 import { LineSplitter, paint, printStatus, terminalWidth } from "../terminal/output.ts";
-import { isTerminal, oneLine, sanitizeFor } from "../terminal/sanitize.ts";
 
 const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
   idle: "idle (starts on first use)",

@@ -9,7 +9,7 @@ import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
 import { printText, printValue } from "../terminal/output.ts";
-import { isTerminal } from "../terminal/sanitize.ts";
+import { isTerminal } from "../terminal/text.ts";
 import { formatBytes } from "./lists.ts";
 
 export interface ContentOutput {

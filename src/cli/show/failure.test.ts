@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 import { NotFoundError, UnreachableError, UsageError } from "../command.ts";
-import { requiredPages, toFailure } from "./failure.ts";
+import { requiredPages, toFailure } from "./problems.ts";
 
 describe("an exit code", () => {
   it.each<[ConnectionErrorKind, number, string]>([

@@ -4,11 +4,9 @@
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
 import { isObject } from "../../core/values.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
-import { argumentTable, promptProperties, signature } from "../target/arguments.ts";
-import { readProperties } from "../target/schema-shape.ts";
-import { pad, truncate, widthOf } from "../terminal/layout.ts";
+import { argumentTable, promptProperties, signature, readProperties } from "../target/arguments.ts";
+import { pad, truncate, widthOf, oneLine, sanitize, sanitizeJson } from "../terminal/text.ts";
 import { paint, terminalWidth } from "../terminal/output.ts";
-import { oneLine, sanitize, sanitizeJson } from "../terminal/sanitize.ts";
 
 export interface ListStyle {
   /** The width of a line; undefined: unlimited. */

@@ -6,7 +6,7 @@ import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
-import { sanitize } from "../terminal/sanitize.ts";
+import { sanitize } from "../terminal/text.ts";
 import type { TargetValues } from "./target.ts";
 
 const TOKEN_VARIABLE = "CATENARY_TOKEN";

@@ -3,8 +3,14 @@
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
-import { argumentTable, promptArguments, signature, toolArguments, type Argument } from "./arguments.ts";
-import { readProperties } from "./schema-shape.ts";
+import {
+  argumentTable,
+  promptArguments,
+  signature,
+  toolArguments,
+  type Argument,
+  readProperties,
+} from "./arguments.ts";
 
 const tool = (properties: Record<string, unknown>, more: Record<string, unknown> = {}): Tool => ({
   name: "try",

@@ -15,7 +15,7 @@ import { Interruption } from "../terminal/interruption.ts";
 import { LineSplitter } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
-import { oneLine, sanitizeFor } from "../terminal/sanitize.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { createAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValues } from "./target.ts";
 

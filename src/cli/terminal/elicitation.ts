@@ -5,10 +5,9 @@
 import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
-import { truncate } from "./layout.ts";
+import { truncate, oneLine, sanitize } from "./text.ts";
 import { paint } from "./output.ts";
 import type { Dialog, Prompter } from "./prompter.ts";
-import { oneLine, sanitize } from "./sanitize.ts";
 
 /** Opens a URL in the browser; false if that is not possible. */
 export type OpenPage = (url: URL) => Promise<boolean>;

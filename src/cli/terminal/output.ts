@@ -4,7 +4,7 @@
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/values.ts";
 import { EXIT } from "../command.ts";
-import { isTerminal, sanitizeFor, sanitizeJson } from "./sanitize.ts";
+import { isTerminal, sanitizeFor, sanitizeJson } from "./text.ts";
 
 // Stderr is closed: there is nowhere to report to, and the work goes on.
 process.stderr.on("error", () => undefined);

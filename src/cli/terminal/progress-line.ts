@@ -3,8 +3,7 @@
 // server, so numbers and messages may have any value and length.
 
 import type { Progress } from "../../client/contexts.ts";
-import { truncate } from "./layout.ts";
-import { oneLine } from "./sanitize.ts";
+import { truncate, oneLine } from "./text.ts";
 
 export interface Screen {
   readonly isTTY?: boolean;

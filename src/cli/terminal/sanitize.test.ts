@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { oneLine, sanitize, sanitizeFor, sanitizeJson } from "./sanitize.ts";
+import { oneLine, sanitize, sanitizeFor, sanitizeJson } from "./text.ts";
 
 /** Whether the text contains C0 or C1 controls other than newline and tab, or delete. */
 function hasControls(text: string): boolean {

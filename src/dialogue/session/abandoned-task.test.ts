@@ -2,7 +2,15 @@
 // task is cancelled once its id is known, if the server supports that.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type SessionTaskFixture, sessionTaskFixture, FORM, TASK_CAPABILITIES, NO_ANSWER, withoutTasks, type SessionTaskServerOptions } from "../../../test/support/tasks/session-task-server.ts";
+import {
+  type SessionTaskFixture,
+  sessionTaskFixture,
+  FORM,
+  TASK_CAPABILITIES,
+  NO_ANSWER,
+  withoutTasks,
+  type SessionTaskServerOptions,
+} from "../../../test/support/tasks/session-task-server.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ServerTasks } from "./server-tasks.ts";

@@ -35,7 +35,7 @@ import {
 } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
-import { CallAttribution } from "../calls/call-attribution.ts";
+import { CallAttribution } from "../calls/client-requests.ts";
 import { ServerSubscriptions } from "./subscriptions-back.ts";
 import type { TaskRequestOptions, AskTarget } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";

@@ -37,7 +37,9 @@ let ids = 0;
 async function session(
   handler: Handler,
   first: Partial<Caller>,
-): Promise<AuthenticatedPeer & { ask(method: string, params?: Loose): Promise<Loose>; start(name: string): Promise<string> }> {
+): Promise<
+  AuthenticatedPeer & { ask(method: string, params?: Loose): Promise<Loose>; start(name: string): Promise<string> }
+> {
   const wire = await serveAuthenticatedPeer(handler, first);
   await wire.peer.handshake(NEWEST_SESSION.name);
   const ask = (method: string, params: Loose = {}): Promise<Loose> =>

@@ -7,7 +7,7 @@ import type { Context, Caller, Handler, Notification, Params, Request, Result } 
 import { isObject } from "../../core/values.ts";
 import { invalidParams, methodNotFound, McpError } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
-import { page, type PageItem } from "../../protocol/pages.ts";
+import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import {
   withTasksExtension,

@@ -2,7 +2,16 @@
 // one, with a fake server. No caller sees what belongs to another.
 
 import { describe, expect, it, vi } from "vitest";
-import { sessionTaskFixture, FORM, TASK_CAPABILITIES, NO_ANSWER, TEXT, withoutTasks, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
+import {
+  sessionTaskFixture,
+  FORM,
+  TASK_CAPABILITIES,
+  NO_ANSWER,
+  TEXT,
+  withoutTasks,
+  UNKNOWN,
+  RELATED,
+} from "../../../test/support/tasks/session-task-server.ts";
 import type { Request } from "../../core/handler.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 
@@ -27,7 +36,9 @@ describe("an input request of a task", () => {
       result: { action: "decline", _meta: { [RELATED]: { taskId: id } } },
     });
     const second = server.requestClient(id, "roots/list");
-    expect((await untilStatus(id, "input_required"))["inputRequests"]).toEqual({ 2: { method: "roots/list", params: {} } });
+    expect((await untilStatus(id, "input_required"))["inputRequests"]).toEqual({
+      2: { method: "roots/list", params: {} },
+    });
     const answers = { 1: { action: "accept" }, 2: { roots: [] } };
     await request("tasks/update", { taskId: id, inputResponses: answers });
     expect(await second.answer).toMatchObject({ result: { roots: [] } });
@@ -49,7 +60,9 @@ describe("an input request of a task", () => {
       },
     });
     await request("tools/call", { name: "job" });
-    expect(await untilStatus("task-1", "input_required")).toMatchObject({ inputRequests: { 1: { method: "roots/list" } } });
+    expect(await untilStatus("task-1", "input_required")).toMatchObject({
+      inputRequests: { 1: { method: "roots/list" } },
+    });
     expect(server.received("tasks/result")).toEqual([]);
   });
 
@@ -70,7 +83,9 @@ describe("an input request of a task", () => {
   it("is refused if the caller has not declared the capability", async () => {
     const { server, start, get } = await sessionTaskFixture();
     const id = await start({ caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } } });
-    expect(await server.requestClient(id, "elicitation/create", FORM).answer).toMatchObject({ error: { code: -32602 } });
+    expect(await server.requestClient(id, "elicitation/create", FORM).answer).toMatchObject({
+      error: { code: -32602 },
+    });
     expect(await server.requestClient(id, "roots/list").answer).toMatchObject({ error: { code: -32601 } });
     expect(await get(id)).toMatchObject({ status: "working" });
   });

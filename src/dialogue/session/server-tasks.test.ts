@@ -2,7 +2,17 @@
 // how they are cancelled. Requests reach the server in its own form; results come back in that of the newest revision.
 
 import { describe, expect, it, vi } from "vitest";
-import { asPrincipal, sessionTaskFixture, FORM, TASK_CAPABILITIES, NO_ANSWER, TEXT, withoutTasks, UNKNOWN, RELATED } from "../../../test/support/tasks/session-task-server.ts";
+import {
+  asPrincipal,
+  sessionTaskFixture,
+  FORM,
+  TASK_CAPABILITIES,
+  NO_ANSWER,
+  TEXT,
+  withoutTasks,
+  UNKNOWN,
+  RELATED,
+} from "../../../test/support/tasks/session-task-server.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
 import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
@@ -104,13 +114,17 @@ describe("a call", () => {
 
   it("is sent unchanged if the tools cannot be listed", async () => {
     const error = { code: -32603, message: "Not now" };
-    const { request, server } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/list" ? { error } : undefined) });
+    const { request, server } = await sessionTaskFixture({
+      answer: ({ method }) => (method === "tools/list" ? { error } : undefined),
+    });
     expect(await request("tools/call", { name: "job" })).toMatchObject({ content: [{ text: "plain" }] });
     expect(server.last("tools/call")).not.toHaveProperty("task");
   });
 
   it("can be cancelled while the tools are listed", async () => {
-    const { request, server } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/list" ? NO_ANSWER : undefined) });
+    const { request, server } = await sessionTaskFixture({
+      answer: ({ method }) => (method === "tools/list" ? NO_ANSWER : undefined),
+    });
     const stop = new AbortController();
     const call = request("tools/call", { name: "job" }, { signal: stop.signal });
     await server.peer.until(({ method }) => method === "tools/list");
@@ -129,7 +143,9 @@ describe("a call", () => {
   });
 
   it("may be answered without a task after all", async () => {
-    const { request } = await sessionTaskFixture({ answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined) });
+    const { request } = await sessionTaskFixture({
+      answer: ({ method }) => (method === "tools/call" ? { result: TEXT } : undefined),
+    });
     expect(await request("tools/call", { name: "job" })).toEqual({ ...TEXT, resultType: "complete" });
   });
 });
@@ -253,7 +269,9 @@ describe("a task", () => {
 });
 
 it("never requests a task from a server without tasks", async () => {
-  const { request, server } = await sessionTaskFixture({ capabilities: { tools: {}, tasks: { list: {}, cancel: {} } } });
+  const { request, server } = await sessionTaskFixture({
+    capabilities: { tools: {}, tasks: { list: {}, cancel: {} } },
+  });
   for (const method of ["tasks/get", "tasks/cancel", "tasks/list"]) {
     await expect(request(method, { taskId: "x", [LISTS_TASKS]: true })).rejects.toMatchObject({ code: -32601 });
     expect(server.received(method)).toEqual([]);
@@ -299,7 +317,7 @@ describe("cancelling", () => {
     const { server, start, request, get } = await sessionTaskFixture();
     const id = await start();
     expect(await request("tasks/cancel", { taskId: id })).toEqual({ resultType: "complete" });
-    expect(await get(id)).toMatchObject({ status: "cancelled", statusMessage: "As you wish" });
+    expect(await get(id)).toMatchObject({ status: "cancelled", statusMessage: "Cancelled on request" });
     expect(server.received("tasks/result")).toEqual([]);
     const done = await start();
     server.finish(done, "completed", { result: TEXT });

@@ -14,7 +14,7 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
-import { INTERNAL_ORIGIN } from "../calls/call-attribution.ts";
+import { INTERNAL_ORIGIN } from "../calls/client-requests.ts";
 import type { SessionRenewal } from "./handshake.ts";
 import type { Peer } from "../calls/peer.ts";
 

@@ -50,7 +50,10 @@ function house(): House {
 
 let ids = 0;
 
-async function session(at: House, first: typeof WIDE): Promise<AuthenticatedPeer & { ask(method: string): Promise<Loose> }> {
+async function session(
+  at: House,
+  first: typeof WIDE,
+): Promise<AuthenticatedPeer & { ask(method: string): Promise<Loose> }> {
   const wire = await serveAuthenticatedPeer(at.handler, first);
   await wire.peer.handshake(NEWEST_SESSION.name);
   const ask = (method: string): Promise<Loose> =>

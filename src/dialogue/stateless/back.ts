@@ -22,7 +22,7 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { INTERNAL_ORIGIN } from "../calls/call-attribution.ts";
+import { INTERNAL_ORIGIN } from "../calls/client-requests.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 
 export interface StatelessBackOptions {

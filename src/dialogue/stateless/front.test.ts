@@ -39,7 +39,9 @@ describe("a stateless request", () => {
 
   it("gets an error for an unsupported revision, and for methods that its revision lacks", async () => {
     const { peer } = await serveSample();
-    expect(await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta("v999.0.0") } })).toMatchObject({
+    expect(
+      await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta("v999.0.0") } }),
+    ).toMatchObject({
       error: { code: -32022, data: { supported: [NEWEST.name], requested: "v999.0.0" } },
     });
     for (const method of ["initialize", "ping", "logging/setLevel", "resources/subscribe", "shutdown", "no/such"]) {
@@ -57,7 +59,11 @@ describe("a stateless request", () => {
   it("gets logs only from the level that it asks for", async () => {
     const { peer } = await serveSample();
     const call = (id: number, more: Record<string, unknown>): Promise<unknown> =>
-      peer.request({ id, method: "tools/call", params: { name: "progress", _meta: statelessMeta(NEWEST.name, {}, more) } });
+      peer.request({
+        id,
+        method: "tools/call",
+        params: { name: "progress", _meta: statelessMeta(NEWEST.name, {}, more) },
+      });
     await call(1, {});
     expect(peer.received.filter((message) => "method" in message)).toEqual([]);
     await call(2, { "io.modelcontextprotocol/logLevel": "debug" });
@@ -135,7 +141,11 @@ describe("a stateless client", () => {
     const peer = await servePeer(async ({ method }) => (method === "tools/list" ? { tools: [] } : { content: [] }));
     const list = await peer.request({ id: 1, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } });
     expect(list["result"]).toEqual({ tools: [], resultType: "complete", ttlMs: 0, cacheScope: "private" });
-    const call = await peer.request({ id: 2, method: "tools/call", params: { name: "x", _meta: statelessMeta(NEWEST.name) } });
+    const call = await peer.request({
+      id: 2,
+      method: "tools/call",
+      params: { name: "x", _meta: statelessMeta(NEWEST.name) },
+    });
     expect(call["result"]).toEqual({ content: [], resultType: "complete" });
   });
 

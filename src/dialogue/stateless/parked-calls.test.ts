@@ -243,7 +243,12 @@ describe("a requestState", () => {
     };
     open.push(await serveTransport(handler, ours));
     const peer = await new RawPeer(theirs).start();
-    const params = { name: "x", requestState: "round.other.abc", inputResponses: { a: {} }, _meta: statelessMeta(NEWEST.name) };
+    const params = {
+      name: "x",
+      requestState: "round.other.abc",
+      inputResponses: { a: {} },
+      _meta: statelessMeta(NEWEST.name),
+    };
     await peer.request({ id: 1, method: "tools/call", params });
     expect(seen).toEqual(["round.other.abc", { a: {} }]);
   });
@@ -318,7 +323,11 @@ describe("a parked call", () => {
       requestState: result!.requestState,
       inputResponses: { who: accept("x") },
     };
-    peer.send({ id: "retry", method: "tools/call", params: { ...params, _meta: statelessMeta(NEWEST.name, CAPABILITIES) } });
+    peer.send({
+      id: "retry",
+      method: "tools/call",
+      params: { ...params, _meta: statelessMeta(NEWEST.name, CAPABILITIES) },
+    });
     await expect.poll(() => signal !== undefined).toBe(true);
     peer.send({ method: "notifications/cancelled", params: { requestId: "retry" } });
     await expect.poll(() => signal!.aborted).toBe(true);

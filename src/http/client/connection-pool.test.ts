@@ -4,7 +4,17 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { closeAll, closed, failure, get, handEnd, later, listen, OK, post } from "../../../test/support/http/local-servers.ts";
+import {
+  closeAll,
+  closed,
+  failure,
+  get,
+  handEnd,
+  later,
+  listen,
+  OK,
+  post,
+} from "../../../test/support/http/local-servers.ts";
 import type { Seen } from "../../../test/support/http/local-servers.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { Requester } from "./requester.ts";

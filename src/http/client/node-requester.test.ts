@@ -6,7 +6,17 @@ import { createServer as createHttpsServer } from "node:https";
 import type { LookupFunction } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/http/tls-certificate.ts";
-import { closeAll, closed, failure, get, handEnd, later, listen, OK, post } from "../../../test/support/http/local-servers.ts";
+import {
+  closeAll,
+  closed,
+  failure,
+  get,
+  handEnd,
+  later,
+  listen,
+  OK,
+  post,
+} from "../../../test/support/http/local-servers.ts";
 import { nodeRequester, type NodeRequesterOptions } from "./node-requester.ts";
 import type { Requester } from "./requester.ts";
 

@@ -5,7 +5,13 @@ import fc from "fast-check";
 import { describe, expect } from "vitest";
 import type { Case } from "../../../test/support/spec/generators.ts";
 import { messagesOf, valuesOf } from "../../../test/support/spec/generators.ts";
-import { itWithSpec, specOf, validateMessage, validateParams, validateResult } from "../../../test/support/spec/official-schema.ts";
+import {
+  itWithSpec,
+  specOf,
+  validateMessage,
+  validateParams,
+  validateResult,
+} from "../../../test/support/spec/official-schema.ts";
 import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/spec/codec-walk.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";

@@ -2,7 +2,7 @@
 // exchanges to callers of sessions.
 
 import { ALONE, NEWEST, WITH_SET } from "../server-scenarios.ts";
-import { chainRun } from "./run.ts";
+import { chainRun } from "./chain-tests.ts";
 
 for (const revision of WITH_SET) {
   const others = revision === NEWEST ? [...WITH_SET, ...ALONE].filter((name) => name !== NEWEST) : [NEWEST];

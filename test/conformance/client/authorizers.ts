@@ -10,7 +10,7 @@ import {
   type OAuthOptions,
   type Redirect,
 } from "catenary/oauth";
-import type { Stage } from "./acts.ts";
+import type { Stage } from "./scenarios.ts";
 
 /** The suite takes it as it is and never reads what stands there. */
 const METADATA_URL = "https://conformance-test.local/client-metadata.json";

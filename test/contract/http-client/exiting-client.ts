@@ -2,7 +2,7 @@
 // it does not leave by itself, something of the client is still there. Nothing here ends the process.
 
 import { connect, type Client } from "../../../src/client/index.ts";
-import { NOTE } from "../../support/faulty-server/tools.ts";
+import { NOTE } from "../../support/faulty-server/backend.ts";
 
 const [, , ...tasks] = process.argv;
 

@@ -15,7 +15,7 @@ import {
   silence,
   status,
 } from "../../support/faulty-server/faults.ts";
-import { NOTE } from "../../support/faulty-server/tools.ts";
+import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { Fault, FaultyServer } from "../../support/faulty-server/server.ts";
 import type { Visit } from "../../support/http/raw-server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, textOf } from "./fixture.ts";

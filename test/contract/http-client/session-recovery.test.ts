@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { cut, instead, refusal, status } from "../../support/faulty-server/faults.ts";
-import { NOTE } from "../../support/faulty-server/tools.ts";
+import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, opened, outcome, STYLES, textOf } from "./fixture.ts";
 

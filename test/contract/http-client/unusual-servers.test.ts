@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { silence } from "../../support/faulty-server/faults.ts";
-import { NOTE } from "../../support/faulty-server/tools.ts";
+import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./fixture.ts";
 

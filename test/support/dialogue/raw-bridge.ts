@@ -1,6 +1,5 @@
-// An end and its callers that speak messages and nothing else, with a bridge of ours between them: the end's handler,
-// served again to each caller on a wire of its own. Handshakes are made where a revision has them; all else, on either
-// side, is for the test to say.
+// A raw server and raw clients with our bridge between them: the connection to the server is a handler, which is served to
+// each client on a connection of its own. Handshakes are done here; the test sends all other messages, on both sides.
 
 import type { Context, Notification } from "../../../src/core/handler.ts";
 import { openConnection, type ServerConnection } from "../../../src/dialogue/connect.ts";
@@ -15,15 +14,16 @@ type Loose = { readonly [key: string]: unknown };
 
 export interface RawClient {
   readonly revision: string;
-  /** In the words of its revision. */
+  /** In the format of its revision. */
   readonly capabilities?: Loose;
 }
 
 export interface BridgeOptions {
+  /** The revision of the server. */
   readonly server: string;
-  /** Capabilities of the end, in the words of its revision. */
+  /** In the format of the server's revision. */
   readonly serverCapabilities?: Loose;
-  /** What the bridge declares to its end, in the newest shape. */
+  /** The client capabilities that the bridge declares to the server, in the newest format. */
   readonly bridgeCapabilities?: Loose;
   readonly clients: readonly RawClient[];
 }
@@ -32,62 +32,72 @@ export interface RawBridge {
   readonly server: RawPeer;
   readonly connection: ServerConnection;
   readonly clients: readonly RawPeer[];
-  /** Who is told what belongs to no caller. */
+  /** Notifications that belong to no client. */
   readonly unattributed: readonly Notification[];
-  /** Asks as that caller's revision does: an exchange says by itself who asks. */
+  /** Sends a request of this client, with the `_meta` that its revision needs. */
   request(index: number, message: Loose): Promise<Loose>;
-  /** The first request or notification with this name that the end has got, come or to come, after those before it. */
+  /** The nth request or notification with this method that the server received, already or still to come. */
   received(method: string, nth?: number): Promise<Loose>;
   close(): Promise<void>;
 }
 
 const ALL = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
 
-export async function rawBridge({ server: revision, serverCapabilities, bridgeCapabilities = ALL, clients }: BridgeOptions): Promise<RawBridge> {
+export async function rawBridge({
+  server: revision,
+  serverCapabilities,
+  bridgeCapabilities = ALL,
+  clients,
+}: BridgeOptions): Promise<RawBridge> {
   const capabilities = serverCapabilities ?? {
     tools: { listChanged: true },
     prompts: {},
     resources: { subscribe: true },
     logging: {},
   };
-  const [back, endSide] = memoryPair();
-  const end = await new RawPeer(greeting(endSide, revision, capabilities)).start();
-  const told: Notification[] = [];
-  const home: Context = {
+  const [back, serverSide] = memoryPair();
+  const server = await new RawPeer(answerHandshakes(serverSide, revision, capabilities)).start();
+  const unattributed: Notification[] = [];
+  const defaultContext: Context = {
     revision: NEWEST.name,
     caller: { capabilities: bridgeCapabilities },
     signal: new AbortController().signal,
-    notify: (notification) => told.push(notification),
-    ask: () => Promise.reject(new Error("Nobody is at home")),
+    notify: (notification) => unattributed.push(notification),
+    ask: () => Promise.reject(new Error("No client to ask")),
   };
   const info = { name: "bridge", version: "1" };
-  const opened = await openConnection(() => back, { info, capabilities: bridgeCapabilities, defaultContext: home, revision });
-  const fronts = await Promise.all(clients.map((caller) => join(opened, caller)));
+  const connection = await openConnection(() => back, {
+    info,
+    capabilities: bridgeCapabilities,
+    defaultContext,
+    revision,
+  });
+  const fronts = await Promise.all(clients.map((client) => join(connection, client)));
   return {
     server,
     connection,
     clients: fronts.map(({ peer }) => peer),
-    unattributed: told,
+    unattributed,
     request: (index, message) => {
       const { peer } = fronts[index]!;
-      return peer.request(asSaid(clients[index]!, message));
+      return peer.request(withMeta(clients[index]!, message));
     },
     received: async (method, nth = 1) => {
-      const fits = (): readonly Loose[] => end.received.filter((message) => message["method"] === method);
-      await end.until(() => fits().length >= nth);
-      return fits()[nth - 1]!;
+      const matching = (): readonly Loose[] => server.received.filter((message) => message["method"] === method);
+      await server.until(() => matching().length >= nth);
+      return matching()[nth - 1]!;
     },
     close: async () => {
       await Promise.all(fronts.map(({ served }) => served.close()));
-      await opened.close();
+      await connection.close();
     },
   };
 }
 
-/** The end's side of a wire, which says by itself who is there, and logs as it is told. */
-function greeting(side: Transport, revision: string, capabilities: Loose): Transport {
+/** The server's side of a connection; answers handshakes and `logging/setLevel`. */
+function answerHandshakes(side: Transport, revision: string, capabilities: Loose): Transport {
   const results: Readonly<Record<string, Loose>> = {
-    initialize: { protocolVersion: revision, capabilities, serverInfo: { name: "end", version: "1" } },
+    initialize: { protocolVersion: revision, capabilities, serverInfo: { name: "server", version: "1" } },
     "server/discover": {
       resultType: "complete",
       supportedVersions: [revision],
@@ -111,15 +121,15 @@ function greeting(side: Transport, revision: string, capabilities: Loose): Trans
   };
 }
 
-async function join(opened: ServerConnection, { revision, capabilities = {} }: RawClient) {
+async function join(connection: ServerConnection, { revision, capabilities = {} }: RawClient) {
   const [front, side] = memoryPair();
-  const served = await serveTransport(opened.handler, front);
+  const served = await serveTransport(connection.handler, front);
   const peer = await new RawPeer(side).start();
   if (knownRevision(revision).style === "session") await peer.handshake(revision, capabilities);
   return { peer, served };
 }
 
-function asSaid({ revision, capabilities }: RawClient, message: Loose): Loose {
+function withMeta({ revision, capabilities }: RawClient, message: Loose): Loose {
   if (knownRevision(revision).style === "session") return message;
   const params = (message["params"] ?? {}) as { readonly _meta?: Loose };
   return { ...message, params: { ...params, _meta: { ...statelessMeta(revision, capabilities), ...params._meta } } };

@@ -1,4 +1,4 @@
-// A peer that speaks messages and nothing else: tests send what they like and wait for what they expect.
+// A peer that sends and receives raw messages: tests send what they like and wait for what they expect.
 
 import type { Message } from "../../../src/jsonrpc/message.ts";
 import type { Transport } from "../../../src/transport/transport.ts";
@@ -6,7 +6,7 @@ import type { Transport } from "../../../src/transport/transport.ts";
 type Loose = { readonly [key: string]: unknown };
 
 export class RawPeer {
-  /** Everything that came in, in order. */
+  /** Every message received, in order. */
   readonly received: Loose[] = [];
   ended = false;
   readonly #transport: Transport;
@@ -27,7 +27,7 @@ export class RawPeer {
     return this;
   }
 
-  /** As it is: what we send may be wrong on purpose. */
+  /** Sends messages unchecked, since a test may send invalid ones. */
   send(...messages: readonly Loose[]): void {
     for (const message of messages) void this.#transport.send({ jsonrpc: "2.0", ...message } as unknown as Message);
   }
@@ -36,10 +36,10 @@ export class RawPeer {
     void this.#transport.send(messages.map((message) => ({ jsonrpc: "2.0", ...message }) as unknown as Message));
   }
 
-  /** The first message, come or to come, that fits. */
-  async until(fits: (message: Loose) => boolean): Promise<Loose> {
+  /** The first message that matches, already received or still to come. */
+  async until(matches: (message: Loose) => boolean): Promise<Loose> {
     for (;;) {
-      const found = this.received.find(fits);
+      const found = this.received.find(matches);
       if (found !== undefined) return found;
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
@@ -54,7 +54,7 @@ export class RawPeer {
     return this.answerTo(message["id"]);
   }
 
-  /** A session in this revision, ready for work. */
+  /** Opens a session in this revision. */
   async handshake(protocolVersion: string, capabilities: Loose = {}): Promise<Loose> {
     const answer = await this.request({
       id: "init",
@@ -70,7 +70,7 @@ export class RawPeer {
   }
 }
 
-/** The `_meta` that makes a request stand by itself. */
+/** The `_meta` of a stateless request. */
 export function statelessMeta(revision: string, capabilities: Loose = {}, more: Loose = {}): Loose {
   return {
     "io.modelcontextprotocol/protocolVersion": revision,

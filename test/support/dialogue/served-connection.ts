@@ -1,4 +1,4 @@
-// A connection under test: a handler of a few tools, served on a wire in memory, with a raw peer at the other end.
+// Serves a handler over a connection in memory, with a raw peer on the client's side. It is closed after the test.
 
 import { afterEach } from "vitest";
 import type { Caller, Context, Handler, Result } from "../../../src/core/handler.ts";
@@ -14,10 +14,10 @@ const text = (value: string): Result => ({
   isError: false,
 });
 
-/** A handler of three tools, whose running calls tests can look into. */
+/** A handler with a few tools; `running` are the contexts of running calls. */
 function sampleHandler(): { handler: Handler; running: Map<string, Context>; release(name: string): void } {
   const running = new Map<string, Context>();
-  const doors = new Map<string, () => void>();
+  const finish = new Map<string, () => void>();
   const handler: Handler = async (request, context) => {
     switch (request.method) {
       case "server/discover":
@@ -26,7 +26,7 @@ function sampleHandler(): { handler: Handler; running: Map<string, Context>; rel
           capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
           ttlMs: 0,
           cacheScope: "private",
-          _meta: { "io.modelcontextprotocol/serverInfo": { name: "stage", version: "1" } },
+          _meta: { "io.modelcontextprotocol/serverInfo": { name: "sample", version: "1" } },
         };
       case "tools/list":
         return { resultType: "complete", tools: [], ttlMs: 0, cacheScope: "private" };
@@ -44,7 +44,7 @@ function sampleHandler(): { handler: Handler; running: Map<string, Context>; rel
           const { key } = request.params["arguments"] as { key: string };
           running.set(key, context);
           await new Promise<void>((resolve, reject) => {
-            doors.set(key, resolve);
+            finish.set(key, resolve);
             context.signal.addEventListener("abort", () => reject(context.signal.reason));
           });
           return text(key);
@@ -69,7 +69,7 @@ function sampleHandler(): { handler: Handler; running: Map<string, Context>; rel
     }
     throw McpError.of("method_not_found", `Method not found: ${request.method}`);
   };
-  return { handler, running, release: (key) => doors.get(key)?.() };
+  return { handler, running, release: (key) => finish.get(key)?.() };
 }
 
 const open: { peer: RawPeer; served: ServedConnection }[] = [];
@@ -77,18 +77,18 @@ export async function serveSample(
   options: ConnectionOptions = {},
 ): Promise<ReturnType<typeof sampleHandler> & { peer: RawPeer; served: ServedConnection }> {
   const [ours, theirs] = memoryPair();
-  const made = sampleHandler();
-  const served = await serveTransport(made.handler, ours, options);
+  const sample = sampleHandler();
+  const served = await serveTransport(sample.handler, ours, options);
   const peer = await new RawPeer(theirs).start();
   open.push({ peer, served });
-  return { ...made, peer, served };
+  return { ...sample, peer, served };
 }
 
 afterEach(async () => {
   for (const { served } of open.splice(0)) await served.close();
 });
 
-/** A peer in front of this handler, and nothing else. */
+/** A peer of this handler. */
 export async function servePeer(handler: Handler, options: ConnectionOptions = {}): Promise<RawPeer> {
   const [ours, theirs] = memoryPair();
   const served = await serveTransport(handler, ours, options);
@@ -99,24 +99,24 @@ export async function servePeer(handler: Handler, options: ConnectionOptions = {
 
 export interface AuthenticatedPeer {
   readonly peer: RawPeer;
-  /** What the wire proves of whatever comes from now on. */
+  /** Sets the authenticated caller of later messages. */
   setCaller(caller: Partial<Caller>): void;
 }
 
-/** The same, on a wire that proves with each message who sends it. */
+/** A peer of this handler on a transport that authenticates each message. */
 export async function serveAuthenticatedPeer(handler: Handler, first: Partial<Caller>): Promise<AuthenticatedPeer> {
   const [ours, theirs] = memoryPair();
-  let proved = first;
-  const wire: Transport = {
-    start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { ...proved } })),
+  let current = first;
+  const transport: Transport = {
+    start: (receive) => ours.start((inbound) => receive({ ...inbound, caller: { ...current } })),
     send: (message) => ours.send(message),
     close: () => ours.close(),
   };
-  const served = await serveTransport(handler, wire);
+  const served = await serveTransport(handler, transport);
   const peer = await new RawPeer(theirs).start();
   open.push({ peer, served });
-  const prove = (caller: Partial<Caller>): void => {
-    proved = caller;
+  const setCaller = (caller: Partial<Caller>): void => {
+    current = caller;
   };
   return { peer, setCaller };
 }

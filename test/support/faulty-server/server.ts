@@ -2,7 +2,7 @@
 // it serves a request it looks whether a test has laid a fault in the way of it. A fault gets the request and the way
 // to serve it properly, so it may answer instead, serve and spoil the answer, or do nothing at all.
 
-import { Desk, NOTE } from "./tools.ts";
+import { Desk, NOTE } from "./backend.ts";
 import { StatelessStyle, isStateless, type ExchangeOptions } from "./stateless.ts";
 import { SessionStyle, type SessionOptions } from "./session.ts";
 import { RawServer, type Visit } from "../http/raw-server.ts";

@@ -3,7 +3,7 @@
 // address for the messages). Everything here is as the specification wants it; what goes wrong is done from outside.
 
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import type { Desk } from "./tools.ts";
+import type { Desk } from "./backend.ts";
 import type { AnswerHeaders, Json, Visit } from "../http/raw-server.ts";
 
 export interface SessionOptions {

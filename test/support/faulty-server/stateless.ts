@@ -3,7 +3,7 @@
 
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import type { Desk } from "./tools.ts";
+import type { Desk } from "./backend.ts";
 import type { Json, Visit } from "../http/raw-server.ts";
 
 export interface ExchangeOptions {

@@ -1,4 +1,4 @@
-// A JSON Schema with one of each plain thing, for tests of what is checked and what is inferred.
+// A JSON Schema with one property of each common kind, for tests of validation and type inference.
 
 export const person = {
   type: "object",

@@ -1,5 +1,5 @@
-// A handler of every method, made by hand, for tests of whoever calls one: pages of two, a tool for each thing
-// that can happen in mid-call, and changes that the test itself brings about.
+// A handler with every method, for tests of clients: lists in pages of two, a tool for each event that can happen during
+// a call, and change notifications that the test sends.
 
 import type { Context, Handler, Notification, Params, Request, Result } from "../../../src/core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../../../src/protocol/errors.ts";
@@ -9,18 +9,17 @@ const PAGE = 2;
 
 export interface SampleServer {
   readonly handler: Handler;
-  /** Every request that came, in order. */
+  /** Every request, in order. */
   readonly requests: Request[];
-  /** The contexts of calls to `hold` that wait, by their key. */
+  /** The contexts of running calls of `hold`, by key. */
   readonly held: Map<string, Context>;
-  /** How long lists and what was read may be kept. */
+  /** How long lists and resources may be cached. */
   ttlMs: number;
-  /** Resolves when a call to `hold` with this key waits. */
+  /** Resolves when a call of `hold` with this key is running. */
   holding(key: string): Promise<Context>;
   release(key: string): void;
-  /** Tells all who listen. */
   notifySubscribers(notification: Notification): void;
-  /** How many listens are open. */
+  /** The number of open subscriptions. */
   readonly subscriptions: number;
 }
 
@@ -53,8 +52,8 @@ export function sampleServer(): SampleServer {
       case "hold":
         return hold(String(args["key"]), context);
       case "ask": {
-        const question = { method: String(args["method"]), params: (args["params"] ?? {}) as Params };
-        return textResult(JSON.stringify(await context.ask(question, { key: "only" })));
+        const request = { method: String(args["method"]), params: (args["params"] ?? {}) as Params };
+        return textResult(JSON.stringify(await context.ask(request, { key: "only" })));
       }
       case "notes":
         context.notify({ method: "notifications/progress", params: { progress: 1, total: 2, message: "half" } });
@@ -98,7 +97,7 @@ export function sampleServer(): SampleServer {
           instructions: "Ask away.",
           ttlMs: self.ttlMs,
           cacheScope: "public",
-          _meta: { "io.modelcontextprotocol/serverInfo": { name: "stage", version: "1" } },
+          _meta: { "io.modelcontextprotocol/serverInfo": { name: "sample", version: "1" } },
         };
       case "tools/list":
         return list("tools", params, (name) => ({ name, inputSchema: { type: "object" } }));

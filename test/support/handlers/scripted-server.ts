@@ -1,5 +1,5 @@
-// Ends for tests of what stands between callers and ends: a handler made of answers, which notes what it was asked, and
-// lists in as many pages as it is told.
+// A server made of fixed answers, for tests of the router and of middleware. It records its requests and can return
+// lists in pages.
 
 import type { Context, Handler, Params, Request, Result } from "../../../src/core/handler.ts";
 import { methodNotFound } from "../../../src/protocol/errors.ts";
@@ -10,24 +10,27 @@ export interface ScriptedServer extends Handler {
 
 export type ScriptedAnswer = Result | ((params: Params, context: Context) => Result | Promise<Result>);
 
-/** What it has no answer for, it does not know. Its capabilities are those families for which it has a list. */
-export function scriptedServer(answers: Readonly<Record<string, ScriptedAnswer>>, capabilities: object = {}): ScriptedServer {
-  const asked: Request[] = [];
+/** A method without an answer is not found. The server has the capabilities whose lists have an answer. */
+export function scriptedServer(
+  answers: Readonly<Record<string, ScriptedAnswer>>,
+  capabilities: object = {},
+): ScriptedServer {
+  const requests: Request[] = [];
   const families = ["tools", "prompts", "resources"].filter((family) => `${family}/list` in answers);
   const discovered = {
     capabilities: { ...Object.fromEntries(families.map((family) => [family, { listChanged: true }])), ...capabilities },
   };
   const all: Readonly<Record<string, ScriptedAnswer>> = { "server/discover": discovered, ...answers };
   const handler = async (request: Request, context: Context): Promise<Result> => {
-    asked.push(request);
+    requests.push(request);
     const answer = Object.hasOwn(all, request.method) ? all[request.method] : undefined;
     if (answer === undefined) throw methodNotFound(request.method);
     return typeof answer === "function" ? answer(request.params, context) : answer;
   };
-  return Object.defineProperty(handler as unknown as ScriptedServer, "asked", { value: asked });
+  return Object.defineProperty(handler as unknown as ScriptedServer, "requests", { value: requests });
 }
 
-/** A list in pages of so many items; its cursors are numbers as text. */
+/** A list in pages of `size` items; the cursors are indexes as strings. */
 export function pages(field: string, items: readonly object[], size: number): (params: Params) => Result {
   return ({ cursor }) => {
     const start = Number(cursor ?? 0);
@@ -40,7 +43,7 @@ export function toolList(...names: readonly string[]): Result {
   return { tools: names.map((name) => ({ name, inputSchema: { type: "object" } })) };
 }
 
-/** A tool's answer that says who gave it, and by which name it was called. */
-export function answerAs(who: string): (params: Params) => Result {
-  return ({ name, ...rest }) => ({ content: [{ type: "text", text: `${who}: ${String(name)}` }], rest });
+/** A tool whose result contains the name of the server and the name it was called by. */
+export function answerAs(server: string): (params: Params) => Result {
+  return ({ name, ...rest }) => ({ content: [{ type: "text", text: `${server}: ${String(name)}` }], rest });
 }

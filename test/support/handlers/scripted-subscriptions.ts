@@ -1,4 +1,4 @@
-// An end whose listens are in the hands of a test: it acknowledges, tells, ends and fails when it is told to.
+// A server whose subscriptions the test controls: it acknowledges, notifies, completes and fails on demand.
 
 import type { Context, Notification, Params, Result } from "../../../src/core/handler.ts";
 import { afterEach, beforeEach, vi } from "vitest";
@@ -9,8 +9,8 @@ const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const UPDATED = "notifications/resources/updated";
 export const CHANGED = "notifications/tools/list_changed";
 
-export function subscribe(caller: FakeClient, filter: object): Promise<Result> {
-  return caller.call("subscriptions/listen", { notifications: filter });
+export function subscribe(client: FakeClient, filter: object): Promise<Result> {
+  return client.call("subscriptions/listen", { notifications: filter });
 }
 
 export const acknowledged = (granted: object): Notification => ({
@@ -18,7 +18,7 @@ export const acknowledged = (granted: object): Notification => ({
   params: { notifications: granted },
 });
 
-/** The clock of each test of a file is its own, and there is no chance in it. */
+/** Fake timers for each test of a file, and a fixed Math.random. */
 export function useFakeClock(): void {
   beforeEach(() => {
     vi.useFakeTimers();
@@ -30,12 +30,11 @@ export function useFakeClock(): void {
   });
 }
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that is due now. */
 export const settle = async (): Promise<void> => {
   await vi.advanceTimersByTimeAsync(0);
 };
 
-/** One listen at an end, in the hands of a test. */
 export interface ScriptedSubscription {
   readonly filter: unknown;
   readonly context: Context;
@@ -46,14 +45,17 @@ export interface ScriptedSubscription {
 
 export interface ScriptedSubscriptions {
   readonly server: ScriptedServer;
-  /** In the order in which they came. */
+  /** In the order of their requests. */
   readonly subscriptions: ScriptedSubscription[];
 }
 
-/** An end that has tools and these resources. */
-export function scriptedSubscriptions(resources: readonly string[] = [], capabilities: object = {}): ScriptedSubscriptions {
-  const listens: ScriptedSubscription[] = [];
-  const end = scriptedServer(
+/** The server has tools and these resources. */
+export function scriptedSubscriptions(
+  resources: readonly string[] = [],
+  capabilities: object = {},
+): ScriptedSubscriptions {
+  const subscriptions: ScriptedSubscription[] = [];
+  const server = scriptedServer(
     {
       "tools/list": { tools: [] },
       "resources/list": { resources: resources.map((uri) => ({ uri, name: uri })) },
@@ -61,9 +63,9 @@ export function scriptedSubscriptions(resources: readonly string[] = [], capabil
         new Promise<Result>((resolve, reject) => {
           const acknowledge = (granted: object = notifications as object): void =>
             context.notify({ method: ACKNOWLEDGED, params: { notifications: granted } });
-          const end = (): void => resolve({ resultType: "complete" });
-          context.signal.addEventListener("abort", end);
-          listens.push({ filter: notifications, context, acknowledge, complete, fail: reject });
+          const complete = (): void => resolve({ resultType: "complete" });
+          context.signal.addEventListener("abort", complete);
+          subscriptions.push({ filter: notifications, context, acknowledge, complete, fail: reject });
         }),
     },
     { resources: { listChanged: true, subscribe: true }, ...capabilities },

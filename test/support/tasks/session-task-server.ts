@@ -1,5 +1,5 @@
-// An end that speaks tasks in the form of the last session-style revision and is made by hand, for tests of those who
-// speak to one: it does what it is told, and keeps every message that came.
+// A server with the tasks of the newest session-style revision, made by hand, and a fixture with a client in front of it
+// that uses the tasks extension. The test moves the tasks from state to state. Every message is recorded.
 
 import { NEWEST_SESSION, NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../../src/transport/memory.ts";
@@ -18,26 +18,26 @@ const TASKS_OFFERED = { list: {}, cancel: {}, requests: { tools: { call: {} } } 
 const AT = "2026-01-01T00:00:00Z";
 
 export interface SessionTaskServerOptions {
-  /** The tools by how they stand to tasks; pages of one each. */
+  /** The value of `taskSupport` by tool; the list has pages of one tool each. */
   readonly tools?: Readonly<Record<string, string>>;
   readonly capabilities?: Loose;
   readonly revision?: string;
   readonly ttl?: number | null;
   readonly pollInterval?: number;
-  /** Answers a request itself; undefined: as usual. */
+  /** Replaces the usual answer to a request; undefined keeps it. */
   readonly answer?: (message: Loose) => Outcome | undefined;
 }
 
 export class SessionTaskServer {
-  /** For whoever speaks to it. */
+  /** The client's side of the connection. */
   readonly transport: Transport;
   readonly peer: RawPeer;
   readonly #options: SessionTaskServerOptions;
   readonly #tasks = new Map<string, Loose>();
   readonly #outcomes = new Map<string, Outcome>();
-  /** Requests for results that are not there yet. */
+  /** The ids of pending `tasks/result` requests, by task. */
   readonly #waiting = new Map<string, unknown[]>();
-  #questions = 0;
+  #clientRequests = 0;
 
   constructor(options: SessionTaskServerOptions = {}) {
     const [ours, theirs] = memoryPair();
@@ -56,22 +56,22 @@ export class SessionTaskServer {
   }
 
   static async start(options?: SessionTaskServerOptions): Promise<SessionTaskServer> {
-    const end = new SessionTaskServer(options);
-    await end.peer.start();
-    return end;
+    const server = new SessionTaskServer(options);
+    await server.peer.start();
+    return server;
   }
 
-  /** What came with this method. */
+  /** The messages with this method. */
   received(method: string): readonly Loose[] {
     return this.peer.received.filter((message) => message["method"] === method);
   }
 
-  /** The params of what came last with this method. */
+  /** The params of the last message with this method. */
   last(method: string): Loose {
     return (this.received(method).at(-1)?.["params"] ?? {}) as Loose;
   }
 
-  /** Without a word; `tell` says it. */
+  /** Changes a task without a notification; `notify` sends one. */
   update(taskId: string, fields: Loose): void {
     this.#tasks.set(taskId, { ...this.#tasks.get(taskId), ...fields });
     const outcome = this.#outcomes.get(taskId);
@@ -93,9 +93,13 @@ export class SessionTaskServer {
     this.#tasks.delete(taskId);
   }
 
-  /** Asks on behalf of a task; resolves with the answer. */
-  requestClient(taskId: string | undefined, method: string, params: Loose = {}): { id: string; answer: Promise<Loose> } {
-    const id = `q${(this.#questions += 1)}`;
+  /** Sends a request to the client on behalf of a task; `answer` resolves with the response. */
+  requestClient(
+    taskId: string | undefined,
+    method: string,
+    params: Loose = {},
+  ): { id: string; answer: Promise<Loose> } {
+    const id = `q${(this.#clientRequests += 1)}`;
     const _meta = taskId === undefined ? {} : { _meta: { [RELATED]: { taskId } } };
     this.peer.send({ id, method, params: { ...params, ..._meta } });
     return { id, answer: this.peer.answerTo(id) };
@@ -125,7 +129,9 @@ export class SessionTaskServer {
       case "tools/list":
         return { result: this.#page(Number(cursor ?? 0)) };
       case "tools/call":
-        return { result: task === undefined ? { content: [{ type: "text", text: "plain" }] } : { task: this.createTask() } };
+        return {
+          result: task === undefined ? { content: [{ type: "text", text: "plain" }] } : { task: this.createTask() },
+        };
     }
     const found = this.#tasks.get(String(taskId));
     if (found === undefined) return { error: { code: -32602, message: "Task not found" } };
@@ -134,9 +140,9 @@ export class SessionTaskServer {
         return { result: found };
       case "tasks/cancel":
         if (!["working", "input_required"].includes(String(found["status"]))) {
-          return { error: { code: -32602, message: "It is over" } };
+          return { error: { code: -32602, message: "The task is finished" } };
         }
-        this.update(String(taskId), { status: "cancelled", statusMessage: "As you wish" });
+        this.update(String(taskId), { status: "cancelled", statusMessage: "Cancelled on request" });
         return { result: this.#tasks.get(String(taskId)) as Loose };
       case "tasks/result": {
         const outcome = this.#outcomes.get(String(taskId));
@@ -160,15 +166,11 @@ export class SessionTaskServer {
   }
 }
 
-// A caller that knows tasks in the newest form, in front of a hand-made end that has them in the older one.
-
-
-
 export const TASK_CAPABILITIES = { elicitation: {}, roots: {}, extensions: { [TASKS_EXTENSION]: {} } };
 export const FORM = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
 export const TEXT = { content: [{ type: "text", text: "done" }] };
 export const UNKNOWN = { code: -32602 };
-/** No answer at all. */
+/** Sent instead of the answer, so that the request gets none. */
 export const NO_ANSWER = { id: "never", result: {} };
 
 const opened: ServerConnection[] = [];
@@ -179,44 +181,48 @@ afterEach(async () => {
 export interface SessionTaskFixture {
   readonly server: SessionTaskServer;
   readonly connection: ServerConnection;
-  /** What the caller was told, by the calls of `ask`. */
+  /** The notifications of all calls of `request`. */
   readonly notifications: Notification[];
   request(method: string, params?: Params, more?: Partial<Context>): Promise<Result>;
-  /** The id of a new task. */
+  /** Starts a task and returns its id. */
   start(more?: Partial<Context>): Promise<string>;
   get(taskId: string, more?: Partial<Context>): Promise<Result>;
-  /** How it stands once it stands so. */
+  /** Resolves with the task when it has this status. */
   untilStatus(taskId: string, status: string): Promise<Result>;
-  /** Listens to tasks; what was heard, in order. */
+  /** Subscribes to tasks; `received` are the notifications, in order. */
   subscribe(...taskIds: string[]): { received: Loose[]; stop: AbortController; done: Promise<Result> };
 }
 
-export async function sessionTaskFixture(options: SessionTaskServerOptions = {}, caller: Partial<Caller> = {}): Promise<SessionTaskFixture> {
-  const end = await SessionTaskServer.start(options);
-  const told: Notification[] = [];
+export async function sessionTaskFixture(
+  options: SessionTaskServerOptions = {},
+  caller: Partial<Caller> = {},
+): Promise<SessionTaskFixture> {
+  const server = await SessionTaskServer.start(options);
+  const notifications: Notification[] = [];
   const context: Context = {
     revision: NEWEST.name,
     caller: { capabilities: TASK_CAPABILITIES, ...caller },
     signal: new AbortController().signal,
-    notify: (notification) => void told.push(notification),
-    ask: ({ method }) => Promise.reject(new Error(`Nobody is asked ${method} in mid-call`)),
+    notify: (notification) => void notifications.push(notification),
+    ask: ({ method }) => Promise.reject(new Error(`Unexpected ${method} during a call`)),
   };
-  const one = await openConnection(() => end.transport, {
+  const connection = await openConnection(() => server.transport, {
     info: { name: "us", version: "1" },
     capabilities: TASK_CAPABILITIES,
     defaultContext: context,
     revision: options.revision ?? NEWEST_SESSION.name,
   });
-  opened.push(one);
-  const ask: SessionTaskFixture["request"] = (method, params = {}, more = {}) => one.handler({ method, params }, { ...context, ...more });
-  const get: SessionTaskFixture["get"] = (taskId, more) => ask("tasks/get", { taskId }, more);
+  opened.push(connection);
+  const request: SessionTaskFixture["request"] = (method, params = {}, more = {}) =>
+    connection.handler({ method, params }, { ...context, ...more });
+  const get: SessionTaskFixture["get"] = (taskId, more) => request("tasks/get", { taskId }, more);
   return {
     server,
-    connection: one,
+    connection,
     notifications,
     request,
     get,
-    start: async (more) => (await ask("tools/call", { name: "job" }, more))["taskId"] as string,
+    start: async (more) => (await request("tools/call", { name: "job" }, more))["taskId"] as string,
     untilStatus: (taskId, status) =>
       vi.waitFor(
         async () => {
@@ -227,14 +233,16 @@ export async function sessionTaskFixture(options: SessionTaskServerOptions = {},
         { interval: 5 },
       ),
     subscribe: (...taskIds) => {
-      const heard: Loose[] = [];
+      const received: Loose[] = [];
       const stop = new AbortController();
-      const notify = ({ method, params }: Notification): void => void heard.push({ method, ...params });
-      const over = ask("subscriptions/listen", { notifications: { taskIds } }, { signal: stop.signal, notify });
+      const notify = ({ method, params }: Notification): void => void received.push({ method, ...params });
+      const done = request("subscriptions/listen", { notifications: { taskIds } }, { signal: stop.signal, notify });
       return { received, stop, done };
     },
   };
 }
 
-export const asPrincipal = (principal: string): Partial<Context> => ({ caller: { capabilities: TASK_CAPABILITIES, principal } });
+export const asPrincipal = (principal: string): Partial<Context> => ({
+  caller: { capabilities: TASK_CAPABILITIES, principal },
+});
 export const withoutTasks: Partial<Context> = { caller: { capabilities: { elicitation: {} } } };

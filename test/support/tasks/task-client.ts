@@ -1,4 +1,4 @@
-// Tasks at a server's desk: a tool that can be one, a caller that knows them, and waiting for how one stands.
+// For tests of tasks in a server: a server with a tool that can run as a task, and a client that supports tasks.
 
 import { expect, vi } from "vitest";
 import type { Result } from "../../../src/core/handler.ts";
@@ -17,12 +17,12 @@ export const QUESTION = {
   requestedSchema: { type: "object", properties: { name: { type: "string" } } },
 } as const;
 
-/** What a caller declares that knows tasks and can be asked. */
+/** The capabilities of a client that supports tasks and elicitation. */
 export const TASK_CAPABILITIES = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
 
 export type TaskTool = (args: Record<string, unknown>, context: ToolContext) => unknown;
 
-/** A server of one tool, `job`. */
+/** A server with one tool, `job`. */
 export function jobServer(
   run: TaskTool,
   task: TaskOptions | "optional" | "required" = "optional",
@@ -32,22 +32,24 @@ export function jobServer(
 }
 
 export function taskClient(server: Server, principal?: string): FakeClient {
-  return fakeClient(server, { caller: { capabilities: TASK_CAPABILITIES, ...(principal === undefined ? undefined : { principal }) } });
+  return fakeClient(server, {
+    caller: { capabilities: TASK_CAPABILITIES, ...(principal === undefined ? undefined : { principal }) },
+  });
 }
 
-export const startJob = (caller: FakeClient): Promise<Result> => caller.call("tools/call", { name: "job" });
+export const startJob = (client: FakeClient): Promise<Result> => client.call("tools/call", { name: "job" });
 
-export async function startTask(caller: FakeClient): Promise<string> {
-  return (await startJob(caller))["taskId"] as string;
+export async function startTask(client: FakeClient): Promise<string> {
+  return (await startJob(client))["taskId"] as string;
 }
 
-export const getTask = (caller: FakeClient, taskId: string): Promise<Result> => caller.call("tasks/get", { taskId });
+export const getTask = (client: FakeClient, taskId: string): Promise<Result> => client.call("tasks/get", { taskId });
 
-/** How the task stands once it stands so. */
-export function untilStatus(caller: FakeClient, taskId: string, status: string): Promise<Result> {
+/** Resolves with the task when it has this status. */
+export function untilStatus(client: FakeClient, taskId: string, status: string): Promise<Result> {
   return vi.waitFor(
     async () => {
-      const state = await getTask(caller, taskId);
+      const state = await getTask(client, taskId);
       expect(state["status"]).toBe(status);
       return state;
     },
@@ -58,25 +60,25 @@ export function untilStatus(caller: FakeClient, taskId: string, status: string):
 export interface Gate {
   readonly run: TaskTool;
   readonly signals: AbortSignal[];
-  /** Lets go of all who wait. */
+  /** Finishes all running calls. */
   open(): void;
 }
 
-/** A tool that waits until it is let go, and heeds its signal unless it is deaf. */
-export function gate(deaf = false): Gate {
-  const doors: (() => void)[] = [];
+/** A tool that runs until the gate opens or its signal is aborted. */
+export function gate(ignoresSignal = false): Gate {
+  const finish: (() => void)[] = [];
   const signals: AbortSignal[] = [];
   const run: TaskTool = (_args, { signal }) =>
     new Promise<string>((resolve, reject) => {
       signals.push(signal);
-      doors.push(() => resolve("done"));
-      if (!deaf) signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      finish.push(() => resolve("done"));
+      if (!ignoresSignal) signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
     });
   return {
     run,
     signals,
     open: () => {
-      for (const door of doors.splice(0)) door();
+      for (const done of finish.splice(0)) done();
     },
   };
 }

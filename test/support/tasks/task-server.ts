@@ -1,5 +1,5 @@
-// A handler that knows the tasks extension and is made by hand, for tests of those who stand in front of one: it does
-// what it is told, grants listens or not, and forgets nothing that was asked of it.
+// A handler with the tasks extension, for tests of its clients. The test moves its tasks from state to state, and chooses
+// whether subscriptions are granted. Every request is recorded.
 
 import type { Context, Handler, Request, Result } from "../../../src/core/handler.ts";
 import { invalidParams, methodNotFound } from "../../../src/protocol/errors.ts";
@@ -9,20 +9,20 @@ type State = { readonly [key: string]: unknown };
 
 export interface TaskServer {
   readonly handler: Handler;
-  /** Every request that came, in order, with the capabilities of its caller. */
+  /** Every request, in order, and whether its caller declared tasks. */
   readonly requests: { readonly request: Request; readonly declared: boolean }[];
-  /** Asked for by method. */
+  /** The number of requests with this method. */
   count(method: string): number;
-  /** Moves a task, and tells who listens. */
+  /** Changes a task and notifies its subscribers. */
   move(taskId: string, state: State): void;
-  /** Forgets a task without a word. */
+  /** Deletes a task without a notification. */
   forget(taskId: string): void;
 }
 
 export interface TaskServerOptions {
   readonly grantsSubscriptions?: boolean;
   readonly pollIntervalMs?: number;
-  /** What a call is answered with; a task that works where it is left out. */
+  /** The result of a call; by default a new task with the status "working". */
   readonly call?: (request: Request, context: Context) => Result | Promise<Result>;
   readonly update?: (taskId: string, responses: State) => void;
 }
@@ -42,7 +42,7 @@ export function taskServer(options: TaskServerOptions = {}): TaskServer {
   };
   const find = ({ params }: Request): State & { readonly taskId: string } => {
     const found = tasks.get(params["taskId"] as string);
-    if (found === undefined) throw invalidParams("No such task");
+    if (found === undefined) throw invalidParams("Task not found");
     return found as State & { readonly taskId: string };
   };
   const move = (taskId: string, state: State): void => {

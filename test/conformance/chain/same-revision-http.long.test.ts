@@ -2,7 +2,7 @@
 // an old one.
 
 import { ALONE, WITH_SET } from "../server-scenarios.ts";
-import { chainRun } from "./run.ts";
+import { chainRun } from "./chain-tests.ts";
 
 for (const revision of WITH_SET) chainRun(revision, { wire: "http" });
 for (const revision of ALONE) chainRun(revision, { wire: "http", revisions: [revision] });

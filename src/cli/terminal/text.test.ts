@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { formatTable, pad, truncate, widthOf } from "./layout.ts";
+import { formatTable, pad, truncate, widthOf } from "./text.ts";
 
 it("counts wide characters twice and combining marks not at all", () => {
   expect(["abc", "世界", "e\u0301", "👍", ""].map(widthOf)).toEqual([3, 4, 1, 2, 0]);
