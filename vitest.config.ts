@@ -16,7 +16,7 @@ const config: ViteUserConfig = {
     // Two cores are the smallest machine that we test on; more workers only delay the child processes.
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], isolate: false } },
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"] } },
       { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
     ],
     exclude: ["**/node_modules/**", ...(isLong ? [] : ["**/*.long.test.ts"])],

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connect, type Client } from "catenary";
-import { bearing, canSee } from "../test/support/processes.ts";
+import { withEnvironment, canListProcesses } from "../test/support/processes.ts";
 
 const CLI = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 /** Inherited by all that the program starts. */
@@ -70,7 +70,7 @@ export async function liveCrowd(options: CrowdOptions): Promise<CrowdFigures> {
     const watch = setTimeout(() => void client.close(0), options.longestMs);
     try {
       const counted = await new Crowd(client, options).run();
-      const living = canSee ? bearing(MARK, mark).length - 1 : Number.NaN;
+      const living = canListProcesses ? withEnvironment(MARK, mark).length - 1 : Number.NaN;
       const peakMb = peakOf(client.program?.pid);
       await client.close();
       return { ...counted, living, peakMb, left: await leftOf(mark) };
@@ -158,7 +158,7 @@ class Crowd {
 
 /** The most memory that it ever held. */
 function peakOf(pid: number | undefined): number {
-  if (!canSee || pid === undefined) return Number.NaN;
+  if (!canListProcesses || pid === undefined) return Number.NaN;
   const [, kb] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kb) / 1024;
 }
@@ -168,7 +168,7 @@ async function leftOf(mark: string): Promise<readonly number[]> {
   const until = performance.now() + LEAVE_MS;
   let left: readonly number[] = [];
   do {
-    left = canSee ? bearing(MARK, mark) : [];
+    left = canListProcesses ? withEnvironment(MARK, mark) : [];
     if (left.length === 0) return left;
     await new Promise((resolve) => setTimeout(resolve, 50));
   } while (performance.now() < until);

@@ -3,7 +3,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
+import { SETTING_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, SYNTAX_MISTAKES } from "../../test/support/config/server-mistakes.ts";
 import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
 import { checkConfig } from "./load.ts";
@@ -11,7 +11,7 @@ import { runs } from "../../test/support/thoroughness.ts";
 
 const TEXTS = [
   ...GOOD.map(({ text }) => text),
-  ...[...SYNTAX_MISTAKES, ...SERVER_MISTAKES, ...OTHER_MISTAKES].map(([, text]) => text),
+  ...[...SYNTAX_MISTAKES, ...SERVER_MISTAKES, ...SETTING_MISTAKES].map(([, text]) => text),
 ];
 
 const PIECES = [

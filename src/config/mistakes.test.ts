@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
+import { SETTING_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, SYNTAX_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
 import { ENVIRONMENT } from "../../test/support/config/valid-configs.ts";
 import { checkConfig } from "./load.ts";
@@ -30,7 +30,7 @@ function format({ line, column, severity, message, hint }: Problem): string {
 describe.each([
   ["the syntax", SYNTAX_MISTAKES],
   ["the servers", SERVER_MISTAKES],
-  ["the rest", OTHER_MISTAKES],
+  ["the rest", SETTING_MISTAKES],
 ])("in %s", (_part, mistakes: readonly Mistake[]) => {
   it.each(mistakes)("%s is explained", async (_name, text, _schema, ...problems) => {
     const lines = (await check(text)).map(format);

@@ -6,7 +6,7 @@ import { Ajv } from "ajv";
 import { parse } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
-import { OTHER_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
+import { SETTING_MISTAKES } from "../../test/support/config/setting-mistakes.ts";
 import { SERVER_MISTAKES, type Mistake } from "../../test/support/config/server-mistakes.ts";
 import { GOOD } from "../../test/support/config/valid-configs.ts";
 import { LIMIT_FIELDS, LISTEN_FIELDS, TOP_FIELDS } from "./load.ts";
@@ -89,7 +89,7 @@ describe("the schema", () => {
     (expected: Mistake[2]) =>
     ([, , schema]: Mistake): boolean =>
       schema === expected;
-  const mistakes = [...SERVER_MISTAKES, ...OTHER_MISTAKES];
+  const mistakes = [...SERVER_MISTAKES, ...SETTING_MISTAKES];
 
   it.each(mistakes.filter(isFor("detected")))("refuses %s", (_name, text) => {
     expect(accepts(text)).toBe(false);

@@ -1,13 +1,13 @@
-// The everything server and client as plain JavaScript, compiled once before the tests: the suite and the gateways
-// under test start dozens of them, and compiling at every start would take too long.
+// Compiles the everything server and client to JavaScript, once before the tests: the suite and the gateways under test
+// start dozens of them, and compiling at every start would take too long. Also starts the server over HTTP.
 
-import { execFile, type ChildProcess, spawn } from "node:child_process";
-import { readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 
 const execute = promisify(execFile);
 
@@ -21,67 +21,65 @@ export const EVERYTHING_CLIENT: string = join(COMPILED, "test/conformance/everyt
 
 export async function compileEverything(): Promise<void> {
   await execute(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", HERE]);
-  // Imports of "catenary" lead to the build, as they do in the package itself.
+  // Imports of "catenary" resolve to the build, as they do in the package itself.
   const { name, type, exports } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as Record<
     string,
     unknown
   >;
   await writeFile(join(COMPILED, "package.json"), JSON.stringify({ name, type, exports }));
-  await rm(join(COMPILED, "dist"), { force: true });
-  await symlink(join(ROOT, "dist"), join(COMPILED, "dist"));
+  // It may exist already, from an earlier run or from one that runs at the same time.
+  await symlink(join(ROOT, "dist"), join(COMPILED, "dist")).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
 }
 
-// The everything server in a process of its own, as the suite and others' clients meet it: started on a port that
-// the machine chooses, and ended by a signal. What it writes on stderr after its address is kept.
-
-
-/** After this a server that was told to end is killed. */
-const END_MS = 5_000;
+/** How long the server may take to exit before it is killed. */
+const EXIT_TIMEOUT_MS = 5_000;
 
 export interface EverythingProcess {
   readonly url: string;
-  /** Lines of stderr, but for the one with the address. */
-  readonly noise: readonly string[];
-  /** Tells it to end, and how it did: its exit code, or the signal that killed it. */
-  end(): Promise<number | NodeJS.Signals | null>;
+  /** Lines of stderr, except the one with the URL. */
+  readonly stderrLines: readonly string[];
+  /** Sends SIGTERM and resolves to the exit code, or to the signal that killed the process. */
+  stop(): Promise<number | NodeJS.Signals | null>;
 }
 
+/** Starts the server over HTTP on a free port. */
 export async function startEverything(...args: string[]): Promise<EverythingProcess> {
   const child = spawn(process.execPath, [EVERYTHING_SERVER, "--port", "0", ...args], {
     stdio: ["ignore", "inherit", "pipe"],
   });
-  const noise: string[] = [];
+  const stderrLines: string[] = [];
   try {
-    const url = await addressOf(child, noise);
-    return { url, noise, end: () => ended(child) };
+    const url = await readUrl(child, stderrLines);
+    return { url, stderrLines, stop: () => stop(child) };
   } catch (error) {
     child.kill("SIGKILL");
     throw error;
   }
 }
 
-/** What came before the address, or instead of it, is noise. */
-function addressOf(child: ChildProcess, noise: string[]): Promise<string> {
+function readUrl(child: ChildProcess, stderrLines: string[]): Promise<string> {
   const { stderr } = child;
   if (stderr === null) throw new Error("The server has no stderr");
   return new Promise((resolve, reject) => {
     createInterface(stderr).on("line", (line) => {
-      const [address] = /http:\S+/.exec(line) ?? [];
-      if (address === undefined) noise.push(line);
-      else resolve(address);
+      const [url] = /http:\S+/.exec(line) ?? [];
+      if (url === undefined) stderrLines.push(line);
+      else resolve(url);
     });
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`The server ended with ${code}:\n${noise.join("\n")}`)));
+    child.once("exit", (code) => reject(new Error(`The server exited with ${code}:\n${stderrLines.join("\n")}`)));
   });
 }
 
-async function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
+async function stop(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
   if (child.exitCode === null && child.signalCode === null) {
-    const exit = once(child, "exit");
+    const exited = once(child, "exit");
     child.kill("SIGTERM");
-    const last = setTimeout(() => child.kill("SIGKILL"), END_MS);
-    await exit;
-    clearTimeout(last);
+    const timer = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS);
+    await exited;
+    clearTimeout(timer);
   }
   return child.exitCode ?? child.signalCode;
 }

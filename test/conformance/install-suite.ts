@@ -1,8 +1,7 @@
-// Brings the official suite here: what suite/package-lock.json names, into suite/node_modules, by `npm ci` without
-// install scripts. It is staged elsewhere and moved in whole, so that two tests that want it at once, or one that is
-// interrupted, leave either the whole suite or none. The suite needs a newer Node than we promise to run on, so one
-// comes with it; it stands in that folder alone, because a `node` in the root's node_modules would take the place
-// of the machine's own in every script.
+// Installs the official suite from suite/package-lock.json into suite/node_modules, by `npm ci` without install scripts.
+// It is staged elsewhere and then renamed, so that concurrent or interrupted tests leave either a whole suite or none.
+// The suite needs a newer Node than we support, so one is installed with it, in a folder of its own: a `node` in the root's
+// node_modules would replace that of the machine in every npm script.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -17,64 +16,64 @@ const run = promisify(execFile);
 const SUITE = fileURLToPath(new URL("suite/", import.meta.url));
 const STAGING = fileURLToPath(new URL("../../node_modules/.cache/", import.meta.url));
 const MODULES = join(SUITE, "node_modules");
-/** Says which lock file the folder was filled from. */
+/** Contains the hash of the lock file that was installed. */
 const STAMP = ".filled-from";
-const LEAST_NODE = 22;
-const INSTALL_MS = 180_000;
-/** Where there is no network, npm would try for minutes. */
-const HOW = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"];
-/** What npm says where it found no way to a registry; anything else is a fault of ours, or of the registry. */
+const MIN_NODE = 22;
+const INSTALL_TIMEOUT_MS = 180_000;
+/** Few retries: without a network npm would try for minutes. */
+const NPM_OPTIONS = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"];
+/** The errors of npm without a network. Any other error fails the tests. */
 const UNREACHABLE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b/;
 
-export interface Installed {
+export interface InstalledSuite {
   /** The Node that runs the suite. */
   readonly node: string;
   readonly script: string;
 }
 
-/** The suite, ready to be run; the reason as a text where it is not here and no registry can be reached. */
-export async function installedSuite(): Promise<Installed | string> {
-  const wanted = createHash("sha256")
+/** Returns the installed suite, or the reason where it is missing and no registry can be reached. */
+export async function installSuite(): Promise<InstalledSuite | string> {
+  const hash = createHash("sha256")
     .update(await readFile(join(SUITE, "package-lock.json")))
     .digest("hex");
-  if ((await stampIn(MODULES)) !== wanted) {
-    const reason = await install(wanted);
+  if ((await readStamp(MODULES)) !== hash) {
+    const reason = await install(hash);
     if (reason !== undefined) return reason;
   }
   return { node: suiteNode(), script: join(MODULES, "@modelcontextprotocol/conformance/dist/index.js") };
 }
 
-async function stampIn(modules: string): Promise<string | undefined> {
+async function readStamp(modules: string): Promise<string | undefined> {
   return readFile(join(modules, STAMP), "utf8").catch(() => undefined);
 }
 
-async function install(wanted: string): Promise<string | undefined> {
+async function install(hash: string): Promise<string | undefined> {
   await mkdir(STAGING, { recursive: true });
-  // By its real path: npm takes a folder behind a link for a package of its own.
-  const stage = await mkdtemp(join(await realpath(STAGING), "conformance-"));
+  // The real path, because npm takes a symbolic link to a folder for a linked package.
+  const staging = await mkdtemp(join(await realpath(STAGING), "conformance-"));
   try {
     await Promise.all(
-      ["package.json", "package-lock.json"].map((name) => copyFile(join(SUITE, name), join(stage, name))),
+      ["package.json", "package-lock.json"].map((name) => copyFile(join(SUITE, name), join(staging, name))),
     );
-    await run("npm", ["ci", ...HOW, "--prefix", stage], { cwd: stage, timeout: INSTALL_MS });
-    await writeFile(join(stage, "node_modules", STAMP), wanted);
-    if (existsSync(MODULES)) await rename(MODULES, join(stage, "before"));
-    await rename(join(stage, "node_modules"), MODULES);
+    await run("npm", ["ci", ...NPM_OPTIONS, "--prefix", staging], { cwd: staging, timeout: INSTALL_TIMEOUT_MS });
+    await writeFile(join(staging, "node_modules", STAMP), hash);
+    if (existsSync(MODULES)) await rename(MODULES, join(staging, "before"));
+    await rename(join(staging, "node_modules"), MODULES);
     return undefined;
   } catch (error) {
-    // Another test may have been quicker.
-    if ((await stampIn(MODULES)) === wanted) return undefined;
+    // Another test may have installed it meanwhile.
+    if ((await readStamp(MODULES)) === hash) return undefined;
     const [unreachable] = UNREACHABLE.exec((error as { readonly stderr?: string }).stderr ?? "") ?? [];
     if (unreachable === undefined) throw error;
-    return `npm reaches no registry (${unreachable})`;
+    return `npm cannot reach the registry (${unreachable})`;
   } finally {
-    await rm(stage, { recursive: true, force: true });
+    await rm(staging, { recursive: true, force: true });
   }
 }
 
 function suiteNode(): string {
-  const own = join(MODULES, `node-${process.platform}-${process.arch}/bin/node`);
-  if (existsSync(own)) return own;
-  if (Number.parseInt(process.versions.node, 10) >= LEAST_NODE) return process.execPath;
-  throw new Error(`The conformance suite needs Node ${LEAST_NODE}, and there is none for ${process.platform}`);
+  const installed = join(MODULES, `node-${process.platform}-${process.arch}/bin/node`);
+  if (existsSync(installed)) return installed;
+  if (Number.parseInt(process.versions.node, 10) >= MIN_NODE) return process.execPath;
+  throw new Error(`The conformance suite needs Node ${MIN_NODE}, which it does not bring for ${process.platform}`);
 }

@@ -1,37 +1,47 @@
-// What the official suite has for servers, and when a scenario is good, whoever stands between the suite and the
-// server: no check failed, warned or was skipped, and as many different ones were met as it has. A scenario in which
-// less was checked than there is to check shows a tick too, so the numbers are held.
+// The scenarios of the official suite for servers, and what each of them has to meet, directly or through a gateway: no
+// check fails, warns or is skipped, and the number of different checks is as expected. The number matters because the
+// suite also passes a scenario in which it checked less than it could.
 
 import { expect } from "vitest";
-import { isAt, type Check, type Outcome, type Results, type Scenario, type Suite, faultsOf, met, tell } from "./suite.ts";
+import {
+  countMet,
+  findFaults,
+  isFor,
+  printFaults,
+  type Check,
+  type Outcome,
+  type Results,
+  type Scenario,
+  type Suite,
+} from "./suite.ts";
 
 export const NEWEST = "2026-07-28";
-/** For these the suite has a frozen set of what a server must do. */
-export const WITH_SET: readonly string[] = ["2025-11-25", NEWEST];
-/** Its client asks for a newer revision, so the server must be one that speaks nothing else. */
-export const ALONE: readonly string[] = ["2025-03-26", "2025-06-18"];
+/** Revisions with a fixed set of requirements in the suite. */
+export const WITH_REQUIREMENTS: readonly string[] = ["2025-11-25", NEWEST];
+/** Revisions without one. The suite's client requests a newer revision, so the server must speak only this one. */
+export const WITHOUT_REQUIREMENTS: readonly string[] = ["2025-03-26", "2025-06-18"];
 
-/** An extension that no revision has: in neither of the suite's sets, and nothing that we say we do. */
-export const LEFT_OUT: readonly string[] = [
+/** An extension that belongs to no revision and that we do not support. */
+export const EXCLUDED: readonly string[] = [
   "sep-2640-skills-directory",
   "sep-2640-skills-enumeration",
   "sep-2640-skills-manifest",
 ];
-/** In this release the suite has only a place for it. */
+/** This release of the suite only has a placeholder for it. */
 const WITHOUT_CHECKS = "tasks-status-notifications";
-/** What the suite only tells. Elsewhere the word INFO stands for a check that it could not make. */
-const TOLD = new Set([
+/** Checks whose status INFO is only information. In others INFO means that the suite could not check. */
+const INFORMATIONAL = new Set([
   "outgoing-request",
   "incoming-response",
   "incoming-sse-event",
   "stream-closed",
-  // That answers are JSON where nothing but the answer is to be sent.
+  // Reports that responses are JSON where nothing else is sent.
   "server-sse-streams-functional",
 ]);
 
-/** One for what it is about, and one for the schema of all that was sent. */
+/** One for the feature, and one for the schema of all messages. */
 const USUAL_COUNT = 2;
-/** How many different checks the other scenarios have; in the last revision, where they differ by it. */
+/** The number of different checks of the other scenarios, in the newest revision. */
 const COUNTS: Readonly<Record<string, number>> = {
   caching: 8,
   "elicitation-sep1034-defaults": 6,
@@ -65,42 +75,47 @@ const COUNTS: Readonly<Record<string, number>> = {
 };
 const EARLIER_COUNTS: Readonly<Record<string, number>> = { "tools-list 2025-06-18": 2, "tools-list 2025-11-25": 3 };
 
-export function isTold({ status, id }: Check): boolean {
-  return status === "INFO" && TOLD.has(id);
+export function isInformational({ status, id }: Check): boolean {
+  return status === "INFO" && INFORMATIONAL.has(id);
 }
 
-/** The scenarios for a revision, without those that are left out. */
-export function heldAt(known: readonly Scenario[], revision: string): string[] {
-  const wanted = known.filter((scenario) => isAt(scenario, revision, NEWEST)).map(({ name }) => name);
-  return wanted.filter((name) => !LEFT_OUT.includes(name));
+/** The scenarios for a revision, without the excluded ones. */
+export function scenariosAt(known: readonly Scenario[], revision: string): string[] {
+  const names = known.filter((scenario) => isFor(scenario, revision, NEWEST)).map(({ name }) => name);
+  return names.filter((name) => !EXCLUDED.includes(name));
 }
 
-/** All of them, those that are in no set one by one. */
-export async function runHeld(suite: Suite, url: string, revision: string, held: readonly string[]): Promise<Results> {
-  const hasSet = WITH_SET.includes(revision);
-  const results = await (hasSet ? suite.runRequired(url, revision) : suite.runAll(url, revision));
-  for (const name of held.filter((scenario) => !results.has(scenario))) {
+/** Runs all given scenarios; those that are not among the requirements one by one. */
+export async function runScenarios(
+  suite: Suite,
+  url: string,
+  revision: string,
+  scenarios: readonly string[],
+): Promise<Results> {
+  const hasRequirements = WITH_REQUIREMENTS.includes(revision);
+  const results = await (hasRequirements ? suite.runRequired(url, revision) : suite.runAll(url, revision));
+  for (const name of scenarios.filter((scenario) => !results.has(scenario))) {
     for (const [, outcome] of await suite.runScenario(url, name, revision)) results.set(name, outcome);
   }
   return results;
 }
 
-export function judge(scenario: string, revision: string, outcome: Outcome | undefined): void {
+export function expectConformance(scenario: string, revision: string, outcome: Outcome | undefined): void {
   if (outcome === undefined) expect.fail(`The suite did not run ${scenario}`);
   const { checks } = outcome;
   if (scenario === WITHOUT_CHECKS) {
     expect(checks.map(({ id, status }) => `${status} ${id}`)).toEqual([`SKIPPED ${WITHOUT_CHECKS}`]);
     return;
   }
-  expect(faultsOf(checks, isTold)).toEqual([]);
-  expect(met(checks)).toBe(EARLIER_COUNTS[`${scenario} ${revision}`] ?? COUNTS[scenario] ?? USUAL_COUNT);
+  expect(findFaults(checks, isInformational)).toEqual([]);
+  expect(countMet(checks)).toBe(EARLIER_COUNTS[`${scenario} ${revision}`] ?? COUNTS[scenario] ?? USUAL_COUNT);
 }
 
-/** For the reader of a failure. */
-export function tellOf(title: string, results: Results): void {
-  const judged = [...results].filter(([name]) => name !== WITHOUT_CHECKS);
-  tell(
+/** Prints a summary of the scenarios with faults. */
+export function reportFaults(title: string, results: Results): void {
+  const checked = [...results].filter(([name]) => name !== WITHOUT_CHECKS);
+  printFaults(
     title,
-    judged.map(([name, { checks }]) => ({ name, checks, isTold })),
+    checked.map(([name, { checks }]) => ({ name, checks, isInformational })),
   );
 }

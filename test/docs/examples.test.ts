@@ -13,7 +13,7 @@ import type { Client } from "catenary";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
-import { MessageJudge } from "../support/spec/message-validator.ts";
+import { MessageValidator } from "../support/spec/message-validator.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -111,12 +111,12 @@ describe("examples/conversation", () => {
   it.each(REVISIONS.map((revision, index) => [revision.name, revision.style, index] as const))(
     "%s: both sides send what the schema allows",
     (name, style, index) => {
-      const judge = new MessageJudge(name);
+      const judge = new MessageValidator(name);
       const lines = (parts[index] ?? "").split("\n").filter((line) => /^[→←] /.test(line));
       expect(lines.length).toBeGreaterThanOrEqual(12);
       for (const line of lines) {
         const message = JSON.parse(line.slice(2)) as Message;
-        expect(judge.judge(line.startsWith("→") ? "client" : "server", message), line).toEqual([]);
+        expect(judge.validate(line.startsWith("→") ? "client" : "server", message), line).toEqual([]);
       }
       const first = JSON.parse(lines[0]?.slice(2) ?? "") as { method: string };
       expect(first.method).toBe(style === "session" ? "initialize" : "server/discover");

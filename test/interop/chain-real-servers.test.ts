@@ -12,7 +12,7 @@ import { StdioClientTransport as Stdio1 } from "@modelcontextprotocol/sdk/client
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { META } from "../../src/protocol/model/index.ts";
-import { bearing, canSee, commandLine } from "../support/processes.ts";
+import { withEnvironment, canListProcesses, commandLine } from "../support/processes.ts";
 import type { Json, TestClient, Roots } from "./test-client.ts";
 import { runSteps, STEPS, Workspace, type ServerCommand } from "./real-server-steps.ts";
 import { openOver as openSdk1 } from "./sdk-1-client.ts";
@@ -183,7 +183,7 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
   });
 }
 
-describe.runIf(canSee)("published servers behind one chain", { timeout: 60_000 }, () => {
+describe.runIf(canListProcesses)("published servers behind one chain", { timeout: 60_000 }, () => {
   for (const [library, fronts] of [
     [sdk1, [sdk1]],
     [sdk2Session, [sdk2Session, sdk2Newest]],
@@ -197,6 +197,6 @@ describe.runIf(canSee)("published servers behind one chain", { timeout: 60_000 }
   }
 
   it("leave nothing behind", async () => {
-    await expect.poll(() => bearing(MARK, mark).map(commandLine), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => withEnvironment(MARK, mark).map(commandLine), { timeout: 5_000 }).toEqual([]);
   });
 });

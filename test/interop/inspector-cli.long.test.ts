@@ -7,11 +7,11 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { installedSuite } from "../conformance/install-suite.ts";
+import { installSuite } from "../conformance/install-suite.ts";
 import { AUDIO, BLOB, BLOB_URI, INFO, NOTE, NOTE_TEXT, RESOURCES, TEMPLATE } from "./fixtures/server-data.ts";
 import { FixtureServer, type Json } from "./test-client.ts";
 
-const installed = await installedSuite();
+const installed = await installSuite();
 const launcher = typeof installed === "string" ? "" : scriptBeside(installed.script);
 
 function scriptBeside(conformance: string): string {

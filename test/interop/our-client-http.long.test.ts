@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
-import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
+import { breakableProxy, type BreakableProxy } from "../support/http/breakable-proxy.ts";
 import { openCatenary } from "./catenary-client.ts";
 import { SESSIONS, STATELESS, testPair } from "./common-tests.ts";
 import { NOTE, NOTE_TEXT } from "./fixtures/server-data.ts";
@@ -89,10 +89,10 @@ describe("our client over HTTP and an SDK server", { timeout: 20_000 }, () => {
     }
   });
 
-  async function startServer(...args: ConstructorParameters<typeof FixtureServer>): Promise<Breakable> {
+  async function startServer(...args: ConstructorParameters<typeof FixtureServer>): Promise<BreakableProxy> {
     const fixture = new FixtureServer(...args);
     fixtures.push(fixture);
-    const proxy = await breakable(await fixture.listen());
+    const proxy = await breakableProxy(await fixture.listen());
     open.push(proxy);
     return proxy;
   }
@@ -231,7 +231,7 @@ describe("our client over HTTP and an SDK server", { timeout: 20_000 }, () => {
       const client = await connectClient(first.url, { revision: newest });
       const events = new EventLog();
       await client.listen({ resourceSubscriptions: [NOTE] }, () => events.add({ kind: "updated" }));
-      await first.turn(second.direct);
+      await first.switchTo(second.direct);
       expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
       for (let tries = 0; events.all.length === 0 && tries < 100; tries += 1) {
         await client.callTool("touch");

@@ -9,7 +9,7 @@ import {
   type ClientOptions,
 } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, it } from "vitest";
-import { breakable, type Breakable } from "../support/http/breakable-proxy.ts";
+import { breakableProxy, type BreakableProxy } from "../support/http/breakable-proxy.ts";
 import { SESSIONS, STATELESS, testPair } from "./common-tests.ts";
 import { ANSWERS, EventLog, FixtureServer, type Json } from "./test-client.ts";
 import { openSdk1Http, openSdk1Sse } from "./sdk-1-client.ts";
@@ -90,10 +90,10 @@ describe("our server over HTTP and an SDK client", { timeout: 20_000 }, () => {
     }
   });
 
-  async function startServer(...revisions: string[]): Promise<Breakable> {
+  async function startServer(...revisions: string[]): Promise<BreakableProxy> {
     const fixture = new FixtureServer("catenary", ...revisions);
     fixtures.push(fixture);
-    const proxy = await breakable(await fixture.listen());
+    const proxy = await breakableProxy(await fixture.listen());
     open.push(proxy);
     return proxy;
   }

@@ -7,7 +7,7 @@ import { McpError } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { PAIRS } from "../support/thoroughness.ts";
 import { itWithSpec } from "../support/spec/official-schema.ts";
-import { MessageJudge } from "../support/spec/message-validator.ts";
+import { MessageValidator } from "../support/spec/message-validator.ts";
 import { TRANSPORTS, type BridgedClient, type RecordedConnection } from "./bridge-setup.ts";
 
 const NAMES = REVISIONS.map(({ name }) => name);
@@ -17,9 +17,9 @@ const textOf = ({ content }: CallToolResult): unknown => (content[0] as { text?:
 
 /** Every recorded message that the official schema of its revision rejects, unknown fields included. */
 function schemaFaults({ name, revision, messages }: RecordedConnection): string[] {
-  const judge = new MessageJudge(revision, { closed: true });
+  const judge = new MessageValidator(revision, { closed: true });
   return messages.flatMap(({ from, message }) => {
-    const problems = judge.judge(from, message);
+    const problems = judge.validate(from, message);
     return problems.length === 0
       ? []
       : [`${name}, from the ${from}: ${JSON.stringify(message)}: ${problems.join("; ")}`];

@@ -6,7 +6,7 @@ import { createServer, McpError, type Server } from "../../src/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
-import { haveSpec, specOf, validateMessage, validateParams, validateResult } from "../support/spec/official-schema.ts";
+import { hasSpec, specOf, validateMessage, validateParams, validateResult } from "../support/spec/official-schema.ts";
 import { servePeer } from "../support/dialogue/served-connection.ts";
 import { statelessMeta, type RawPeer } from "../support/dialogue/raw-peer.ts";
 
@@ -71,7 +71,7 @@ async function openStateless(
       method,
       params: { ...params, _meta: statelessMeta(R5, capabilities) },
     });
-    if (haveSpec("stateless tasks")) checkStateless(method, answer);
+    if (hasSpec("stateless tasks")) checkStateless(method, answer);
     return answer;
   };
   return { peer, ask };
@@ -253,7 +253,7 @@ describe("tasks of the newest session revision", () => {
   }
 
   function check(method: string, answer: Loose): void {
-    if (!haveSpec("tasks of sessions")) return;
+    if (!hasSpec("tasks of sessions")) return;
     const message = answer as unknown as Message;
     const { task } = Object(answer["result"]) as { task?: unknown };
     if ("error" in answer) expect(validateMessage(R4, "error", method, message)).toEqual([]);
@@ -264,7 +264,7 @@ describe("tasks of the newest session revision", () => {
 
   /** A request or notification of the server. */
   function checkMessage(message: Loose): void {
-    if (!haveSpec("tasks of sessions")) return;
+    if (!hasSpec("tasks of sessions")) return;
     const kind = "id" in message ? "request" : "notification";
     const options = { from: "server", closed: true } as const;
     expect(validateMessage(R4, kind, String(message["method"]), message as unknown as Message, options)).toEqual([]);

@@ -8,7 +8,7 @@ import { McpError } from "../../src/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { itWithSpec, specOf } from "../support/spec/official-schema.ts";
-import { MessageJudge } from "../support/spec/message-validator.ts";
+import { MessageValidator } from "../support/spec/message-validator.ts";
 import { bridgeInMemory } from "./bridge-setup.ts";
 
 const REQUIRED = { support: "required", pollIntervalMs: 100 } as const;
@@ -153,9 +153,9 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
 
     itWithSpec("sends nothing on either connection that its revision forbids", () => {
       const faults = bridged.connections.flatMap(({ name, revision, messages }) => {
-        const judge = new MessageJudge(revision);
+        const judge = new MessageValidator(revision);
         return messages.flatMap(({ from, message }) => {
-          const problems = judge.judge(from, message).filter((problem) => !isAboutTasks(problem, message));
+          const problems = judge.validate(from, message).filter((problem) => !isAboutTasks(problem, message));
           return problems.length === 0 ? [] : [`${name}: ${JSON.stringify(message)}: ${problems.join("; ")}`];
         });
       });

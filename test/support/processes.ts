@@ -1,24 +1,25 @@
-// What runs, as Linux tells it: the children of a process with what they are, those that nobody has waited for, and all
-// that bear a mark in their environment.
+// Lists the running processes on Linux, including zombies, and finds those with a variable in their environment.
 
 import { readdirSync, readFileSync } from "node:fs";
 
-export interface Seen {
+export interface ProcessInfo {
   readonly pid: number;
   readonly parent: number;
-  /** One letter; Z is a zombie. */
+  /** One character; Z is a zombie. */
   readonly state: string;
-  /** Ticks from the machine's start: with the number, this is one process and no other. */
-  readonly began: number;
+  /** In ticks since boot. Together with the pid it identifies one process. */
+  readonly startTime: number;
 }
 
-export const canSee: boolean = process.platform === "linux";
+export const canListProcesses: boolean = process.platform === "linux";
 
-export function processes(): Seen[] {
-  return numbers().flatMap((pid) => {
+export function processes(): ProcessInfo[] {
+  return pids().flatMap((pid) => {
     const stat = read(`/proc/${pid}/stat`);
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return stat === "" ? [] : [{ pid, state: fields[0] ?? "", parent: Number(fields[1]), began: Number(fields[19]) }];
+    return stat === ""
+      ? []
+      : [{ pid, state: fields[0] ?? "", parent: Number(fields[1]), startTime: Number(fields[19]) }];
   });
 }
 
@@ -26,16 +27,16 @@ export function commandLine(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll("\0", " ");
 }
 
-/** By the value of a variable in their environment. */
-export function bearing(variable: string, value: string): number[] {
-  return numbers().filter((pid) => `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${variable}=${value}\0`));
+/** The processes whose environment has this variable with this value. */
+export function withEnvironment(variable: string, value: string): number[] {
+  return pids().filter((pid) => `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${variable}=${value}\0`));
 }
 
-function numbers(): number[] {
+function pids(): number[] {
   return readdirSync("/proc").map(Number).filter(Number.isInteger);
 }
 
-/** Empty when it is gone meanwhile. */
+/** Empty if the process has exited meanwhile. */
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8");

@@ -2,7 +2,7 @@
 // never posted, and the server only gets `tasks/cancel`.
 
 import { afterEach, expect, test, vi } from "vitest";
-import { answer, scripted } from "../../../test/support/http/scripted-requester.ts";
+import { answer, scriptedRequester } from "../../../test/support/http/scripted-requester.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import type { Context } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
@@ -35,7 +35,7 @@ async function calling(auth?: Authorizer) {
   const replied = new Promise<Loose>((resolve) => (reply = resolve));
   const json = (id: unknown, result: unknown): HttpResponse =>
     answer(200, JSON.stringify({ jsonrpc: "2.0", id, result }), { "content-type": "application/json" });
-  const requester = scripted(async ({ method, body }) => {
+  const requester = scriptedRequester(async ({ method, body }) => {
     if (method !== "POST") return answer(405);
     const message = JSON.parse(body ?? "") as Loose;
     if (message["id"] === undefined) return answer(202);

@@ -6,16 +6,16 @@ import { createServer as createHttpServer } from "node:http";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   closeAll,
-  closed,
+  untilClosed,
   failure,
   get,
-  handEnd,
-  later,
+  manualServer,
+  closeLater,
   listen,
   OK,
   post,
 } from "../../../test/support/http/local-servers.ts";
-import type { Seen } from "../../../test/support/http/local-servers.ts";
+import type { ReceivedRequest } from "../../../test/support/http/local-servers.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { Requester } from "./requester.ts";
 
@@ -23,16 +23,16 @@ afterEach(closeAll);
 
 function requesterFor(): Requester {
   const requester = nodeRequester();
-  later(() => requester.close());
+  closeLater(() => requester.close());
   return requester;
 }
 
 describe("a connection", () => {
   it("is reused for the next request", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const { url, requests } = await manualServer(({ socket }) => socket.write(OK));
     const requester = requesterFor();
     for (let count = 0; count < 3; count += 1) await (await requester(post(url))).text(10);
-    expect(seen.map(({ connection, turn }) => [connection, turn])).toEqual([
+    expect(requests.map(({ connection, index }) => [connection, index])).toEqual([
       [1, 1],
       [1, 2],
       [1, 3],
@@ -40,12 +40,12 @@ describe("a connection", () => {
   });
 
   it("is not kept if the server announces less than a second", async () => {
-    const { url, seen } = await handEnd(({ socket }) =>
+    const { url, requests } = await manualServer(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n"),
     );
     const requester = requesterFor();
     for (let count = 0; count < 2; count += 1) await (await requester(post(url))).text(10);
-    expect(seen.map(({ connection }) => connection)).toEqual([1, 2]);
+    expect(requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
   it.each([
@@ -54,28 +54,28 @@ describe("a connection", () => {
     ["an hour", "keep-alive: timeout=3600\r\n", 29_999, 30_000],
   ])("is reused for a while if the server announces %s", async (_what, header, good, bad) => {
     const answer = `HTTP/1.1 200 OK\r\n${header}content-length: 0\r\n\r\n`;
-    const { url, seen } = await handEnd(({ socket }) => socket.write(answer));
+    const { url, requests } = await manualServer(({ socket }) => socket.write(answer));
     const requester = requesterFor();
     const clock = vi.spyOn(performance, "now").mockReturnValue(1_000);
-    later(() => clock.mockRestore());
+    closeLater(() => clock.mockRestore());
     await (await requester(post(url))).text(10);
     clock.mockReturnValue(1_000 + good);
     await (await requester(post(url))).text(10);
     clock.mockReturnValue(1_000 + good + bad);
     await (await requester(post(url))).text(10);
-    expect(seen.map(({ connection }) => connection)).toEqual([1, 1, 2]);
+    expect(requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
   });
 
   it("is closed with its requester, and not kept after that", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const { url, requests } = await manualServer(({ socket }) => socket.write(OK));
     const requester = requesterFor();
     await (await requester(get(url))).text(10);
-    const over = closed(seen[0]?.socket);
+    const over = untilClosed(requests[0]?.socket);
     requester.close();
     await over;
     await (await requester(get(url))).text(10);
-    await closed(seen[1]?.socket);
-    expect(seen.map(({ connection }) => connection)).toEqual([1, 2]);
+    await untilClosed(requests[1]?.socket);
+    expect(requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
   it.each([
@@ -106,7 +106,7 @@ describe("a connection", () => {
         ],
         { stdio: ["ignore", "pipe", "inherit"] },
       );
-      later(() => child.kill("SIGKILL"));
+      closeLater(() => child.kill("SIGKILL"));
       const output: Buffer[] = [];
       child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
       const [code] = await once(child, "close");
@@ -119,18 +119,18 @@ describe("a connection", () => {
 
 describe("a connection that the server has closed", () => {
   /** Answers the first request of a connection, and closes it at the second. */
-  const fickle = ({ socket, turn }: Seen): void => {
-    if (turn === 1) socket.write(OK);
+  const fickle = ({ socket, index }: ReceivedRequest): void => {
+    if (index === 1) socket.write(OK);
     else socket.destroy();
   };
 
   it("is replaced by another for a GET, once", async () => {
-    const { url, seen } = await handEnd(fickle);
+    const { url, requests } = await manualServer(fickle);
     const requester = requesterFor();
     await (await requester(get(url))).text(10);
     const answer = await requester(get(url));
     expect(await answer.text(10)).toBe("ok");
-    expect(seen.map(({ connection, turn }) => [connection, turn])).toEqual([
+    expect(requests.map(({ connection, index }) => [connection, index])).toEqual([
       [1, 1],
       [1, 2],
       [2, 1],
@@ -138,16 +138,16 @@ describe("a connection that the server has closed", () => {
   });
 
   it("is not replaced for a POST, which may have run", async () => {
-    const { url, seen } = await handEnd(fickle);
+    const { url, requests } = await manualServer(fickle);
     const requester = requesterFor();
     await (await requester(post(url))).text(10);
     expect(await failure(requester(post(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
-    expect(seen).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 
   it("is not replaced if it was new", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.destroy());
+    const { url, requests } = await manualServer(({ socket }) => socket.destroy());
     expect(await failure(requesterFor()(get(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 });

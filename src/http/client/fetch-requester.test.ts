@@ -4,7 +4,7 @@ import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { RequestListener } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { all, closeAll, failure, get, listen, post } from "../../../test/support/http/local-servers.ts";
+import { readText, closeAll, failure, get, listen, post } from "../../../test/support/http/local-servers.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { fetchRequester } from "./fetch-requester.ts";
 import type { Fetch } from "./fetch-requester.ts";
@@ -20,14 +20,14 @@ describe("a request with Node's own fetch", () => {
     const url = await end((request, response) => {
       const seen = [request.method, request.url, request.headers["x-one"]];
       response.writeHead(201, { "x-seen": seen.join(" ") });
-      void all(request).then((body) => response.end(`<${body}>`));
+      void readText(request).then((body) => response.end(`<${body}>`));
     });
     const requester = fetchRequester(fetch);
     const answer = await requester(post(new URL("?a=b", url), { headers: { "x-one": "1" }, body: "h\u00e9" }));
     expect(answer.status).toBe(201);
     expect(answer.headers["x-seen"]).toBe("POST /mcp?a=b 1");
     expect(await answer.text(100)).toBe("<h\u00e9>");
-    expect(await all((await requester(get(url))).body)).toBe("<>");
+    expect(await readText((await requester(get(url))).body)).toBe("<>");
     expect(await (await requester(get(url))).read(100, ({ length }) => length)).toBe(2);
     requester.close();
   });
@@ -63,7 +63,7 @@ describe("a request with Node's own fetch", () => {
       setImmediate(() => response.destroy());
     });
     const requester = fetchRequester(fetch);
-    expect(await failure(requester(get(url)).then(({ body }) => all(body)))).toMatchObject({ kind: "closed" });
+    expect(await failure(requester(get(url)).then(({ body }) => readText(body)))).toMatchObject({ kind: "closed" });
     expect(await failure(requester(get(url)).then((answer) => answer.text(10)))).toMatchObject({ kind: "closed" });
   });
 
@@ -80,7 +80,7 @@ describe("a request with Node's own fetch", () => {
     });
     ending = new AbortController();
     const answer = await requester(get(new URL("/slow", url), { signal: ending.signal }));
-    const reading = failure(all(answer.body));
+    const reading = failure(readText(answer.body));
     ending.abort();
     expect(await reading).toMatchObject({ kind: "cancelled" });
   });
@@ -138,7 +138,7 @@ describe("a fetch of another kind", () => {
     (await requester(get(ANYWHERE))).discard();
     expect(cancelled).toBe(1);
     const answer = await requester(get(ANYWHERE));
-    const reading = all(answer.body);
+    const reading = readText(answer.body);
     await new Promise(setImmediate);
     answer.discard();
     expect(await reading).toBe("abc");

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Authorizer, Challenge } from "../../core/authentication.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
-import { answer, scripted, type Script } from "../../../test/support/http/scripted-requester.ts";
+import { answer, scriptedRequester, type Script } from "../../../test/support/http/scripted-requester.ts";
 import { HttpConnection, quote } from "./http-connection.ts";
 
 const url = new URL("http://server.example/mcp");
@@ -16,7 +16,7 @@ const call = {
 } as const;
 
 function connectionWith(script: Script, auth?: Authorizer, headers?: Record<string, string>) {
-  const requester = scripted(script);
+  const requester = scriptedRequester(script);
   return { requester, connection: new HttpConnection({ url, requester, auth, headers, limits: DEFAULT_LIMITS }) };
 }
 

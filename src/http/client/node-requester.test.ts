@@ -8,11 +8,11 @@ import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/http/tls-certificate.ts";
 import {
   closeAll,
-  closed,
+  untilClosed,
   failure,
   get,
-  handEnd,
-  later,
+  manualServer,
+  closeLater,
   listen,
   OK,
   post,
@@ -24,13 +24,13 @@ afterEach(closeAll);
 
 function requesterFor(options?: NodeRequesterOptions): Requester {
   const requester = nodeRequester(options);
-  later(() => requester.close());
+  closeLater(() => requester.close());
   return requester;
 }
 
 describe("a request", () => {
   it("is sent as given, uncompressed and with its length", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const { url, requests } = await manualServer(({ socket }) => socket.write(OK));
     const answer = await requesterFor()(
       post(new URL("/a/b?c=d%20e#f", url), {
         headers: { "content-type": "application/json", "Accept-Encoding": "gzip" },
@@ -39,7 +39,7 @@ describe("a request", () => {
     );
     expect(answer.status).toBe(200);
     expect(await answer.text(10)).toBe("ok");
-    const [head = "", body] = (seen[0]?.text ?? "").split("\r\n\r\n");
+    const [head = "", body] = (requests[0]?.text ?? "").split("\r\n\r\n");
     const [line, ...headers] = head.toLowerCase().split("\r\n");
     expect(line).toBe("post /a/b?c=d%20e http/1.1");
     expect(headers).toContain(`host: ${url.host}`);
@@ -50,15 +50,15 @@ describe("a request", () => {
   });
 
   it("does not send the userinfo of its URL", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.write(OK));
+    const { url, requests } = await manualServer(({ socket }) => socket.write(OK));
     url.username = "somebody";
     url.password = "secret";
     await (await requesterFor()(get(url))).text(10);
-    expect(seen[0]?.text).not.toMatch(/authorization|secret|somebody/i);
+    expect(requests[0]?.text).not.toMatch(/authorization|secret|somebody/i);
   });
 
   it("has a response whose repeated headers are joined", async () => {
-    const { url } = await handEnd(({ socket }) =>
+    const { url } = await manualServer(({ socket }) =>
       socket.write(
         "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\nwww-authenticate: Bearer\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n",
       ),
@@ -71,7 +71,7 @@ describe("a request", () => {
   });
 
   it("uses the given lookup for names", async () => {
-    const { url } = await handEnd(({ socket }) => socket.write(OK));
+    const { url } = await manualServer(({ socket }) => socket.write(OK));
     const asked: string[] = [];
     const lookup: LookupFunction = (name, options, callback) => {
       asked.push(name);
@@ -96,7 +96,7 @@ describe("a request", () => {
 
 describe("a request that fails", () => {
   it("has not run if nothing listens", async () => {
-    const { url } = await handEnd(() => {});
+    const { url } = await manualServer(() => {});
     await closeAll();
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
@@ -112,16 +112,16 @@ describe("a request that fails", () => {
   });
 
   it("has not run if the server does not speak TLS", async () => {
-    const { url, seen } = await handEnd(({ socket }) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    const { url, requests } = await manualServer(({ socket }) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     url.protocol = "https:";
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
     expect(error.message).toContain(`No secure connection to ${url.host}`);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it("has not run if the server closes the connection during the TLS handshake", async () => {
-    const { url } = await handEnd(({ socket }) => socket.destroy());
+    const { url } = await manualServer(({ socket }) => socket.destroy());
     url.protocol = "https:";
     expect(await failure(requesterFor()(post(url)))).toMatchObject({ kind: "refused", mayHaveRun: false });
   });
@@ -139,7 +139,7 @@ describe("a request that fails", () => {
   });
 
   it("has not run if the connection times out", async () => {
-    const { url } = await handEnd(() => {});
+    const { url } = await manualServer(() => {});
     url.protocol = "https:";
     const error = await failure(requesterFor({ connectTimeoutMs: 20 })(post(url)));
     expect(error).toMatchObject({ kind: "timeout", mayHaveRun: false });
@@ -147,18 +147,18 @@ describe("a request that fails", () => {
   });
 
   it("has not run if it cannot be written, and the error does not show header values", async () => {
-    const { url, seen } = await handEnd(() => {});
+    const { url, requests } = await manualServer(() => {});
     const error = await failure(requesterFor()(post(url, { headers: { authorization: "Bearer sec\nret" } })));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: false });
     expect(error.message).toContain("authorization");
     expect(error.message).not.toContain("ret");
     expect(await failure(requesterFor()(get(new URL("ftp://end.test/"))))).toMatchObject({ mayHaveRun: false });
-    expect(seen).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 
   it("may have run if the server closes the connection before it responds", async () => {
     for (const said of ["", "HTTP/1.1 200 OK\r\ncontent-le"]) {
-      const { url } = await handEnd(({ socket }) => socket.end(said));
+      const { url } = await manualServer(({ socket }) => socket.end(said));
       const error = await failure(requesterFor()(post(url)));
       expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
       expect(error.message).toContain(`The server at ${url.host} closed the connection before it responded`);
@@ -166,59 +166,59 @@ describe("a request that fails", () => {
   });
 
   it("reports a response that is not HTTP or has too long a head", async () => {
-    const { url } = await handEnd(({ socket }) => socket.write("SSH-2.0-OpenSSH_9.0\r\n"));
+    const { url } = await manualServer(({ socket }) => socket.write("SSH-2.0-OpenSSH_9.0\r\n"));
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(error.message).toContain("is not valid HTTP");
-    const other = await handEnd(({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(40_000)}\r\n\r\n`));
+    const other = await manualServer(({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(40_000)}\r\n\r\n`));
     const long = await failure(requesterFor()(post(other.url)));
     expect(long).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(long.message).toContain("head");
   });
 
   it("reports an unexpected upgrade", async () => {
-    const { url, seen } = await handEnd(({ socket }) =>
+    const { url, requests } = await manualServer(({ socket }) =>
       socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"),
     );
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "http", status: 101 });
     expect(error.message).toContain("another protocol");
-    await closed(seen[0]?.socket);
+    await untilClosed(requests[0]?.socket);
   });
 
   it("ignores an empty Content-Encoding", async () => {
-    const { url } = await handEnd(({ socket }) =>
+    const { url } = await manualServer(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\ncontent-encoding:\r\ncontent-length: 2\r\n\r\nok"),
     );
     expect(await (await requesterFor()(post(url))).text(10)).toBe("ok");
   });
 
   it("reports a compressed response", async () => {
-    const { url, seen } = await handEnd(({ socket }) =>
+    const { url, requests } = await manualServer(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 100\r\n\r\nabc"),
     );
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(error.message).toContain("compressed (gzip)");
-    await closed(seen[0]?.socket);
+    await untilClosed(requests[0]?.socket);
   });
 });
 
 describe("a signal", () => {
   it("that is already aborted sends nothing", async () => {
-    const { url, seen } = await handEnd(() => {});
+    const { url, requests } = await manualServer(() => {});
     const signal = AbortSignal.abort(new Error("not now"));
     const error = await failure(requesterFor()(post(url, { signal })));
     expect(error).toMatchObject({ kind: "cancelled", mayHaveRun: false, cause: { message: "not now" } });
-    expect(seen).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 
   it("aborts a request that waits for its response", async () => {
     const ending = new AbortController();
-    const { url, seen } = await handEnd(() => ending.abort());
+    const { url, requests } = await manualServer(() => ending.abort());
     const error = await failure(requesterFor()(post(url, { signal: ending.signal })));
     expect(error).toMatchObject({ kind: "cancelled", mayHaveRun: true });
-    await closed(seen[0]?.socket);
+    await untilClosed(requests[0]?.socket);
     expect(getEventListeners(ending.signal, "abort")).toHaveLength(0);
   });
 
@@ -234,7 +234,7 @@ describe("a signal", () => {
 
   it("has no listener left when the response is read or the request has failed", async () => {
     const { signal } = new AbortController();
-    const { url } = await handEnd(({ socket, turn }) => (turn === 1 ? socket.write(OK) : socket.destroy()));
+    const { url } = await manualServer(({ socket, index }) => (index === 1 ? socket.write(OK) : socket.destroy()));
     const requester = requesterFor();
     const answer = await requester(post(url, { signal }));
     expect(getEventListeners(signal, "abort")).toHaveLength(1);

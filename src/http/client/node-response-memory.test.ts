@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { cert, key } from "../../../test/support/http/tls-certificate.ts";
-import { closeAll, later, listen } from "../../../test/support/http/local-servers.ts";
+import { closeAll, closeLater, listen } from "../../../test/support/http/local-servers.ts";
 import { ChunkReclaimer } from "./node-response.ts";
 
 afterEach(closeAll);
@@ -31,14 +31,14 @@ function answer({ url }: IncomingMessage, response: ServerResponse): void {
 async function plain(): Promise<(path: string) => ClientRequest> {
   const url = await listen(createServer(answer));
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  later(() => agent.destroy());
+  closeLater(() => agent.destroy());
   return (path) => request(new URL(path, url), { agent });
 }
 
 async function safe(): Promise<(path: string) => ClientRequest> {
   const url = await listen(createSafeServer({ key, cert }, answer), "https");
   const agent = new SafeAgent({ keepAlive: true, maxSockets: 1, ca: cert });
-  later(() => agent.destroy());
+  closeLater(() => agent.destroy());
   return (path) => requestSafely(new URL(path, url), { agent });
 }
 

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { all, closeAll, closed, failure, later, listen } from "../../../test/support/http/local-servers.ts";
+import { readText, closeAll, untilClosed, failure, closeLater, listen } from "../../../test/support/http/local-servers.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 
@@ -23,7 +23,7 @@ async function startServer(listener: RequestListener): Promise<Harness> {
   server.on("connection", (socket) => sockets.push(socket));
   const url = await listen(server);
   const requester = nodeRequester();
-  later(() => requester.close());
+  closeLater(() => requester.close());
   return { request: (request = {}) => requester({ method: "GET", url, headers: {}, ...request }), sockets };
 }
 
@@ -41,7 +41,7 @@ async function settle(): Promise<void> {
 const WAYS: readonly [string, (response: HttpResponse) => Promise<string>][] = [
   ["as text", (response) => response.text(1_000_000)],
   ["by its bytes", (response) => response.read(1_000_000, (bytes) => bytes.toString())],
-  ["as a stream", (response) => all(response.body)],
+  ["as a stream", (response) => readText(response.body)],
 ];
 
 describe.each(WAYS)("a body that is read %s", (_way, read) => {
@@ -116,7 +116,7 @@ describe.each(WAYS)("a body that is read %s", (_way, read) => {
     const reading = failure(read(response));
     ending.abort(new Error("enough"));
     expect(await reading).toMatchObject({ kind: "cancelled", mayHaveRun: true, cause: { message: "enough" } });
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
     expect(getEventListeners(ending.signal, "abort")).toHaveLength(0);
   });
 
@@ -125,7 +125,7 @@ describe.each(WAYS)("a body that is read %s", (_way, read) => {
     const { request, sockets } = await startServer((_request, response) => response.write("abc"));
     const response = await request({ signal: ending.signal });
     ending.abort();
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
     expect(await failure(read(response))).toMatchObject({ kind: "cancelled" });
   });
 
@@ -161,7 +161,7 @@ describe("text", () => {
     const error = await failure((await request()).text(30));
     expect(error).toMatchObject({ kind: "http" });
     expect(error.message).toContain("longer than the limit of 30 bytes");
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
   });
 
   it("has no byte order mark", async () => {
@@ -248,7 +248,7 @@ describe("a body that is read as a stream", () => {
       expect(chunk).toHaveLength(3);
       break;
     }
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
   });
 });
 
@@ -273,7 +273,7 @@ describe("a discarded body", () => {
   ])("closes its connection if it is %s", async (_what, respond) => {
     const { request, sockets } = await startServer((_request, response) => respond(response));
     const before = await request();
-    const over = closed(sockets[0]);
+    const over = untilClosed(sockets[0]);
     before.discard();
     await over;
   });
@@ -304,7 +304,7 @@ describe("a discarded body", () => {
     const waiting = failure(reader.next());
     response.discard();
     expect(await waiting).toMatchObject({ kind: "closed" });
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
   });
 
   it("may break without harm", async () => {
@@ -313,7 +313,7 @@ describe("a discarded body", () => {
     );
     const response = await request();
     response.discard();
-    await closed(sockets[0]);
+    await untilClosed(sockets[0]);
     response.discard();
     expect(response.status).toBe(200);
   });

@@ -2,7 +2,7 @@
 // With fake timers.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { answer, scripted, type Scripted } from "../../../test/support/http/scripted-requester.ts";
+import { answer, scriptedRequester, type ScriptedRequester } from "../../../test/support/http/scripted-requester.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
@@ -70,7 +70,7 @@ class Stream {
 
 interface Harness {
   readonly transport: Transport;
-  readonly server: Scripted;
+  readonly server: ScriptedRequester;
   /** Delivered messages: methods, or ids of responses. */
   readonly delivered: unknown[];
   posted(method: string): ClientHttpRequest[];
@@ -80,7 +80,7 @@ interface Harness {
 type TransportClass = new (http: HttpConnection, tools: ToolFacts) => Transport;
 
 async function createHarness(Class: TransportClass, responder: Responder, auth?: Authorizer): Promise<Harness> {
-  const server = scripted((request) => {
+  const server = scriptedRequester((request) => {
     const message = (request.body === undefined ? {} : JSON.parse(request.body)) as Loose;
     const given = responder(request, message);
     if (given !== undefined) return given;

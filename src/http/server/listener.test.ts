@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { RawHttp } from "../../../test/support/http/raw-http.ts";
-import { opened } from "../../../test/support/http/node-http-server.ts";
+import { openRawHttp } from "../../../test/support/http/node-http-server.ts";
 import { listen } from "./listener.ts";
 import type { Listener, ListenLimits } from "./listener.ts";
 import type { NodeHttpRequest } from "./node-request.ts";
@@ -20,7 +20,7 @@ async function listening(
 ): Promise<Listener & { open(): Promise<RawHttp> }> {
   const listener = await listen({ host, port: 0, limits: { ...LIMITS, ...limits }, onRequest });
   onTestFinished(() => listener.close(0));
-  return { ...listener, open: () => opened(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")) };
+  return { ...listener, open: () => openRawHttp(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")) };
 }
 
 const hello = (httpRequest: NodeHttpRequest): void => httpRequest.respond(200, {}, "hello");
@@ -186,7 +186,7 @@ describe("closing", () => {
     half.write("GET / HTT");
     await listener.close(60_000);
     await Promise.all([idle.closed, half.closed, fresh.closed]);
-    await expect(opened(listener.port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    await expect(openRawHttp(listener.port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
   });
 
   it("waits for a pending response and marks it as the last", async () => {

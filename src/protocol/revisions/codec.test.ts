@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe } from "vitest";
 import { messagesOf } from "../../../test/support/spec/generators.ts";
 import { itWithSpec } from "../../../test/support/spec/official-schema.ts";
-import { same } from "../../../test/support/spec/codec-walk.ts";
+import { expectSame } from "../../../test/support/spec/codec-walk.ts";
 import { decode, encode } from "../../jsonrpc/codec.ts";
 import { REVISIONS } from "./index.ts";
 import { runs } from "../../../test/support/thoroughness.ts";
@@ -20,7 +20,7 @@ describe("the codec", () => {
       () => {
         fc.assert(
           fc.property(messagesOf(name, false), ({ message }) => {
-            same(decode(encode(message)), { kind: "message", message });
+            expectSame(decode(encode(message)), { kind: "message", message });
           }),
           { numRuns: RUNS },
         );

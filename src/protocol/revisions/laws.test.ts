@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { Case } from "../../../test/support/spec/generators.ts";
 import { messagesOf, valuesOf } from "../../../test/support/spec/generators.ts";
 import { itWithSpec } from "../../../test/support/spec/official-schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, URI, walk } from "../../../test/support/spec/codec-walk.ts";
+import { bodyOf, freeze, GONE, expectSame, singleStep, URI, walk } from "../../../test/support/spec/codec-walk.ts";
 import { isObject } from "../../core/values.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { ELICITATION_ID } from "../session-features.ts";
@@ -22,12 +22,12 @@ const OLDER = REVISIONS.slice(0, -1);
 
 /** A lifted error gains its kind and loses nothing. */
 function sameError(actual: Json, expected: Json): void {
-  same({ code: actual.code, message: actual.message }, { code: expected.code, message: expected.message });
+  expectSame({ code: actual.code, message: actual.message }, { code: expected.code, message: expected.message });
   const { data } = expected;
   if (data === undefined || isDeepStrictEqual(actual.data, data)) return;
   const found = actual.data as Json;
-  if (typeof data !== "object" || Array.isArray(data)) return same(found.details, data);
-  for (const [key, value] of Object.entries(data as Json)) same(found[key], value);
+  if (typeof data !== "object" || Array.isArray(data)) return expectSame(found.details, data);
+  for (const [key, value] of Object.entries(data as Json)) expectSame(found[key], value);
 }
 
 /** A cancellation without an id, which only one revision allows. */
@@ -41,7 +41,7 @@ function upAndDown(revision: Revision, one: Case): void {
   if (up === GONE) return expect(isNameless(one, body) || !NEWEST.serverNotifications.has(one.method)).toBe(true);
   const down = walk(revision.lower, one, up);
   if (one.kind === "error") return sameError(down as Json, body as Json);
-  same(down, body);
+  expectSame(down, body);
 }
 
 const CACHEABLE = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
@@ -134,7 +134,7 @@ function errorBack(delta: Delta, { method }: Case, x: Json): Json {
 describe("properties of the deltas", () => {
   for (const [index, delta] of DELTAS.entries()) {
     const revision = REVISIONS[index] as Revision;
-    const step = stepOf(index);
+    const step = singleStep(index);
 
     itWithSpec(
       `down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`,
@@ -158,14 +158,14 @@ describe("properties of the deltas", () => {
             const body = bodyOf(one);
             if (one.kind === "error") {
               const back = walk(step.lift, one, walk(step.lower, one, body) as Json);
-              return same(back, errorBack(delta, one, body as Json));
+              return expectSame(back, errorBack(delta, one, body as Json));
             }
             if (isNameless(one, body)) return;
             const extra = demanded(delta, one);
             const said = inNewWords(delta, one, body);
             const x = Object.keys(extra).length === 0 ? said : { ...said, ...extra };
             const down = walk(step.lower, one, x);
-            same(walk(step.lift, one, down as Json | undefined), goesUp(step, one) ? x : GONE);
+            expectSame(walk(step.lift, one, down as Json | undefined), goesUp(step, one) ? x : GONE);
           }),
           { numRuns: RUNS },
         );
@@ -198,11 +198,11 @@ describe("capabilities and names", () => {
           const { listChanged, ...restOfRoots } = roots ?? {};
           const keptRoots = listChanged === true ? { ...restOfRoots, listChanged } : restOfRoots;
           const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: keptRoots };
-          same(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
+          expectSame(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
           const { tasks, ...keptServer } = freeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
           const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;
           const back = offered ? { ...keptServer, tasks: ALL_TASKS } : keptServer;
-          same(lower.serverCapabilities(lift.serverCapabilities(server)), back);
+          expectSame(lower.serverCapabilities(lift.serverCapabilities(server)), back);
           expect(lower.implementation(lift.implementation(freeze(implementation)))).toBe(implementation);
         }),
         { numRuns: runs(1000) },

@@ -12,7 +12,7 @@ import {
   validateParams,
   validateResult,
 } from "../../../test/support/spec/official-schema.ts";
-import { bodyOf, freeze, GONE, same, stepOf, walk } from "../../../test/support/spec/codec-walk.ts";
+import { bodyOf, freeze, GONE, expectSame, singleStep, walk } from "../../../test/support/spec/codec-walk.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";
 import { META } from "../model/base.ts";
@@ -31,7 +31,7 @@ describe("capabilities and names", () => {
       const { lower, name } = revision;
       const check = (definition: string, value: Json): void => {
         const validate = specOf(name).validator(definition, true);
-        same([validate(value), validate.errors], [true, null]);
+        expectSame([validate(value), validate.errors], [true, null]);
       };
       const all = fc.tuple(
         valuesOf(NEWEST.name, "ClientCapabilities"),
@@ -62,7 +62,7 @@ describe("messages", () => {
     // Messages that only one revision has never come from the newest, so the single step is tested too.
     itWithSpec(
       `of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`,
-      () => holdsBelow(stepOf(index), successor, RUNS / 2),
+      () => holdsBelow(singleStep(index), successor, RUNS / 2),
       MINUTE,
     );
 
@@ -70,7 +70,7 @@ describe("messages", () => {
       `of ${revision.name} are valid in the newest when lifted`,
       () => {
         fc.assert(
-          fc.property(messagesOf(revision.name), (one) => same(problemsAbove(revision, one), [])),
+          fc.property(messagesOf(revision.name), (one) => expectSame(problemsAbove(revision, one), [])),
           { numRuns: RUNS / 2 },
         );
       },
@@ -87,7 +87,7 @@ describe("messages", () => {
         const outcome = lowered(revision, one);
         if (outcome === undefined) return;
         said++;
-        same(problemsBelow(revision, one, outcome), []);
+        expectSame(problemsBelow(revision, one, outcome), []);
       }),
       { numRuns: count },
     );
@@ -130,7 +130,7 @@ describe("messages", () => {
     const { kind, method } = one;
     const spec = specOf(NEWEST.name);
     const body = walk(revision.lift, one, bodyOf(one));
-    const known = spec.requests.has(method) || spec.asks.has(method);
+    const known = spec.requests.has(method) || spec.clientRequests.has(method);
     if (kind === "error" || body === GONE || (kind !== "notification" && !known)) return [];
     if (kind === "notification") {
       return validateMessage(NEWEST.name, kind, method, { jsonrpc: "2.0", method, ...(body && { params: body }) });
@@ -139,6 +139,6 @@ describe("messages", () => {
     // A session states once what every stateless request carries; dialogue/ adds it.
     const { progressToken: _, ...meta } = (body?._meta ?? {}) as Json;
     const _meta = { ...meta, [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
-    return validateParams(NEWEST.name, method, spec.asks.has(method) ? body : { ...body, _meta });
+    return validateParams(NEWEST.name, method, spec.clientRequests.has(method) ? body : { ...body, _meta });
   }
 });

@@ -1,10 +1,11 @@
-// The official suite through a chain to a server at an address that speaks only the other style: sessions to callers of exchanges,
-// exchanges to callers of sessions.
+// The official suite through a gateway to a server at a URL that speaks only the other style: sessions for stateless callers,
+// stateless for callers with sessions.
 
-import { ALONE, NEWEST, WITH_SET } from "../server-scenarios.ts";
-import { chainRun } from "./chain-tests.ts";
+import { NEWEST, WITH_REQUIREMENTS, WITHOUT_REQUIREMENTS } from "../server-scenarios.ts";
+import { testThroughGateway } from "./chain-tests.ts";
 
-for (const revision of WITH_SET) {
-  const others = revision === NEWEST ? [...WITH_SET, ...ALONE].filter((name) => name !== NEWEST) : [NEWEST];
-  chainRun(revision, { wire: "http", revisions: others });
+const SESSION_REVISIONS = [...WITH_REQUIREMENTS, ...WITHOUT_REQUIREMENTS].filter((name) => name !== NEWEST);
+
+for (const revision of WITH_REQUIREMENTS) {
+  testThroughGateway(revision, { transport: "http", revisions: revision === NEWEST ? SESSION_REVISIONS : [NEWEST] });
 }

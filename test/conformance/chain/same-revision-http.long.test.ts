@@ -1,8 +1,7 @@
-// The official suite through a chain to a server at an address that speaks every revision, and to one that speaks only
-// an old one.
+// The official suite through a gateway to a server at a URL that speaks every revision, and to one that speaks only an old one.
 
-import { ALONE, WITH_SET } from "../server-scenarios.ts";
-import { chainRun } from "./chain-tests.ts";
+import { WITH_REQUIREMENTS, WITHOUT_REQUIREMENTS } from "../server-scenarios.ts";
+import { testThroughGateway } from "./chain-tests.ts";
 
-for (const revision of WITH_SET) chainRun(revision, { wire: "http" });
-for (const revision of ALONE) chainRun(revision, { wire: "http", revisions: [revision] });
+for (const revision of WITH_REQUIREMENTS) testThroughGateway(revision, { transport: "http" });
+for (const revision of WITHOUT_REQUIREMENTS) testThroughGateway(revision, { transport: "http", revisions: [revision] });

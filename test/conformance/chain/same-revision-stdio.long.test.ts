@@ -1,7 +1,8 @@
-// The official suite through a chain to a program that speaks every revision, and to one that speaks only an old one.
+// The official suite through a gateway to a program that speaks every revision, and to one that speaks only an old one.
 
-import { ALONE, WITH_SET } from "../server-scenarios.ts";
-import { chainRun } from "./chain-tests.ts";
+import { WITH_REQUIREMENTS, WITHOUT_REQUIREMENTS } from "../server-scenarios.ts";
+import { testThroughGateway } from "./chain-tests.ts";
 
-for (const revision of WITH_SET) chainRun(revision, { wire: "stdio" });
-for (const revision of ALONE) chainRun(revision, { wire: "stdio", revisions: [revision] });
+for (const revision of WITH_REQUIREMENTS) testThroughGateway(revision, { transport: "stdio" });
+for (const revision of WITHOUT_REQUIREMENTS)
+  testThroughGateway(revision, { transport: "stdio", revisions: [revision] });

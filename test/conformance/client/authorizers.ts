@@ -1,5 +1,5 @@
-// How the everything client proves who it is, by scenario. The person who would consent in a browser is played by a
-// request: the suite's authorization server sends everybody back at once, so the address that it names is the answer.
+// The authorization of the everything client, by scenario. A plain request takes the place of the user's browser: the
+// suite's authorization server redirects at once, without asking for consent.
 
 import {
   clientCredentials,
@@ -10,25 +10,25 @@ import {
   type OAuthOptions,
   type Redirect,
 } from "catenary/oauth";
-import type { Stage } from "./scenarios.ts";
+import type { ScenarioInput } from "./scenarios.ts";
 
-/** The suite takes it as it is and never reads what stands there. */
+/** The suite never fetches it. */
 const METADATA_URL = "https://conformance-test.local/client-metadata.json";
 
 const redirect: Redirect = {
-  // Nothing listens there, and nobody comes.
+  // Nothing listens there: the redirect is not followed.
   uri: "http://localhost:3000/callback",
   visit: async (url, { signal }) => {
-    const answer = await fetch(url, { redirect: "manual", signal });
-    await answer.body?.cancel();
-    const back = answer.headers.get("location");
-    if (back === null) throw new Error(`The authorization server answered ${answer.status} and sent nobody back`);
-    return new URL(back);
+    const response = await fetch(url, { redirect: "manual", signal });
+    await response.body?.cancel();
+    const location = response.headers.get("location");
+    if (location === null) throw new Error(`The authorization server answered ${response.status} without a redirect`);
+    return new URL(location);
   },
 };
 
-/** What stands in the context of the scenarios that have one. */
-interface Given {
+/** The fields of the context, in the scenarios that have them. */
+interface AuthContext {
   readonly client_id: string;
   readonly client_secret: string;
   readonly private_key_pem: string;
@@ -40,15 +40,15 @@ interface Given {
   readonly idp_token_endpoint: string;
 }
 
-export function authorizerOf({ scenario, context }: Stage): Authorizer {
-  return oauth(OPTIONS[scenario]?.(context as unknown as Given) ?? { redirect });
+export function createAuthorizer({ scenario, context }: ScenarioInput): Authorizer {
+  return oauth(OPTIONS[scenario]?.(context as unknown as AuthContext) ?? { redirect });
 }
 
-/** Where it is something else than a person's consent to a client that registers itself. */
-const OPTIONS: { readonly [scenario: string]: (given: Given) => OAuthOptions } = {
+/** Where it differs from a user's consent to a dynamically registered client. */
+const OPTIONS: { readonly [scenario: string]: (context: AuthContext) => OAuthOptions } = {
   "auth/basic-cimd": () => ({ redirect, metadataUrl: METADATA_URL }),
   "auth/pre-registration": ({ client_id: id, client_secret: secret }) => ({ redirect, client: { id, secret } }),
-  // That tokens are bound to a key is asked for here; in auth/dpop it is found out.
+  // DPoP is requested here; in auth/dpop the client finds out from the metadata that it is needed.
   "auth/dpop-nonce": () => ({ redirect, dpop: true }),
   "auth/client-credentials-basic": ({ client_id: id, client_secret: secret }) => ({
     grant: clientCredentials({ id, secret }),
@@ -59,15 +59,15 @@ const OPTIONS: { readonly [scenario: string]: (given: Given) => OAuthOptions } =
   "auth/wif-jwt-bearer": ({ client_id: clientId, valid_jwt: assertion }) => ({
     grant: workloadIdentity({ clientId, assertion }),
   }),
-  "auth/enterprise-managed-authorization": (given) => ({
+  "auth/enterprise-managed-authorization": (context) => ({
     grant: enterpriseManaged({
       idp: {
-        issuer: given.idp_issuer,
-        tokenEndpoint: given.idp_token_endpoint,
-        client: { id: given.idp_client_id },
+        issuer: context.idp_issuer,
+        tokenEndpoint: context.idp_token_endpoint,
+        client: { id: context.idp_client_id },
       },
-      idToken: given.idp_id_token,
-      client: { id: given.client_id, secret: given.client_secret },
+      idToken: context.idp_id_token,
+      client: { id: context.client_id, secret: context.client_secret },
     }),
   }),
 };

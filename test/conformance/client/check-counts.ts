@@ -1,5 +1,5 @@
-// How many different checks of the suite each scenario has for a client that does everything right, by revision. The
-// suite shows a tick for a scenario in which nothing was checked at all, so the numbers are held.
+// The number of different checks that a correct client meets, by revision and scenario. The suite also passes a scenario
+// in which it checked nothing, so the numbers are tested.
 
 export const COUNTS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "2025-03-26": {

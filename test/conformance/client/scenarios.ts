@@ -1,77 +1,80 @@
-// What the everything client does in each scenario of the suite: by the doors of the package alone, and no more than
-// an ordinary program would do. Every act connects without naming a revision, so that each scenario also shows that
-// the right one is found, but where the suite plays a revision that its server would not choose by itself.
+// What the everything client does in each scenario of the suite, with the public API only. It connects without naming a
+// revision, so that each scenario also tests negotiation, except where the suite wants a revision that its server would
+// not negotiate.
 
 import { connect, type Client, type ConnectOptions } from "catenary/client";
 
-/** What the suite gives a scenario's client beside its address. */
-export interface Facts {
+/** What the suite passes to the client of a scenario in its environment. */
+export interface ScenarioContext {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: { readonly [name: string]: unknown } }[];
   readonly [name: string]: unknown;
 }
 
-export interface Stage {
+export interface ScenarioInput {
   readonly url: string;
   readonly scenario: string;
-  /** What the suite plays. */
+  /** The revision of the run. */
   readonly revision: string;
-  readonly context: Facts;
+  readonly context: ScenarioContext;
 }
 
-/** Resolves to the revision that was spoken. */
-export type Act = (stage: Stage) => Promise<string>;
+/** Resolves to the negotiated revision. */
+type RunScenario = (input: ScenarioInput) => Promise<string>;
 
-/** The suite's servers speak these by themselves. */
-const FOUND = ["2025-11-25", "2026-07-28"];
+/** The revisions that the suite's servers negotiate. */
+const NEGOTIATED = ["2025-11-25", "2026-07-28"];
 
-/** The suite starts dozens of us at once. */
-const START_MS = 60_000;
+/** Long, because the suite starts dozens of clients at once. */
+const START_TIMEOUT_MS = 60_000;
 
-/** Whoever is asked says yes, and leaves every field to its default. */
-const ASKED: ConnectOptions = {
+/** Accepts every request of the server, and leaves every field to its default. */
+const ANSWERS: ConnectOptions = {
   elicit: { form: () => ({ action: "accept", content: {} }), url: () => ({ action: "accept" }) },
   sample: () => ({ role: "assistant", content: { type: "text", text: "Yes." }, model: "none" }),
   roots: [{ uri: "file:///work", name: "work" }],
 };
 
-/** The act of a scenario, by its name. */
-export function actOf(scenario: string): Act {
-  const act = ACTS[scenario];
-  if (act !== undefined) return act;
-  if (scenario.startsWith("auth/")) return playing(useTestTool);
-  throw new Error(`The everything client has no act for ${scenario}`);
+/** Runs a scenario and resolves to the negotiated revision. */
+export function runScenario(input: ScenarioInput): Promise<string> {
+  const { scenario } = input;
+  const run = SCENARIOS[scenario] ?? (scenario.startsWith("auth/") ? withClient(callTestTool) : undefined);
+  if (run === undefined) throw new Error(`The everything client does not know the scenario ${scenario}`);
+  return run(input);
 }
 
-const ACTS: { readonly [scenario: string]: Act } = {
-  initialize: playing((client) => client.listTools()),
-  tools_call: playing(addNumbers),
-  "elicitation-sep1034-client-defaults": playing((client) => client.callTool("test_client_elicitation_defaults")),
-  "sse-retry": playing((client) => client.callTool("test_reconnection")),
-  "request-metadata": playing((client) => client.listTools()),
-  "http-standard-headers": playing(useEverything),
-  "http-custom-headers": playing(makeCalls),
-  "http-invalid-tool-headers": playing(useEveryTool),
-  "json-schema-ref-no-deref": playing((client) => client.listTools()),
-  "json-schema-2020-12-preservation": playing(echoSchema),
-  "sep-2322-client-request-state": goRounds,
+const SCENARIOS: { readonly [scenario: string]: RunScenario } = {
+  initialize: withClient((client) => client.listTools()),
+  tools_call: withClient(addNumbers),
+  "elicitation-sep1034-client-defaults": withClient((client) => client.callTool("test_client_elicitation_defaults")),
+  "sse-retry": withClient((client) => client.callTool("test_reconnection")),
+  "request-metadata": withClient((client) => client.listTools()),
+  "http-standard-headers": withClient(requestEverything),
+  "http-custom-headers": withClient(callGivenTools),
+  "http-invalid-tool-headers": withClient(callEveryTool),
+  "json-schema-ref-no-deref": withClient((client) => client.listTools()),
+  "json-schema-2020-12-preservation": withClient(echoSchema),
+  "sep-2322-client-request-state": callDuringElicitation,
 };
 
-/** Connects, does something with the client, and closes it. */
-function playing(use: (client: Client, stage: Stage) => Promise<unknown>, options: ConnectOptions = {}): Act {
-  return async (stage) => {
-    // Loaded where it is wanted: dozens of these processes start at once.
-    const auth = stage.scenario.startsWith("auth/")
-      ? (await import("./authorizers.ts")).authorizerOf(stage)
+/** Connects, runs the function with the client, and closes it. */
+function withClient(
+  use: (client: Client, input: ScenarioInput) => Promise<unknown>,
+  options: ConnectOptions = {},
+): RunScenario {
+  return async (input) => {
+    // Loaded only where it is needed, because dozens of these processes start at once.
+    const auth = input.scenario.startsWith("auth/")
+      ? (await import("./authorizers.ts")).createAuthorizer(input)
       : undefined;
-    const client = await connect(stage.url, {
-      ...ASKED,
-      startTimeoutMs: START_MS,
+    const client = await connect(input.url, {
+      ...ANSWERS,
+      startTimeoutMs: START_TIMEOUT_MS,
       ...(auth === undefined ? undefined : { auth }),
-      ...(FOUND.includes(stage.revision) ? undefined : { revision: stage.revision }),
+      ...(NEGOTIATED.includes(input.revision) ? undefined : { revision: input.revision }),
       ...options,
     });
     try {
-      await use(client, stage);
+      await use(client, input);
       return client.revision;
     } finally {
       await client.close();
@@ -79,7 +82,7 @@ function playing(use: (client: Client, stage: Stage) => Promise<unknown>, option
   };
 }
 
-async function useTestTool(client: Client): Promise<void> {
+async function callTestTool(client: Client): Promise<void> {
   await client.listTools();
   await client.callTool("test-tool");
 }
@@ -89,7 +92,7 @@ async function addNumbers(client: Client): Promise<void> {
   await client.callTool("add_numbers", { a: 5, b: 3 });
 }
 
-async function useEverything(client: Client): Promise<void> {
+async function requestEverything(client: Client): Promise<void> {
   const { tools } = await client.listTools();
   for (const { name } of tools) await client.callTool(name);
   const { resources } = await client.listResources();
@@ -98,38 +101,38 @@ async function useEverything(client: Client): Promise<void> {
   for (const { name } of prompts) await client.getPrompt(name);
 }
 
-async function makeCalls(client: Client, { context: { toolCalls = [] } }: Stage): Promise<void> {
+async function callGivenTools(client: Client, { context: { toolCalls = [] } }: ScenarioInput): Promise<void> {
   await client.listTools();
   for (const { name, arguments: args } of toolCalls) await client.callTool(name, args);
 }
 
-/** Every tool that we are shown can be used. */
-async function useEveryTool(client: Client): Promise<void> {
+/** Every tool in the list must be callable. */
+async function callEveryTool(client: Client): Promise<void> {
   const { tools } = await client.listTools();
   for (const { name } of tools) await client.callTool(name, { region: "us-west1" });
 }
 
 async function echoSchema(client: Client): Promise<void> {
   const { tools } = await client.listTools();
-  const focal = tools.find(({ name }) => name === "json_schema_2020_12_tool");
-  await client.callTool("json_schema_echo", { schema: focal?.inputSchema });
+  const tool = tools.find(({ name }) => name === "json_schema_2020_12_tool");
+  await client.callTool("json_schema_echo", { schema: tool?.inputSchema });
 }
 
-/** Another tool is called while a question is open: nothing of the one call may be found in the other. */
-async function goRounds(stage: Stage): Promise<string> {
-  let other: Client | undefined;
+/** Calls another tool while an elicitation is open: the calls must not share any state. */
+async function callDuringElicitation(input: ScenarioInput): Promise<string> {
+  let connected: Client | undefined;
   const elicit: ConnectOptions["elicit"] = async () => {
-    await other?.callTool("test_mrtr_unrelated");
+    await connected?.callTool("test_mrtr_unrelated");
     return { action: "accept", content: { confirmed: true } };
   };
-  const go = playing(
+  const run = withClient(
     async (client) => {
-      other = client;
+      connected = client;
       for (const tool of ["test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type"]) {
         await client.callTool(tool);
       }
     },
     { elicit },
   );
-  return go(stage);
+  return run(input);
 }

@@ -1,5 +1,5 @@
-// Prompts: plain, with arguments that complete themselves, with a resource, with an image, and one that must ask
-// before it can be written.
+// Resources and prompts: text, bytes, a template and a resource to subscribe to; prompts with arguments that complete,
+// with a resource, with an image, and one that elicits.
 
 import type { Server } from "../../../src/index.ts";
 import { PNG } from "./samples.ts";
@@ -31,8 +31,8 @@ export function addPrompts(server: Server): void {
     .prompt(
       "test_prompt_with_embedded_resource",
       {
-        description: "A prompt that holds a resource",
-        arguments: { resourceUri: { description: "The address of the resource", required: true } },
+        description: "A prompt with a resource",
+        arguments: { resourceUri: { description: "The URI of the resource", required: true } },
       },
       ({ resourceUri }) => [
         {
@@ -49,13 +49,13 @@ export function addPrompts(server: Server): void {
         { role: "user", content: { type: "text", text: "Please process the embedded resource above." } },
       ],
     )
-    .prompt("test_prompt_with_image", { description: "A prompt that holds an image" }, () => [
+    .prompt("test_prompt_with_image", { description: "A prompt with an image" }, () => [
       { role: "user", content: { type: "image", data: PNG, mimeType: "image/png" } },
       { role: "user", content: { type: "text", text: "Please analyze the image above." } },
     ])
     .prompt(
       "test_input_required_result_prompt",
-      { description: "A prompt that asks before it is written" },
+      { description: "A prompt that elicits first" },
       async (_args, { ask }) => {
         const { content } = await ask.elicit(
           {
@@ -69,24 +69,21 @@ export function addPrompts(server: Server): void {
     );
 }
 
-// Resources: a text, bytes, a template, and one to watch.
-
-
 export function addResources(server: Server): void {
   server
     .resource(
       "test://static-text",
-      { name: "Static Text Resource", description: "A text that never changes", mimeType: "text/plain" },
+      { name: "Static Text Resource", description: "Static text", mimeType: "text/plain" },
       () => "This is the content of the static text resource.",
     )
     .resource(
       "test://static-binary",
-      { name: "Static Binary Resource", description: "Bytes that never change", mimeType: "image/png" },
+      { name: "Static Binary Resource", description: "Static bytes", mimeType: "image/png" },
       () => Buffer.from(PNG, "base64"),
     )
     .resource(
       "test://watched-resource",
-      { name: "Watched Resource", description: "A text that can be watched", mimeType: "text/plain" },
+      { name: "Watched Resource", description: "Text to subscribe to", mimeType: "text/plain" },
       () => "Watched resource content",
     )
     .template(

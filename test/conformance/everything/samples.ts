@@ -1,5 +1,4 @@
-// The smallest things that are what they say they are, and the one schema that must arrive word for word: what
-// several fixtures hand out. Data only.
+// Data that several tools, resources and prompts return.
 
 /** A PNG of one pixel. */
 export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -7,7 +6,7 @@ export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk
 /** A WAV of one silent sample: 16 bits, mono, 8 kHz. */
 export const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==";
 
-/** Keywords of the dialect 2020-12 that a listing must not lose. */
+/** Has keywords of JSON Schema 2020-12 that must not be lost in a list of tools. */
 export const RICH_SCHEMA = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",

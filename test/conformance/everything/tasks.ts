@@ -1,10 +1,10 @@
-// Tools that may be run as tasks: a caller that knows tasks gets a handle and comes back for the result. One never
-// is one, one must be one, two fail in the two ways there are, three ask while they run or before they begin to.
+// Tools for tasks: one that never is a task, one that takes a given time, two that fail as a tool and as the protocol,
+// and three that elicit during the task or before it.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { McpError, type Server } from "../../../src/index.ts";
 
-/** Long enough to be seen at work. */
+/** Long enough for a client to see the task at work. */
 const WORK_MS = 300;
 
 const CONFIRM = {
@@ -22,7 +22,7 @@ const AMOUNT = {
 
 export function addTasks(server: Server): void {
   addWork(server);
-  addQuestions(server);
+  addElicitations(server);
 }
 
 function addWork(server: Server): void {
@@ -30,33 +30,33 @@ function addWork(server: Server): void {
     .tool("greet", { description: "Greets at once", input: NAME }, ({ name }) => `Hello, ${name}!`)
     .tool(
       "slow_compute",
-      { description: "Takes as long as it is told", input: AMOUNT, task: "optional" },
+      { description: "Takes the given time", input: AMOUNT, task: "optional" },
       async ({ seconds, label }, { signal }) => {
         await sleep(seconds * 1_000, undefined, { signal });
         return `Computed ${label ?? "it"} in ${seconds} s`;
       },
     )
-    .tool("failing_job", { description: "Fails as a tool does", task: "required" }, async () => {
+    .tool("failing_job", { description: "Fails as a tool", task: "required" }, async () => {
       await sleep(WORK_MS);
       throw new Error("The job fails on purpose");
     })
-    .tool("protocol_error_job", { description: "Fails as the protocol does", task: "optional" }, async () => {
+    .tool("protocol_error_job", { description: "Fails with a protocol error", task: "optional" }, async () => {
       await sleep(WORK_MS);
       throw McpError.of("internal_error", "The job broke the protocol on purpose");
     });
 }
 
-function addQuestions(server: Server): void {
+function addElicitations(server: Server): void {
   server
     .tool(
       "confirm_delete",
-      { description: "Asks before it deletes", input: FILENAME, task: "optional" },
+      { description: "Elicits a confirmation", input: FILENAME, task: "optional" },
       async ({ filename }, { ask }) => {
         const { action, content } = await ask.elicit({ message: `Delete ${filename}?`, requestedSchema: CONFIRM });
         return action === "accept" && content?.["confirm"] === true ? `Deleted ${filename}` : `Kept ${filename}`;
       },
     )
-    .tool("multi_input", { description: "Asks two things at once", task: "optional" }, async (_args, { ask }) => {
+    .tool("multi_input", { description: "Elicits twice at once", task: "optional" }, async (_args, { ask }) => {
       const answers = await Promise.all([
         ask.elicit({ message: "Your name?", requestedSchema: NAME }, { key: "name" }),
         ask.elicit({ message: "Are you sure?", requestedSchema: CONFIRM }, { key: "confirm" }),
@@ -65,7 +65,7 @@ function addQuestions(server: Server): void {
     })
     .tool(
       "test_tool_with_task",
-      { description: "Asks first, then goes on as a task", task: { support: "required", when: "when-detached" } },
+      { description: "Elicits first, then continues as a task", task: { support: "required", when: "when-detached" } },
       async (_args, { ask, detach }) => {
         const { content } = await ask.elicit(
           { message: "What is your name?", requestedSchema: NAME },

@@ -1,12 +1,12 @@
-// Tools that answer by themselves: every kind of content, errors, logs and progress, the schemas that must arrive
-// as they were written, a header that mirrors an argument, and a call whose stream is ended before its result.
-// The simplest comes first: a check calls whichever tool is listed first, with no arguments.
+// Tools that send no request to the client: every type of content, errors, logs and progress, schemas that must arrive
+// unchanged, a header that mirrors an argument, a stream that ends before its result, and changes of the lists. The
+// simplest comes first, because a check calls the first listed tool without arguments.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Server } from "../../../src/index.ts";
 import { PNG, RICH_SCHEMA, WAV } from "./samples.ts";
 
-/** Between two messages, so that they come one by one. */
+/** Between two messages, so that they arrive separately. */
 const PAUSE_MS = 50;
 
 const IMAGE = { type: "image", data: PNG, mimeType: "image/png" } as const;
@@ -26,7 +26,7 @@ export function addTools(server: Server): void {
     .tool("test_reconnection", { description: "Ends its stream before its result" }, async (_args, { hangUp }) => {
       hangUp(PAUSE_MS);
       await sleep(2 * PAUSE_MS);
-      return "The result came after the stream had been ended";
+      return "The result came after the stream had ended";
     })
     .tool(
       "json_schema_2020_12_tool",
@@ -35,14 +35,14 @@ export function addTools(server: Server): void {
     )
     .tool(
       "test_x_mcp_header",
-      { description: "Takes an argument that a header mirrors", input: REGION },
+      { description: "Has an argument that a header mirrors", input: REGION },
       ({ region }) => `Looked in ${region}`,
     );
 }
 
 function addContent(server: Server): void {
   server
-    .tool("test_simple_text", { description: "A text" }, () => "This is a simple text response for testing.")
+    .tool("test_simple_text", { description: "Text" }, () => "This is a simple text response for testing.")
     .tool("test_image_content", { description: "An image" }, () => [IMAGE])
     .tool("test_audio_content", { description: "A sound" }, () => [{ type: "audio", data: WAV, mimeType: "audio/wav" }])
     .tool("test_embedded_resource", { description: "A resource inside the result" }, () => [
@@ -55,7 +55,7 @@ function addContent(server: Server): void {
         },
       },
     ])
-    .tool("test_multiple_content_types", { description: "A text, an image and a resource" }, () => [
+    .tool("test_multiple_content_types", { description: "Text, an image and a resource" }, () => [
       { type: "text", text: "Multiple content types test:" },
       IMAGE,
       {
@@ -72,17 +72,17 @@ function addContent(server: Server): void {
 function addMessages(server: Server): void {
   server
     .tool("test_tool_with_logging", { description: "Logs while it works" }, async (_args, { log }) => {
-      for (const words of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
-        log("info", words);
+      for (const message of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
+        log("info", message);
         await sleep(PAUSE_MS);
       }
       return "Logged three times";
     })
-    .tool("test_logging_tool", { description: "Logs once, to whoever wants it" }, (_args, { log }) => {
-      log("info", "A message for those who asked for one");
+    .tool("test_logging_tool", { description: "Logs once" }, (_args, { log }) => {
+      log("info", "A message at level info");
       return "Logged once";
     })
-    .tool("test_tool_with_progress", { description: "Tells how far it has come" }, async (_args, { progress }) => {
+    .tool("test_tool_with_progress", { description: "Reports progress" }, async (_args, { progress }) => {
       for (const reached of [0, 50, 100]) {
         progress(reached, 100, `${reached} of 100`);
         await sleep(PAUSE_MS);
@@ -91,20 +91,17 @@ function addMessages(server: Server): void {
     });
 }
 
-// Tools that change what the server offers while it runs, so that whoever listens hears of it: each call adds one
-// more tool or prompt where there is none, and takes it away where there is one.
-
-
-export function addChanges(server: Server): void {
+/** Each call adds a tool or prompt, or removes it where it exists, so that subscriptions are notified. */
+export function addListChanges(server: Server): void {
   server
     .tool("test_trigger_tool_change", { description: "Changes the list of tools" }, () => {
-      if (server.removeTool("test_passing_tool")) return "A tool is gone";
-      server.tool("test_passing_tool", { description: "Comes and goes" }, () => "Still here");
-      return "A tool has come";
+      if (server.removeTool("test_temporary_tool")) return "Removed a tool";
+      server.tool("test_temporary_tool", { description: "Added and removed by a tool" }, () => "Still here");
+      return "Added a tool";
     })
     .tool("test_trigger_prompt_change", { description: "Changes the list of prompts" }, () => {
-      if (server.removePrompt("test_passing_prompt")) return "A prompt is gone";
-      server.prompt("test_passing_prompt", { description: "Comes and goes" }, () => "Still here");
-      return "A prompt has come";
+      if (server.removePrompt("test_temporary_prompt")) return "Removed a prompt";
+      server.prompt("test_temporary_prompt", { description: "Added and removed by a tool" }, () => "Still here");
+      return "Added a prompt";
     });
 }

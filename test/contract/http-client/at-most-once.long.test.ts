@@ -7,20 +7,20 @@ import { describe, expect, it } from "vitest";
 import {
   cut,
   drip,
-  endless,
+  neverEnds,
   hangUp,
-  instead,
-  lost,
-  misaddressed,
-  noisy,
-  refusal,
+  respondWith,
+  runThenStatus,
+  wrongId,
+  noise,
+  errorResponse,
   reset,
   status,
 } from "../../support/faulty-server/faults.ts";
-import type { UpstreamOptions, Fault } from "../../support/faulty-server/server.ts";
+import type { FaultyServerOptions, Fault } from "../../support/faulty-server/server.ts";
 import { connect } from "../../../src/client/index.ts";
 import { FaultyServer } from "../../support/faulty-server/server.ts";
-import { OLD, outcome, STYLES, textOf } from "./fixture.ts";
+import { LEGACY_SSE, outcome, STYLES, textOf } from "./fixture.ts";
 
 const RUNS = 20;
 
@@ -28,17 +28,17 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   hangUp,
   reset,
   drip,
-  endless,
-  noisy,
-  misaddressed,
+  neverEnds,
+  noise,
+  wrongId,
   "500": status(500),
   "502": status(502),
   "404": status(404),
   "409": status(409),
-  "lost 502": lost(502),
-  "lost 200": lost(200),
-  "session unknown": refusal(400, { code: -32000, message: "Bad Request: No valid session ID provided" }),
-  "a page": instead("<html></html>", { "content-type": "text/html" }),
+  "lost 502": runThenStatus(502),
+  "lost 200": runThenStatus(200),
+  "session unknown": errorResponse(400, { code: -32000, message: "Bad Request: No valid session ID provided" }),
+  "a page": respondWith("<html></html>", { "content-type": "text/html" }),
 };
 
 type Moment =
@@ -77,44 +77,44 @@ const steps = fc.array(fc.record({ moment: moments, tool: fc.constantFrom("run",
 /** Answers that count as "it came" at the old pair of addresses, while nothing was executed: then there is only silence. */
 const SWALLOWED = new Set(["misaddressed", "a page"]);
 
-async function play(options: UpstreamOptions, script: readonly { moment: Moment; tool: string }[]): Promise<void> {
-  const end = await FaultyServer.open(options);
+async function play(options: FaultyServerOptions, script: readonly { moment: Moment; tool: string }[]): Promise<void> {
+  const server = await FaultyServer.open(options);
   try {
-    const client = await connect(end.url);
+    const client = await connect(server.url);
     await client.listTools();
     for (const [n, { moment, tool }] of script.entries()) {
       const keys = [`${n}-a`, `${n}-b`];
-      if (moment.kind === "cut") end.lay(moment.what, cut(moment.bytes));
-      else if (moment.kind === "fault" && !(options === OLD && SWALLOWED.has(moment.name)))
-        end.lay(moment.what, FAULTS[moment.name] ?? hangUp);
-      else if (moment.kind === "forget") end.sessions.forget();
+      if (moment.kind === "cut") server.inject(moment.what, cut(moment.bytes));
+      else if (moment.kind === "fault" && !(options === LEGACY_SSE && SWALLOWED.has(moment.name)))
+        server.inject(moment.what, FAULTS[moment.name] ?? hangUp);
+      else if (moment.kind === "forget") server.sessions.forget();
       const calls = keys.map((key) => outcome(client.callTool(tool, { key, steps: 2 }, { timeoutMs: 5_000 })));
-      if (moment.kind === "break") await end.server.hangUp();
-      if (moment.kind === "restart") await end.restart();
+      if (moment.kind === "break") await server.server.hangUp();
+      if (moment.kind === "restart") await server.restart();
       for (const [index, { value, error }] of (await Promise.all(calls)).entries()) {
         const key = keys[index] ?? "";
-        if (tool === "run") expect(end.desk.runsOf(key), `${tool} ${key}`).toBeLessThanOrEqual(1);
+        if (tool === "run") expect(server.backend.runCount(key), `${tool} ${key}`).toBeLessThanOrEqual(1);
         if (error === undefined) {
           expect(textOf(value ?? {})).toBe(`ran ${key}`);
-          expect(end.desk.runsOf(key)).toBeGreaterThanOrEqual(1);
-        } else if ("mayHaveRun" in error && !error.mayHaveRun) expect(end.desk.runsOf(key), error.message).toBe(0);
+          expect(server.backend.runCount(key)).toBeGreaterThanOrEqual(1);
+        } else if ("mayHaveRun" in error && !error.mayHaveRun) expect(server.backend.runCount(key), error.message).toBe(0);
         expect(error?.message ?? "").not.toContain("did not answer");
       }
     }
-    end.clear();
+    server.clearFaults();
     // A last fault may have left a broken connection behind, which one call may still find.
     await outcome(client.callTool("run", { key: "before the last" }));
     expect(textOf(await client.callTool("run", { key: "last" }))).toBe("ran last");
-    expect(end.desk.runsOf("last")).toBe(1);
+    expect(server.backend.runCount("last")).toBe(1);
     await client.close();
-    await end.until(() => end.server.connections === 0);
+    await server.until(() => server.server.connections === 0);
   } finally {
-    await end.close();
+    await server.close();
   }
 }
 
 describe("whatever happens on the way, nothing runs twice", { timeout: 60_000 }, () => {
-  it.concurrent.each([...Object.entries(STYLES), ["the old pair of addresses", OLD] as const])(
+  it.concurrent.each([...Object.entries(STYLES), ["the old pair of addresses", LEGACY_SSE] as const])(
     "in %s",
     async (_, options) => {
       await fc.assert(

@@ -7,14 +7,14 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { cut, hangUp, silence, status } from "../../support/faulty-server/faults.ts";
-import type { UpstreamOptions, FaultyServer } from "../../support/faulty-server/server.ts";
-import { OLD, opened, STYLES } from "./fixture.ts";
+import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
+import { LEGACY_SSE, startServer, STYLES } from "./fixture.ts";
 
 const LEAVER = fileURLToPath(new URL("exiting-client.ts", import.meta.url));
 
 const [exchange, session] = [STYLES["exchanges"] ?? {}, STYLES["sessions"] ?? {}];
 /** One that wants its callers to come back much later. */
-const patient: UpstreamOptions = { style: "session", session: { retryMs: 60_000 } };
+const patient: FaultyServerOptions = { style: "session", session: { retryMs: 60_000 } };
 
 async function leave(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
   const words = tasks.map(([name, end]) => `${name}@${end.url}`);
@@ -30,21 +30,21 @@ async function leave(...tasks: readonly (readonly [string, FaultyServer])[]): Pr
 }
 
 async function failing(
-  options: UpstreamOptions,
+  options: FaultyServerOptions,
   what: string,
-  ...faults: Parameters<FaultyServer["lay"]>[1][]
+  ...faults: Parameters<FaultyServer["inject"]>[1][]
 ): Promise<FaultyServer> {
-  const end = await opened(options);
-  for (const fault of faults) end.lay(what, fault, 100);
-  return end;
+  const server = await startServer(options);
+  for (const fault of faults) server.inject(what, fault, 100);
+  return server;
 }
 
 describe("a process leaves by itself", () => {
   it("after its clients have called, listened, cancelled and been cut off, in every style", async () => {
     const tasks: [string, FaultyServer][] = [];
-    for (const options of [exchange, session, OLD]) {
+    for (const options of [exchange, session, LEGACY_SSE]) {
       for (const name of ["calls", "listens", "cancels", "closes in mid-call"])
-        tasks.push([name, await opened(options)]);
+        tasks.push([name, await startServer(options)]);
       tasks.push(["fails", await failing(options, "tools/call", hangUp)]);
       tasks.push(["fails", await failing(options, "tools/call", status(500))]);
       tasks.push(["refused", await failing(options, "*", status(404))]);
@@ -67,42 +67,42 @@ describe("a process leaves by itself", () => {
 });
 
 describe("a client that is closed", () => {
-  it.each([...Object.entries(STYLES), ["the old pair of addresses", OLD] as const])(
+  it.each([...Object.entries(STYLES), ["the old pair of addresses", LEGACY_SSE] as const])(
     "in %s leaves no timer and no connection in the process",
     async (_, options) => {
-      const end = await opened(options);
+      const server = await startServer(options);
       const count = (): number =>
         process.getActiveResourcesInfo().filter((kind) => kind === "Timeout" || kind === "TCPSocketWrap").length;
       const before = count();
       for (let n = 0; n < 5; n += 1) {
-        const client = await connect(end.url);
+        const client = await connect(server.url);
         await client.callTool("run", { key: `k${n}` });
         await client.close();
       }
-      await end.until(() => end.server.connections === 0);
+      await server.until(() => server.server.connections === 0);
       for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve));
       expect(count()).toBeLessThanOrEqual(before);
     },
   );
 
   it("does not close those of others", async () => {
-    const end = await opened(session);
-    const [one, two] = [await connect(end.url), await connect(end.url)];
+    const server = await startServer(session);
+    const [one, two] = [await connect(server.url), await connect(server.url)];
     await one.close();
     await two.callTool("run", { key: "a" });
     await two.close();
-    expect(end.count("DELETE")).toBe(2);
+    expect(server.count("DELETE")).toBe(2);
   });
 
   it("may be closed twice, and is closed by its signal", async () => {
-    const end = await opened(session);
+    const server = await startServer(session);
     const stop = new AbortController();
-    const client = await connect(end.url, { signal: stop.signal });
+    const client = await connect(server.url, { signal: stop.signal });
     stop.abort();
     expect(await client.closed).toBeUndefined();
     await Promise.all([client.close(), client.close()]);
-    expect(end.count("DELETE")).toBe(1);
+    expect(server.count("DELETE")).toBe(1);
     await expect(client.callTool("run", { key: "a" })).rejects.toMatchObject({ kind: "closed", mayHaveRun: false });
-    expect(end.desk.runsOf("a")).toBe(0);
+    expect(server.backend.runCount("a")).toBe(0);
   });
 });

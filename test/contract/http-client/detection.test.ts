@@ -4,19 +4,19 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { hangUp, instead, refusal, silence, status } from "../../support/faulty-server/faults.ts";
+import { hangUp, respondWith, errorResponse, silence, status } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, joined, met, OLD, opened, outcome, STYLES, textOf } from "./fixture.ts";
+import { expectHelpful, connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 
 describe("an end that is met for the first time", () => {
   it("is found to speak exchanges by the first request", async () => {
-    const { end, client } = await met({ style: "stateless" });
+    const { server, client } = await startAndConnect({ style: "stateless" });
     expect(client.revision).toBe(NEWEST.name);
     await client.listTools();
-    expect(end.asked).toEqual(["server/discover", "tools/list"]);
-    const [first] = end.visits;
+    expect(server.operations).toEqual(["server/discover", "tools/list"]);
+    const [first] = server.requests;
     expect(first?.headers).toMatchObject({
       "mcp-protocol-version": NEWEST.name,
       "mcp-method": "server/discover",
@@ -27,20 +27,20 @@ describe("an end that is met for the first time", () => {
   });
 
   it("is found to speak both, and is spoken to in the newer way", async () => {
-    const { end, client } = await met({ style: "both" });
+    const { server, client } = await startAndConnect({ style: "both" });
     expect(client.revision).toBe(NEWEST.name);
-    expect(end.asked).toEqual(["server/discover"]);
+    expect(server.operations).toEqual(["server/discover"]);
   });
 
   it("is found to keep sessions by the handshake", async () => {
-    const { end, client } = await met(SESSION);
+    const { server, client } = await startAndConnect(SESSION);
     expect(client.revision).toBe(NEWEST_SESSION.name);
-    await end.untilHeard();
-    expect(end.asked).toEqual(["server/discover", "initialize", "notifications/initialized", "GET"]);
-    const [, initialize, initialized, get] = end.visits;
+    await server.untilSubscribed();
+    expect(server.operations).toEqual(["server/discover", "initialize", "notifications/initialized", "GET"]);
+    const [, initialize, initialized, get] = server.requests;
     expect(initialize?.headers["mcp-session-id"]).toBeUndefined();
-    for (const visit of [initialized, get]) {
-      expect(visit?.headers).toMatchObject({
+    for (const request of [initialized, get]) {
+      expect(request?.headers).toMatchObject({
         "mcp-session-id": "session-1-of-this-end",
         "mcp-protocol-version": NEWEST_SESSION.name,
       });
@@ -49,123 +49,123 @@ describe("an end that is met for the first time", () => {
   });
 
   it("is found at the old pair of addresses, after the other two", async () => {
-    const { end, client } = await met(OLD);
-    await end.until(() => end.count("notifications/initialized") === 1);
-    expect(end.asked).toEqual(["server/discover", "initialize", "GET", "initialize", "notifications/initialized"]);
+    const { server, client } = await startAndConnect(LEGACY_SSE);
+    await server.until(() => server.count("notifications/initialized") === 1);
+    expect(server.operations).toEqual(["server/discover", "initialize", "GET", "initialize", "notifications/initialized"]);
     expect(REVISIONS.map(({ name }) => name)).toContain(client.revision);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
   const answers: Record<string, Fault> = {
-    "400 and an error of its own": refusal(400, { code: -32000, message: "Bad Request: Server not initialized" }),
-    "400 and nothing": (visit) => visit.answer(400),
+    "400 and an error of its own": errorResponse(400, { code: -32000, message: "Bad Request: Server not initialized" }),
+    "400 and nothing": (request) => request.answer(400),
     "400 and a page": status(400),
     "404 and a page": status(404),
     "405": status(405),
-    "406 and an error": refusal(406, { code: -32000, message: "Not Acceptable" }),
+    "406 and an error": errorResponse(406, { code: -32000, message: "Not Acceptable" }),
     "415": status(415),
-    "422 and an error": refusal(422, { code: -32000, message: "Unprocessable" }),
-    "200 and an unknown method": refusal(200, { code: -32601, message: "Method not found" }),
-    "200 and bad params": refusal(200, { code: -32602, message: "Invalid params" }),
-    "400 and an unknown revision": refusal(400, { code: -32000, message: "Bad Request: Unsupported protocol version" }),
-    "500 and an error": refusal(500, { code: -32603, message: "Internal error" }),
+    "422 and an error": errorResponse(422, { code: -32000, message: "Unprocessable" }),
+    "200 and an unknown method": errorResponse(200, { code: -32601, message: "Method not found" }),
+    "200 and bad params": errorResponse(200, { code: -32602, message: "Invalid params" }),
+    "400 and an unknown revision": errorResponse(400, { code: -32000, message: "Bad Request: Unsupported protocol version" }),
+    "500 and an error": errorResponse(500, { code: -32603, message: "Internal error" }),
   };
   it.each(Object.entries(answers))("is found to keep sessions where the newest request gets %s", async (_, fault) => {
-    const end = await opened(SESSION);
-    end.lay("server/discover", fault);
-    const client = await joined(end);
+    const server = await startServer(SESSION);
+    server.inject("server/discover", fault);
+    const client = await connectTo(server);
     expect(client.revision).toBe(NEWEST_SESSION.name);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    expect(end.count("server/discover")).toBe(1);
+    expect(server.count("server/discover")).toBe(1);
   });
 
   it("may name the revisions that it speaks, and is spoken to in one of them", async () => {
     const supported = [NEWEST_SESSION.name];
-    const end = await opened(SESSION);
-    end.lay("server/discover", refusal(400, { code: -32022, message: "Unsupported", data: { supported } }));
-    expect((await joined(end)).revision).toBe(NEWEST_SESSION.name);
+    const server = await startServer(SESSION);
+    server.inject("server/discover", errorResponse(400, { code: -32022, message: "Unsupported", data: { supported } }));
+    expect((await connectTo(server)).revision).toBe(NEWEST_SESSION.name);
   });
 
   it("is told apart from one that speaks nothing that we do", async () => {
-    const end = await opened({ style: "stateless" });
+    const server = await startServer({ style: "stateless" });
     const error = { code: -32022, message: "Unsupported", data: { supported: ["2031-01-01"], requested: NEWEST.name } };
-    end.lay("*", refusal(400, error), 20);
-    const { error: failure } = await outcome(joined(end));
+    server.inject("*", errorResponse(400, error), 20);
+    const { error: failure } = await outcome(connectTo(server));
     expect(failure).toMatchObject({ kind: "protocol", message: expect.stringContaining("2031-01-01") });
-    expect(end.asked).not.toContain("GET");
+    expect(server.operations).not.toContain("GET");
   });
 
   it("is not guessed at where nothing at that address speaks MCP", async () => {
-    const end = await opened();
-    end.lay("*", status(404), 20);
-    const { error } = await outcome(joined(end));
+    const server = await startServer();
+    server.inject("*", status(404), 20);
+    const { error } = await outcome(connectTo(server));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "http", status: 404 });
     expect(error?.message).toMatch(/address|path|endpoint/);
-    expect(end.asked).toEqual(["server/discover", "initialize", "GET"]);
+    expect(server.operations).toEqual(["server/discover", "initialize", "GET"]);
   });
 
   it("is not guessed at where a page for people answers everything", async () => {
-    const end = await opened();
-    end.lay("*", instead("<html>Welcome</html>", { "content-type": "text/html" }), 20);
-    const { error } = await outcome(joined(end));
+    const server = await startServer();
+    server.inject("*", respondWith("<html>Welcome</html>", { "content-type": "text/html" }), 20);
+    const { error } = await outcome(connectTo(server));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "http" });
     expect(error?.message).toContain("text/html");
   });
 
   it.each([502, 503, 504])("is not taken for an older one while a proxy answers %i for it", async (code) => {
-    const end = await opened({ style: "stateless" });
-    end.lay("*", status(code), 20);
-    const { error } = await outcome(joined(end));
+    const server = await startServer({ style: "stateless" });
+    server.inject("*", status(code), 20);
+    const { error } = await outcome(connectTo(server));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "http", status: code });
-    end.clear();
-    const client = await joined(end);
+    server.clearFaults();
+    const client = await connectTo(server);
     expect(client.revision).toBe(NEWEST.name);
   });
 
   it.each([502, 503, 504])("is not taken for an older one by one %i before it is there", async (code) => {
-    const end = await opened({ style: "both" });
-    end.lay("server/discover", status(code));
-    const { error, value } = await outcome(joined(end));
+    const server = await startServer({ style: "both" });
+    server.inject("server/discover", status(code));
+    const { error, value } = await outcome(connectTo(server));
     if (error === undefined) expect(value?.revision).toBe(NEWEST.name);
     else expect(error).toMatchObject({ kind: "http", status: code });
-    expect((await joined(end)).revision).toBe(NEWEST.name);
+    expect((await connectTo(server)).revision).toBe(NEWEST.name);
   });
 
   it("that is not there is said to be not there", async () => {
-    const end = await opened();
-    await end.server.stop();
-    const { error } = await outcome(joined(end));
+    const server = await startServer();
+    await server.server.stop();
+    const { error } = await outcome(connectTo(server));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
   });
 
   it("that hangs up on everything is not there either", async () => {
-    const end = await opened();
-    end.lay("*", hangUp, 50);
-    const { error } = await outcome(joined(end));
+    const server = await startServer();
+    server.inject("*", hangUp, 50);
+    const { error } = await outcome(connectTo(server));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "closed" });
   });
 
   it("that never answers is given up after the time to start", async () => {
-    const end = await opened();
-    end.lay("*", silence, 50);
-    const { error } = await outcome(joined(end, { startTimeoutMs: 200 }));
+    const server = await startServer();
+    server.inject("*", silence, 50);
+    const { error } = await outcome(connectTo(server, { startTimeoutMs: 200 }));
     expectHelpful(error);
     expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("startTimeoutMs") });
   });
 
   it("that never answers can be left at once", async () => {
-    const end = await opened();
-    end.lay("*", silence, 50);
+    const server = await startServer();
+    server.inject("*", silence, 50);
     const stop = new AbortController();
     const { error: failure, ...rest } = await outcome(
       Promise.all([
-        joined(end, { signal: stop.signal }),
-        end.until(() => end.visits.length > 0).then(() => stop.abort()),
+        connectTo(server, { signal: stop.signal }),
+        server.until(() => server.requests.length > 0).then(() => stop.abort()),
       ]),
     );
     expect(rest).toEqual({});
@@ -175,26 +175,26 @@ describe("an end that is met for the first time", () => {
 
 describe("a refusal of who we are", () => {
   it.each([401, 403])("by %i is no evidence of a style: nothing else is tried", async (code) => {
-    for (const options of [{ style: "stateless" as const }, SESSION, OLD]) {
-      const end = await opened(options);
-      end.lay("*", status(code, { "www-authenticate": "Bearer" }), 20);
-      const { error } = await outcome(joined(end));
+    for (const options of [{ style: "stateless" as const }, SESSION, LEGACY_SSE]) {
+      const server = await startServer(options);
+      server.inject("*", status(code, { "www-authenticate": "Bearer" }), 20);
+      const { error } = await outcome(connectTo(server));
       expectHelpful(error);
       expect(error).toMatchObject({ kind: "unauthorized", mayHaveRun: false, status: code });
-      expect(end.asked).toEqual(["server/discover"]);
-      end.clear();
-      const client = await joined(end);
+      expect(server.operations).toEqual(["server/discover"]);
+      server.clearFaults();
+      const client = await connectTo(server);
       expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     }
   });
 
   it("in mid-life is an error of the call, and no more", async () => {
     for (const options of [{ style: "stateless" as const }, SESSION]) {
-      const { end, client } = await met(options);
-      end.lay("tools/call", status(401));
+      const { server, client } = await startAndConnect(options);
+      server.inject("tools/call", status(401));
       const { error } = await outcome(client.callTool("run", { key: "a" }));
       expect(error).toMatchObject({ kind: "unauthorized", mayHaveRun: false });
-      expect(end.desk.runsOf("a")).toBe(0);
+      expect(server.backend.runCount("a")).toBe(0);
       expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     }
   });
@@ -204,21 +204,21 @@ describe("a revision that is asked for", () => {
   it.each(REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name))(
     "%s is spoken without a probe, also at the old pair of addresses",
     async (revision) => {
-      const { end, client } = await met(SESSION, { revision });
+      const { server, client } = await startAndConnect(SESSION, { revision });
       expect(client.revision).toBe(revision);
-      expect(end.asked[0]).toBe("initialize");
-      const old = await met(OLD, { revision });
+      expect(server.operations[0]).toBe("initialize");
+      const old = await startAndConnect(LEGACY_SSE, { revision });
       expect(old.client.revision).toBe(revision);
-      expect(old.end.asked).not.toContain("server/discover");
+      expect(old.server.operations).not.toContain("server/discover");
       expect(textOf(await old.client.callTool("run", { key: "a" }))).toBe("ran a");
     },
   );
 
   it("of exchanges is not spoken by an end of sessions", async () => {
-    const end = await opened(SESSION);
-    const { error } = await outcome(joined(end, { revision: NEWEST.name }));
+    const server = await startServer(SESSION);
+    const { error } = await outcome(connectTo(server, { revision: NEWEST.name }));
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error?.message).toContain(NEWEST.name);
-    expect(end.asked).toEqual(["server/discover"]);
+    expect(server.operations).toEqual(["server/discover"]);
   });
 });

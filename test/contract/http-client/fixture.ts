@@ -4,53 +4,53 @@
 
 import { afterEach, expect } from "vitest";
 import { connect, ConnectionError, McpError, type Client, type ConnectOptions } from "../../../src/client/index.ts";
-import { FaultyServer, type UpstreamOptions } from "../../support/faulty-server/server.ts";
+import { FaultyServer, type FaultyServerOptions } from "../../support/faulty-server/server.ts";
 
 /** Every way in which an end may speak, by a name that fits into a sentence. */
-export const STYLES: Readonly<Record<string, UpstreamOptions>> = {
+export const STYLES: Readonly<Record<string, FaultyServerOptions>> = {
   exchanges: { style: "stateless" },
-  "exchanges as streams": { style: "stateless", exchange: { answers: "sse" } },
+  "exchanges as streams": { style: "stateless", stateless: { answers: "sse" } },
   sessions: { style: "session", session: { retryMs: 10 } },
   "sessions of JSON": { style: "session", session: { answers: "json", get: "refused", eventIds: false } },
   "sessions without ids of events": { style: "session", session: { eventIds: false, retryMs: 10 } },
   "sessions without a name": { style: "session", session: { sessionIds: false, eventIds: false, get: "refused" } },
 };
 
-export const OLD: UpstreamOptions = { style: "old" };
+export const LEGACY_SSE: FaultyServerOptions = { style: "old" };
 
 const clients: Client[] = [];
-const ends: FaultyServer[] = [];
+const servers: FaultyServer[] = [];
 /** Ends whose idle connections are kept by a fetch that is not ours to close. */
 const pooled = new WeakSet<FaultyServer>();
 
-export async function opened(options: UpstreamOptions = {}): Promise<FaultyServer> {
-  const end = await FaultyServer.open(options);
-  ends.push(end);
-  return end;
+export async function startServer(options: FaultyServerOptions = {}): Promise<FaultyServer> {
+  const server = await FaultyServer.open(options);
+  servers.push(server);
+  return server;
 }
 
-export async function joined(end: FaultyServer, options: ConnectOptions = {}): Promise<Client> {
-  const client = await connect(end.url, options);
+export async function connectTo(server: FaultyServer, options: ConnectOptions = {}): Promise<Client> {
+  const client = await connect(server.url, options);
   clients.push(client);
-  if (options.fetch !== undefined) pooled.add(end);
+  if (options.fetch !== undefined) pooled.add(server);
   return client;
 }
 
-export async function met(
-  options: UpstreamOptions = {},
+export async function startAndConnect(
+  options: FaultyServerOptions = {},
   how: ConnectOptions = {},
-): Promise<{ end: FaultyServer; client: Client }> {
-  const end = await opened(options);
-  return { end, client: await joined(end, how) };
+): Promise<{ server: FaultyServer; client: Client }> {
+  const server = await startServer(options);
+  return { server: server, client: await connectTo(server, how) };
 }
 
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.close()));
-  for (const end of ends.splice(0)) {
-    end.clear();
-    if (pooled.has(end)) await end.until(() => end.visits.every(({ isOver, gone }) => isOver || gone.aborted));
-    else await end.until(() => end.server.connections === 0);
-    await end.close();
+  for (const server of servers.splice(0)) {
+    server.clearFaults();
+    if (pooled.has(server)) await server.until(() => server.requests.every(({ isFinished, closed }) => isFinished || closed.aborted));
+    else await server.until(() => server.server.connections === 0);
+    await server.close();
   }
 });
 

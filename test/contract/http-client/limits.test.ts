@@ -2,30 +2,30 @@
 // whole client meets a whole end.
 
 import { describe, expect, it } from "vitest";
-import { refusal } from "../../support/faulty-server/faults.ts";
+import { errorResponse } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, met, OLD, outcome, STYLES, textOf } from "./fixture.ts";
+import { expectHelpful, startAndConnect, LEGACY_SSE, outcome, STYLES, textOf } from "./fixture.ts";
 
 describe("an answer that is too long", () => {
   it.each(["exchanges", "exchanges as streams", "sessions", "sessions of JSON"])(
     "in %s fails its call alone, and the limit is named",
     async (style) => {
-      const { end, client } = await met(STYLES[style], { limits: { messageBytes: 100_000 } });
+      const { server, client } = await startAndConnect(STYLES[style], { limits: { messageBytes: 100_000 } });
       const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }));
       expectHelpful(error);
       expect(error?.message).toContain("100000");
       expect(error).toMatchObject({ mayHaveRun: true });
-      expect(end.desk.runsOf("a")).toBe(1);
+      expect(server.backend.runCount("a")).toBe(1);
       expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
     },
   );
 
   it("on the old stream fails what was under way, and another stream is opened", async () => {
-    const { end, client } = await met(OLD, { limits: { messageBytes: 100_000 } });
+    const { server, client } = await startAndConnect(LEGACY_SSE, { limits: { messageBytes: 100_000 } });
     const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }, { timeoutMs: 3_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
-    expect(end.desk.runsOf("a")).toBe(1);
+    expect(server.backend.runCount("a")).toBe(1);
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 });
@@ -44,19 +44,19 @@ describe("arguments in headers", () => {
   /** The list of tools, with this one in place of all others. */
   const listing =
     (...tools: readonly object[]): Fault =>
-    (visit) =>
-      visit.answer(200, {
+    (request) =>
+      request.answer(200, {
         jsonrpc: "2.0",
-        id: visit.json?.["id"],
+        id: request.json?.["id"],
         result: { resultType: "complete", tools, ttlMs: 0, cacheScope: "private" },
       });
 
   it("are there as the list of tools says, in words that a header can hold", async () => {
-    const { end, client } = await met({ style: "stateless" });
-    end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
+    const { server, client } = await startAndConnect({ style: "stateless" });
+    server.inject("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     await client.listTools();
     await client.callTool("run", { key: "straße", many: 42, sure: false, deep: { place: " here " } });
-    expect(end.visits.at(-1)?.headers).toMatchObject({
+    expect(server.requests.at(-1)?.headers).toMatchObject({
       "mcp-name": "run",
       "mcp-param-key": `=?base64?${Buffer.from("straße").toString("base64")}?=`,
       "mcp-param-many": "42",
@@ -64,53 +64,53 @@ describe("arguments in headers", () => {
       "mcp-param-place": `=?base64?${Buffer.from(" here ").toString("base64")}?=`,
     });
     await client.callTool("run", { key: null });
-    expect(Object.keys(end.visits.at(-1)?.headers ?? {}).filter((name) => name.startsWith("mcp-param"))).toEqual([]);
+    expect(Object.keys(server.requests.at(-1)?.headers ?? {}).filter((name) => name.startsWith("mcp-param"))).toEqual([]);
   });
 
   it("are not there for an end of sessions, whatever its list says", async () => {
-    const { end, client } = await met(STYLES["sessions of JSON"]);
-    end.lay(
+    const { server, client } = await startAndConnect(STYLES["sessions of JSON"]);
+    server.inject(
       "tools/list",
       listing({ name: "run", inputSchema: schema("Key") }, { name: "odd", inputSchema: schema("") }),
     );
     expect((await client.listTools()).tools).toHaveLength(2);
     await client.callTool("run", { key: "a" });
-    expect(end.visits.at(-1)?.headers["mcp-param-key"]).toBeUndefined();
+    expect(server.requests.at(-1)?.headers["mcp-param-key"]).toBeUndefined();
   });
 
   it("that are declared wrongly cost the tool its place in the list, and a word is said of it", async () => {
     const warnings: unknown[] = [];
-    const { end, client } = await met({ style: "stateless" }, { onLog: ({ data }) => warnings.push(data) });
+    const { server, client } = await startAndConnect({ style: "stateless" }, { onLog: ({ data }) => warnings.push(data) });
     const wrong = ["", "with space", "Many", "line\nbreak"].map((name, n) => ({
       name: `odd${n}`,
       inputSchema: schema(name),
     }));
-    end.lay("tools/list", listing(...wrong, { name: "run", inputSchema: schema("Key") }));
+    server.inject("tools/list", listing(...wrong, { name: "run", inputSchema: schema("Key") }));
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["run"]);
     for (const { name } of wrong) expect(warnings.join("\n")).toContain(name);
   });
 
   it("are there though nobody has asked for the list", async () => {
-    const { end, client } = await met({ style: "stateless" });
-    end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
+    const { server, client } = await startAndConnect({ style: "stateless" });
+    server.inject("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    expect(end.visits.at(-1)?.headers["mcp-param-key"]).toBe("a");
+    expect(server.requests.at(-1)?.headers["mcp-param-key"]).toBe("a");
     await client.callTool("run", { key: "b" });
-    expect(end.count("tools/list")).toBe(1);
+    expect(server.count("tools/list")).toBe(1);
   });
 
   it("that the end misses are looked up, and the call is made once more", async () => {
-    const { end, client } = await met({ style: "stateless" });
+    const { server, client } = await startAndConnect({ style: "stateless" });
     await client.listTools();
-    const mismatch = refusal(400, { code: -32020, message: "Header mismatch: Mcp-Param-Key is missing" });
-    end.lay("tools/call", mismatch);
-    end.lay("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
+    const mismatch = errorResponse(400, { code: -32020, message: "Header mismatch: Mcp-Param-Key is missing" });
+    server.inject("tools/call", mismatch);
+    server.inject("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    expect(end.visits.at(-1)?.headers["mcp-param-key"]).toBe("a");
-    expect(end.desk.runsOf("a")).toBe(1);
-    end.lay("tools/call", mismatch, 10);
+    expect(server.requests.at(-1)?.headers["mcp-param-key"]).toBe("a");
+    expect(server.backend.runCount("a")).toBe(1);
+    server.inject("tools/call", mismatch, 10);
     const { error } = await outcome(client.callTool("run", { key: "b" }));
     expect(error).toMatchObject({ kind: "protocol", mayHaveRun: false, cause: { code: -32020 } });
-    expect(end.count("tools/call")).toBeLessThanOrEqual(4);
+    expect(server.count("tools/call")).toBeLessThanOrEqual(4);
   });
 });

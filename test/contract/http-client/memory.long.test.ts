@@ -6,8 +6,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { UpstreamOptions } from "../../support/faulty-server/server.ts";
-import { OLD, opened, STYLES } from "./fixture.ts";
+import type { FaultyServerOptions } from "../../support/faulty-server/server.ts";
+import { LEGACY_SSE, startServer, STYLES } from "./fixture.ts";
 
 const BYTES = 10 * 1024 * 1024;
 const CALLER = fileURLToPath(new URL("large-results-client.ts", import.meta.url));
@@ -18,9 +18,9 @@ interface Asked {
 }
 
 /** The peak, as how many times the bytes of one answer. */
-async function peakOf(options: UpstreamOptions | undefined, { unit = "x", count = 1 }: Asked = {}): Promise<number> {
-  const end = await opened(options);
-  const args = ["--expose-gc", "--import", "tsx", CALLER, end.url, unit, String(BYTES), String(count)];
+async function peakOf(options: FaultyServerOptions | undefined, { unit = "x", count = 1 }: Asked = {}): Promise<number> {
+  const server = await startServer(options);
+  const args = ["--expose-gc", "--import", "tsx", CALLER, server.url, unit, String(BYTES), String(count)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const output: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
@@ -33,11 +33,11 @@ async function peakOf(options: UpstreamOptions | undefined, { unit = "x", count 
 }
 
 describe.runIf(process.platform === "linux")("a result of ten megabytes", () => {
-  const ways: readonly [string, UpstreamOptions | undefined][] = [
+  const ways: readonly [string, FaultyServerOptions | undefined][] = [
     ["as JSON", STYLES["exchanges"]],
     ["as an event", STYLES["exchanges as streams"]],
     ["as an event of a session", STYLES["sessions"]],
-    ["by the old pair of addresses", OLD],
+    ["by the old pair of addresses", LEGACY_SSE],
   ];
 
   it.each(ways)("%s takes at most three times its bytes", async (_, options) => {

@@ -5,60 +5,60 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import type { Json, Visit } from "../../support/http/raw-server.ts";
-import { expectHelpful, joined, met, opened, outcome, STYLES, textOf } from "./fixture.ts";
+import type { Json, RawRequest } from "../../support/http/raw-server.ts";
+import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 
-const resultOf = (visit: Visit): Json => ({
+const resultOf = (request: RawRequest): Json => ({
   jsonrpc: "2.0",
-  id: visit.json?.["id"],
+  id: request.json?.["id"],
   result: { resultType: "complete", content: [{ type: "text", text: "it came" }], isError: false },
 });
-const bodyOf = (visit: Visit): string => JSON.stringify(resultOf(visit));
-const eventsOf = (visit: Visit): string => `data: ${bodyOf(visit)}\n\n`;
+const bodyOf = (request: RawRequest): string => JSON.stringify(resultOf(request));
+const eventsOf = (request: RawRequest): string => `data: ${bodyOf(request)}\n\n`;
 
 const FORMS: Readonly<Record<string, Fault>> = {
-  "with a charset": (visit) => visit.answer(200, bodyOf(visit), { "content-type": "application/json; charset=utf-8" }),
-  "with a type in capitals": (visit) => visit.answer(200, bodyOf(visit), { "Content-Type": "Application/JSON" }),
-  "as events with a charset": (visit) =>
-    visit.answer(200, eventsOf(visit), { "content-type": "text/event-stream;charset=UTF-8" }),
-  "as an event without a name": (visit) => visit.answer(200, eventsOf(visit), { "content-type": "text/event-stream" }),
-  "as an event over several lines": (visit) => {
-    const body = JSON.stringify(resultOf(visit), undefined, 2);
+  "with a charset": (request) => request.answer(200, bodyOf(request), { "content-type": "application/json; charset=utf-8" }),
+  "with a type in capitals": (request) => request.answer(200, bodyOf(request), { "Content-Type": "Application/JSON" }),
+  "as events with a charset": (request) =>
+    request.answer(200, eventsOf(request), { "content-type": "text/event-stream;charset=UTF-8" }),
+  "as an event without a name": (request) => request.answer(200, eventsOf(request), { "content-type": "text/event-stream" }),
+  "as an event over several lines": (request) => {
+    const body = JSON.stringify(resultOf(request), undefined, 2);
     const lines = body.split("\n").map((line) => `data: ${line}\n`);
-    visit.answer(200, `${lines.join("")}\n`, { "content-type": "text/event-stream" });
+    request.answer(200, `${lines.join("")}\n`, { "content-type": "text/event-stream" });
   },
-  "as events with the ends of lines of another age": (visit) =>
-    visit.answer(200, `: hi\r\r${eventsOf(visit).replaceAll("\n", "\r")}`, { "content-type": "text/event-stream" }),
-  "as events with a mark before them": (visit) =>
-    visit.answer(200, `\uFEFF${eventsOf(visit).replaceAll("\n", "\r\n")}`, { "content-type": "text/event-stream" }),
-  "as JSON with a mark before it": (visit) =>
-    visit.answer(200, `\uFEFF${bodyOf(visit)}`, { "content-type": "application/json" }),
-  "with a head of an older HTTP, and an end that is that of the connection": (visit) => {
-    visit.write(`HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n${bodyOf(visit)}`);
-    visit.hangUp();
+  "as events with the ends of lines of another age": (request) =>
+    request.answer(200, `: hi\r\r${eventsOf(request).replaceAll("\n", "\r")}`, { "content-type": "text/event-stream" }),
+  "as events with a mark before them": (request) =>
+    request.answer(200, `\uFEFF${eventsOf(request).replaceAll("\n", "\r\n")}`, { "content-type": "text/event-stream" }),
+  "as JSON with a mark before it": (request) =>
+    request.answer(200, `\uFEFF${bodyOf(request)}`, { "content-type": "application/json" }),
+  "with a head of an older HTTP, and an end that is that of the connection": (request) => {
+    request.write(`HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n${bodyOf(request)}`);
+    request.hangUp();
   },
-  "as events that end with the connection": (visit) => {
-    visit.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n${eventsOf(visit)}`);
-    visit.hangUp();
+  "as events that end with the connection": (request) => {
+    request.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n${eventsOf(request)}`);
+    request.hangUp();
   },
-  "after interim heads": (visit) => {
-    visit.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n");
-    visit.answer(200, bodyOf(visit), { "content-type": "application/json" });
+  "after interim heads": (request) => {
+    request.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n");
+    request.answer(200, bodyOf(request), { "content-type": "application/json" });
   },
-  "in chunks of one byte": (visit) => {
-    visit.begin(200, { "content-type": "application/json" });
-    for (const letter of bodyOf(visit)) visit.chunk(letter);
-    visit.end();
+  "in chunks of one byte": (request) => {
+    request.begin(200, { "content-type": "application/json" });
+    for (const letter of bodyOf(request)) request.chunk(letter);
+    request.end();
   },
-  "and the connection is closed after it": (visit) => {
-    visit.answer(200, bodyOf(visit), { "content-type": "application/json", connection: "close" });
-    visit.hangUp();
+  "and the connection is closed after it": (request) => {
+    request.answer(200, bodyOf(request), { "content-type": "application/json", connection: "close" });
+    request.hangUp();
   },
-  "with headers that are there twice": (visit) =>
-    visit.answer(200, bodyOf(visit), { "content-type": "application/json", "x-one": "a\r\nx-one: b" }),
-  "as 201": (visit) => visit.answer(201, bodyOf(visit), { "content-type": "application/json" }),
+  "with headers that are there twice": (request) =>
+    request.answer(200, bodyOf(request), { "content-type": "application/json", "x-one": "a\r\nx-one: b" }),
+  "as 201": (request) => request.answer(201, bodyOf(request), { "content-type": "application/json" }),
 };
 
 describe.each([
@@ -66,31 +66,31 @@ describe.each([
   ["sessions", SESSION],
 ])("an answer in %s", (_, options) => {
   it.each(Object.entries(FORMS))("may come %s", async (_form, form) => {
-    const { end, client } = await met(options);
-    end.lay("tools/call", form);
+    const { server, client } = await startAndConnect(options);
+    server.inject("tools/call", form);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
-    expect(end.count("tools/call")).toBe(2);
+    expect(server.count("tools/call")).toBe(2);
   });
 
   it("may come with any status of its own, if it is an error of the protocol", async () => {
-    const { end, client } = await met(options);
+    const { server, client } = await startAndConnect(options);
     for (const code of [200, 400, 404, 422, 500, 503]) {
       if (code === 404 && options === SESSION) continue;
-      end.lay("tools/call", (visit) =>
-        visit.answer(code, { jsonrpc: "2.0", id: visit.json?.["id"], error: { code: -32603, message: `No: ${code}` } }),
+      server.inject("tools/call", (request) =>
+        request.answer(code, { jsonrpc: "2.0", id: request.json?.["id"], error: { code: -32603, message: `No: ${code}` } }),
       );
       const { error } = await outcome(client.callTool("run", { key: "a" }));
       expect(error, String(code)).toMatchObject({ code: -32603, message: `No: ${code}` });
     }
-    expect(end.desk.runsOf("a")).toBe(0);
+    expect(server.backend.runCount("a")).toBe(0);
   });
 
   it("that is compressed though nobody asked for it is refused, and named", async () => {
-    const { end, client } = await met(options);
-    end.lay("tools/call", (visit) => {
-      const body = gzipSync(bodyOf(visit)).toString("latin1");
-      visit.answer(200, body, { "content-type": "application/json", "content-encoding": "gzip" });
+    const { server, client } = await startAndConnect(options);
+    server.inject("tools/call", (request) => {
+      const body = gzipSync(bodyOf(request)).toString("latin1");
+      request.answer(200, body, { "content-type": "application/json", "content-encoding": "gzip" });
     });
     const { error } = await outcome(client.callTool("run", { key: "a" }));
     expectHelpful(error);
@@ -99,20 +99,20 @@ describe.each([
   });
 
   it.each([
-    ["a head that has no end", (visit: Visit) => visit.write(`HTTP/1.1 200 OK\r\nx-long: ${"x".repeat(100_000)}`)],
-    ["a head that is none", (visit: Visit) => visit.write("SSH-2.0-OpenSSH_9.6\r\n\r\n")],
-    ["a length that is none", (visit: Visit) => visit.write("HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}")],
+    ["a head that has no end", (request: RawRequest) => request.write(`HTTP/1.1 200 OK\r\nx-long: ${"x".repeat(100_000)}`)],
+    ["a head that is none", (request: RawRequest) => request.write("SSH-2.0-OpenSSH_9.6\r\n\r\n")],
+    ["a length that is none", (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}")],
     [
       "two lengths",
-      (visit: Visit) => visit.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"),
+      (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"),
     ],
     [
       "a chunk that is none",
-      (visit: Visit) => visit.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
+      (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
     ],
   ])("with %s is no HTTP, and that is said", async (_form, form) => {
-    const { end, client } = await met(options);
-    end.lay("tools/call", form);
+    const { server, client } = await startAndConnect(options);
+    server.inject("tools/call", form);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
@@ -122,36 +122,36 @@ describe.each([
 
 describe("an answer to a call in a session", () => {
   it("may be an array of one, where the revision has such", async () => {
-    const { end, client } = await met(SESSION, { revision: REVISIONS.find(({ batches }) => batches)?.name ?? "" });
-    end.lay("tools/call", (visit) => visit.answer(200, [resultOf(visit)]));
+    const { server, client } = await startAndConnect(SESSION, { revision: REVISIONS.find(({ batches }) => batches)?.name ?? "" });
+    server.inject("tools/call", (request) => request.answer(200, [resultOf(request)]));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
   });
 
   it("may come by the stream that belongs to no call, after a bare 202", async () => {
-    const { end, client } = await met(SESSION);
-    await end.untilHeard();
-    end.lay("tools/call", (visit) => {
-      visit.answer(202);
-      const stream = end.visits.find(({ what }) => what === "GET");
-      stream?.chunk(eventsOf(visit));
+    const { server, client } = await startAndConnect(SESSION);
+    await server.untilSubscribed();
+    server.inject("tools/call", (request) => {
+      request.answer(202);
+      const stream = server.requests.find(({ operation }) => operation === "GET");
+      stream?.chunk(eventsOf(request));
     });
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
   });
 
   it("to the handshake may come as a stream, with or without ids", async () => {
     for (const id of ["", "id: 1\n"]) {
-      const end = await opened(SESSION);
-      end.lay("initialize", (visit, serve) => {
-        const { answer } = visit;
-        visit.answer = (_status, body, headers) => {
-          visit.begin(200, { ...headers, "content-type": "text/event-stream" });
-          visit.chunk(`${id}data: ${JSON.stringify(body)}\n\n`);
-          visit.end();
-          visit.answer = answer;
+      const server = await startServer(SESSION);
+      server.inject("initialize", (request, serve) => {
+        const { answer } = request;
+        request.answer = (_status, body, headers) => {
+          request.begin(200, { ...headers, "content-type": "text/event-stream" });
+          request.chunk(`${id}data: ${JSON.stringify(body)}\n\n`);
+          request.end();
+          request.answer = answer;
         };
         return serve();
       });
-      const client = await joined(end);
+      const client = await connectTo(server);
       expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     }
   });
@@ -160,20 +160,20 @@ describe("an answer to a call in a session", () => {
 describe("headers of a program's own", () => {
   it("go with every request, in every style", async () => {
     for (const options of [STYLES["exchanges"] ?? {}, SESSION]) {
-      const { end, client } = await met(options, { headers: { "X-Team": "green", Authorization: "Basic eDp5" } });
+      const { server, client } = await startAndConnect(options, { headers: { "X-Team": "green", Authorization: "Basic eDp5" } });
       await client.callTool("run", { key: "a" });
       await client.close();
-      for (const { headers } of end.visits) {
+      for (const { headers } of server.requests) {
         expect(headers).toMatchObject({ "x-team": "green", authorization: "Basic eDp5" });
       }
     }
   });
 
   it("that no header can be are refused before anything is sent, and their value is not shown", async () => {
-    const end = await opened();
-    const { error } = await outcome(joined(end, { headers: { authorization: "Bearer secret\r\nx: y" } }));
+    const server = await startServer();
+    const { error } = await outcome(connectTo(server, { headers: { authorization: "Bearer secret\r\nx: y" } }));
     expect(error).toMatchObject({ mayHaveRun: false });
     expect(String(error?.message) + String(error?.stack)).not.toContain("secret");
-    expect(end.visits).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 });

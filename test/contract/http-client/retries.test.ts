@@ -3,36 +3,36 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import { cut, hangUp, lost, reset, status } from "../../support/faulty-server/faults.ts";
-import type { UpstreamOptions, Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, joined, met, outcome, STYLES, textOf } from "./fixture.ts";
+import { cut, hangUp, runThenStatus, reset, status } from "../../support/faulty-server/faults.ts";
+import type { FaultyServerOptions, Fault } from "../../support/faulty-server/server.ts";
+import { expectHelpful, connectTo, startAndConnect, outcome, STYLES, textOf } from "./fixture.ts";
 
 /** Tries are apart by some time, so the styles are tried side by side. */
-async function inEveryStyle(work: (options: UpstreamOptions, style: string) => Promise<void>): Promise<void> {
+async function inEveryStyle(work: (options: FaultyServerOptions, style: string) => Promise<void>): Promise<void> {
   await Promise.all(Object.entries(STYLES).map(([style, options]) => work(options, style)));
 }
 
 describe("in every style", () => {
   it("a call that cannot be sent because nobody is there has not run, and works when the end is back", () =>
     inEveryStyle(async (options, style) => {
-      const { end, client } = await met(options);
-      await end.server.stop();
+      const { server, client } = await startAndConnect(options);
+      await server.server.stop();
       const { error } = await outcome(client.callTool("run", { key: "a" }));
       expect(error, style).toMatchObject({ kind: "refused", mayHaveRun: false });
       expectHelpful(error);
-      await end.server.start();
+      await server.server.start();
       expect(textOf(await client.callTool("run", { key: "a" })), style).toBe("ran a");
-      expect(end.desk.runsOf("a"), style).toBe(1);
+      expect(server.backend.runCount("a"), style).toBe(1);
     }));
 
   it("a call goes on where the end was away for a moment before it was sent", () =>
     inEveryStyle(async (options, style) => {
-      const { end, client } = await met(options);
-      await end.server.stop();
+      const { server, client } = await startAndConnect(options);
+      await server.server.stop();
       const call = outcome(client.callTool("run", { key: "a" }));
-      await end.server.start();
+      await server.server.start();
       expect(textOf((await call).value ?? {}), style).toBe("ran a");
-      expect(end.desk.runsOf("a"), style).toBe(1);
+      expect(server.backend.runCount("a"), style).toBe(1);
     }));
 
   const passing: Readonly<Record<string, Fault>> = {
@@ -40,54 +40,54 @@ describe("in every style", () => {
     "a reset": reset,
     "a cut after it ran": cut(0),
     "502": status(502),
-    "503 after it ran": lost(503),
+    "503 after it ran": runThenStatus(503),
   };
 
   it.each(Object.entries(passing))("a tool that says that it may be is sent again after %s", (_name, fault) =>
     inEveryStyle(async (options, style) => {
       for (const tool of ["peek", "again"]) {
-        const { end, client } = await met(options);
+        const { server, client } = await startAndConnect(options);
         await client.listTools();
-        end.lay("tools/call", fault);
+        server.inject("tools/call", fault);
         expect(textOf(await client.callTool(tool, { key: tool })), style).toBe(`ran ${tool}`);
-        expect(end.desk.runsOf(tool), style).toBeLessThanOrEqual(2);
+        expect(server.backend.runCount(tool), style).toBeLessThanOrEqual(2);
       }
     }),
   );
 
   it("a tool is not sent again that has not said so to us", () =>
     inEveryStyle(async (options, style) => {
-      const { end, client } = await met(options);
-      end.lay("tools/call", cut(0));
+      const { server, client } = await startAndConnect(options);
+      server.inject("tools/call", cut(0));
       const { error } = await outcome(client.callTool("peek", { key: "a" }));
       // Of an end of exchanges the list is read before the first call, for the headers that its tools may want.
-      const isKnown = end.asked.includes("tools/list");
+      const isKnown = server.operations.includes("tools/list");
       expect(isKnown, style).toBe(client.revision === NEWEST.name);
       if (isKnown) expect(error, style).toBeUndefined();
       else expect(error, style).toMatchObject({ kind: "closed", mayHaveRun: true });
-      expect(end.desk.runsOf("a"), style).toBe(isKnown ? 2 : 1);
+      expect(server.backend.runCount("a"), style).toBe(isKnown ? 2 : 1);
     }));
 
   it("what was tried again and failed at last may have run, if any of the tries may", () =>
     inEveryStyle(async (options, style) => {
-      const { end, client } = await met(options);
+      const { server, client } = await startAndConnect(options);
       await client.listTools();
-      end.lay("tools/call", async (visit, serve) => {
-        visit.cutAfter(0);
+      server.inject("tools/call", async (request, serve) => {
+        request.cutAfter(0);
         await serve();
-        await end.server.stop();
+        await server.server.stop();
       });
       const { error } = await outcome(client.callTool("peek", { key: "a" }));
-      expect(end.desk.runsOf("a"), style).toBe(1);
+      expect(server.backend.runCount("a"), style).toBe(1);
       expect(error, style).toMatchObject({ mayHaveRun: true });
-      await end.server.start();
+      await server.server.start();
     }));
 
   it("lists and reads are sent again", () =>
     inEveryStyle(async (options, style) => {
-      const { end, client } = await met(options);
-      end.lay("tools/list", hangUp);
-      end.lay("resources/read", status(503));
+      const { server, client } = await startAndConnect(options);
+      server.inject("tools/list", hangUp);
+      server.inject("resources/read", status(503));
       expect((await client.listTools()).tools.length, style).toBeGreaterThan(0);
       expect((await client.readResource("note://one")).contents, style).toHaveLength(1);
     }));
@@ -97,22 +97,22 @@ describe("many calls at once", () => {
   it.each(Object.entries(STYLES))(
     "in %s each come to their own outcome when all connections break",
     async (_, options) => {
-      const { end, client } = await met(options);
+      const { server, client } = await startAndConnect(options);
       const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
       const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeoutMs: 5_000 })));
-      await end.until(() => keys.every((key) => end.desk.isHolding(key)));
-      await end.server.hangUp();
-      for (const key of keys) end.desk.release(key);
+      await server.until(() => keys.every((key) => server.backend.isHolding(key)));
+      await server.server.hangUp();
+      for (const key of keys) server.backend.release(key);
       const outcomes = await Promise.all(calls);
       for (const [n, { value, error }] of outcomes.entries()) {
         if (error === undefined) expect(textOf(value ?? {})).toBe(`ran k${n}`);
         else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-        expect(end.desk.runsOf(`k${n}`)).toBe(1);
+        expect(server.backend.runCount(`k${n}`)).toBe(1);
       }
       // Only where events have ids can what was missed be had.
       const isResumed = options.session?.eventIds !== false && options.style === "session";
       expect(outcomes.filter(({ value }) => value !== undefined)).toHaveLength(isResumed ? 20 : 0);
-      const client2 = await joined(end);
+      const client2 = await connectTo(server);
       expect(textOf(await client2.callTool("run", { key: "after" }))).toBe("ran after");
     },
   );

@@ -3,9 +3,9 @@
 // had by another request; then every step is heard once and in order.
 
 import { describe, expect, it } from "vitest";
-import type { UpstreamOptions, FaultyServer } from "../../support/faulty-server/server.ts";
+import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import type { Client } from "../../../src/client/index.ts";
-import { joined, met, OLD, opened, outcome, STYLES, textOf } from "./fixture.ts";
+import { connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
 const STEPS = 2;
 const AT_ONCE = 64;
@@ -21,13 +21,13 @@ interface Cut {
 }
 
 /** A call with a fault in its way, and everything that must be true of it whatever that was. */
-async function call(end: FaultyServer, client: Client, bytes: number): Promise<Cut> {
+async function call(server: FaultyServer, client: Client, bytes: number): Promise<Cut> {
   const key = keyOf(bytes);
   const steps: number[] = [];
   const onProgress = ({ progress }: { progress: number }): unknown => steps.push(progress);
   const { value, error } = await outcome(client.callTool("run", { key, steps: STEPS }, { onProgress }));
   const said = `${bytes} bytes: ${JSON.stringify(value ?? error?.message)}`;
-  expect(end.desk.runsOf(key), said).toBe(1);
+  expect(server.backend.runCount(key), said).toBe(1);
   expect(steps, said).toEqual(Array.from({ length: steps.length }, (_, n) => n + 1));
   if (error === undefined) expect(textOf(value ?? {}), said).toBe(`ran ${key}`);
   else expect(error, said).toMatchObject({ kind: "closed", mayHaveRun: true });
@@ -35,11 +35,11 @@ async function call(end: FaultyServer, client: Client, bytes: number): Promise<C
 }
 
 /** Cuts each answer after as many bytes as its key says. */
-function cutting(end: FaultyServer): void {
-  end.lay(
+function cutting(server: FaultyServer): void {
+  server.inject(
     "tools/call",
-    (visit, serve) => {
-      visit.cutAfter(Number(String(visit.json?.["params"].arguments.key).slice("cut-".length)));
+    (request, serve) => {
+      request.cutAfter(Number(String(request.json?.["params"].arguments.key).slice("cut-".length)));
       return serve();
     },
     100_000,
@@ -47,29 +47,29 @@ function cutting(end: FaultyServer): void {
 }
 
 async function cutEverywhere(
-  options: UpstreamOptions,
-): Promise<{ end: FaultyServer; cuts: readonly Cut[]; length: number }> {
-  const { end, client } = await met(options);
-  cutting(end);
-  await call(end, client, 90_000);
-  const length = end.visits.find(({ what }) => what === "tools/call")?.sent ?? 0;
+  options: FaultyServerOptions,
+): Promise<{ server: FaultyServer; cuts: readonly Cut[]; length: number }> {
+  const { server, client } = await startAndConnect(options);
+  cutting(server);
+  await call(server, client, 90_000);
+  const length = server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
   const cuts: Cut[] = [];
   // Ids grow by a digit or two on the way.
   for (let from = 0; from < length + 8; from += AT_ONCE) {
     const batch = Array.from({ length: Math.min(AT_ONCE, length + 8 - from) }, (_, n) => from + n);
-    cuts.push(...(await Promise.all(batch.map((bytes) => call(end, client, bytes)))));
+    cuts.push(...(await Promise.all(batch.map((bytes) => call(server, client, bytes)))));
   }
   expect(cuts.length).toBe(length + 8);
-  return { end, cuts, length };
+  return { server, cuts, length };
 }
 
 describe("an answer that is cut off after each byte", { timeout: 60_000 }, () => {
   it.each([
-    ["exchanges as JSON", { style: "stateless", exchange: { answers: "json" } }],
+    ["exchanges as JSON", { style: "stateless", stateless: { answers: "json" } }],
     ["exchanges as streams", STYLES["exchanges as streams"] ?? {}],
     ["sessions of JSON", STYLES["sessions of JSON"] ?? {}],
     ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
-  ] satisfies [string, UpstreamOptions][])("in %s is lost until it is whole", async (_, options) => {
+  ] satisfies [string, FaultyServerOptions][])("in %s is lost until it is whole", async (_, options) => {
     const { cuts, length } = await cutEverywhere(options);
     const first = cuts.findIndex(({ isWhole }) => isWhole);
     // What comes after the last event of a stream says nothing more.
@@ -78,35 +78,35 @@ describe("an answer that is cut off after each byte", { timeout: 60_000 }, () =>
   });
 
   it("in sessions is had all the same, once it is known which it was", async () => {
-    const { end, cuts, length } = await cutEverywhere(STYLES["sessions"] ?? {});
+    const { server, cuts, length } = await cutEverywhere(STYLES["sessions"] ?? {});
     const first = cuts.findIndex(({ isWhole }) => isWhole);
-    const head = end.visits.find(({ what }) => what === "tools/call");
+    const head = server.requests.find(({ operation }) => operation === "tools/call");
     expect(head?.sent).toBe(length);
     // The first event, right after the head, names the stream.
     expect(first).toBeLessThan(length / 2);
     expect(cuts.slice(first).every(({ isWhole, steps }) => isWhole && steps === STEPS)).toBe(true);
-    expect(end.sessions.opened).toBe(1);
-    const resumed = end.visits.filter(({ headers }) => headers["last-event-id"] !== undefined);
+    expect(server.sessions.opened).toBe(1);
+    const resumed = server.requests.filter(({ headers }) => headers["last-event-id"] !== undefined);
     expect(resumed.length).toBeGreaterThan(length / 2);
   });
 
   it("by the old pair of addresses is lost with the stream, and another stream is opened", async () => {
-    const end = await opened(OLD);
-    const client = await joined(end);
+    const server = await startServer(LEGACY_SSE);
+    const client = await connectTo(server);
     // Here it is the stream that is cut: so many bytes after the call came.
     for (const bytes of [0, 1, 40, 100, 150, 200, 260]) {
       const key = keyOf(bytes);
-      const stream = end.visits.findLast(({ what }) => what === "GET");
-      end.lay("tools/call", (_visit, serve) => {
+      const stream = server.requests.findLast(({ operation }) => operation === "GET");
+      server.inject("tools/call", (_visit, serve) => {
         stream?.cutAfter(stream.sent + bytes);
         return serve();
       });
       const { value, error } = await outcome(client.callTool("run", { key }));
       if (error === undefined) expect(textOf(value ?? {})).toBe(`ran ${key}`);
       else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-      expect(end.desk.runsOf(key)).toBe(1);
+      expect(server.backend.runCount(key)).toBe(1);
       if (error === undefined) stream?.hangUp();
-      await end.until(() => stream?.gone.aborted === true);
+      await server.until(() => stream?.closed.aborted === true);
       expect(textOf(await client.callTool("run", { key: `after ${bytes}` }))).toBe(`ran after ${bytes}`);
     }
   });

@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { fetchHandler, nodeHandler } from "../../../src/http.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { StatelessCaller } from "../../support/http/mcp-clients.ts";
+import { StatelessClient } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { closing, staged } from "./fixture.ts";
+import { closeAfterTest, startServer } from "./fixture.ts";
 
 const asks = createServer({ name: "s", version: "1" })
   .tool("echo", { inputSchema: { type: "object", properties: { constructor: { type: "string" } } } }, () => "heard")
@@ -23,17 +23,17 @@ it("a body that is being read as text is read all the same", async () => {
     request.setEncoding("utf8");
     handler(request, response);
   }).listen(0, "127.0.0.1");
-  closing({ close: () => new Promise((resolve) => http.close(resolve)) });
+  closeAfterTest({ close: () => new Promise((resolve) => http.close(resolve)) });
   await new Promise((resolve) => http.once("listening", resolve));
-  const peer = closing(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
-  const caller = new StatelessCaller(peer);
-  const answer = await caller.request(1, "tools/call", { name: "echo", arguments: {} });
+  const peer = closeAfterTest(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
+  const client = new StatelessClient(peer);
+  const answer = await client.request(1, "tools/call", { name: "echo", arguments: {} });
   expect(JSON.stringify(answer)).toContain("heard");
 });
 
 describe("a Request that was given up", () => {
   const made = (signal: AbortSignal): Request => {
-    const { body, headers } = new StatelessCaller(new HttpPeer("http://localhost/mcp")).made(1, "tools/list");
+    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(1, "tools/list");
     const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
     return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
   };
@@ -61,18 +61,18 @@ it("a retry goes on with a call only by what its beginner was allowed", async ()
       scopes: (headers["authorization"] ?? "").split(" ").slice(1),
     }),
   };
-  const { peer } = await staged({ http: { auth } }, asks);
-  const caller = (scopes: string): StatelessCaller =>
-    new StatelessCaller(peer, { capabilities: { elicitation: {} }, headers: { authorization: `Bearer ${scopes}` } });
+  const { peer } = await startServer({ http: { auth } }, asks);
+  const client = (scopes: string): StatelessClient =>
+    new StatelessClient(peer, { capabilities: { elicitation: {} }, headers: { authorization: `Bearer ${scopes}` } });
   const call = { name: "ask", arguments: {} };
-  const { result } = await caller("r w").request(1, "tools/call", call);
+  const { result } = await client("r w").request(1, "tools/call", call);
   expect(result.resultType).toBe("input_required");
   const { requestState, inputRequests } = result;
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action: "decline" }]));
   const retry = { ...call, requestState, inputResponses };
-  const thin = await caller("r").post(2, "tools/call", retry);
+  const thin = await client("r").post(2, "tools/call", retry);
   expect([thin.status, thin.json["error"].data.requiredScopes]).toEqual([403, ["w"]]);
-  expect(JSON.stringify(await caller("w r").request(3, "tools/call", retry))).toContain("decline");
+  expect(JSON.stringify(await client("w r").request(3, "tools/call", retry))).toContain("decline");
 });
 
 it("the old transport does not open after the end has begun", async () => {

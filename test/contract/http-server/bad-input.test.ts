@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serve, type Handler, type Serving } from "catenary";
-import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import { SessionClient } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
 import { expectAnswer, type Row } from "../messages/bad-input-row.ts";
 import { WITH_BATCHES, IN_SESSION } from "../messages/bad-inputs.ts";
@@ -24,12 +24,12 @@ const unread = ({ expected }: Row): (typeof UNREAD)[number] | undefined =>
 
 describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
   let front: Serving;
-  let caller: SessionCaller;
+  let client: SessionClient;
 
   beforeAll(async () => {
     const { server } = (await import(new URL("../messages/servers/edge.js", import.meta.url).href)) as { server: Handler };
     front = await serve(server, { http: { port: 0 } });
-    caller = await SessionCaller.open(new HttpPeer(front.url ?? ""), revision);
+    client = await SessionClient.open(new HttpPeer(front.url ?? ""), revision);
   });
 
   afterAll(() => front.close());
@@ -37,8 +37,8 @@ describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
   it.each(rows.map((row) => [row.name, row] as const))("%s", async (_name, row) => {
     const { send, expected } = row;
     const body = Buffer.concat(send.map((piece) => Buffer.from(piece)));
-    const reply = await caller.peer.post(body, {
-      "mcp-session-id": caller.session,
+    const reply = await client.peer.post(body, {
+      "mcp-session-id": client.session,
       "content-type": "application/json",
     });
     const refusal = unread(row);
@@ -55,6 +55,6 @@ describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
       if (expected.kind === "error") expect([200, 400]).toContain(reply.status);
       else expect(reply.status).toBe(200);
     }
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 });

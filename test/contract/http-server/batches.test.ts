@@ -3,10 +3,10 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { initialize, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { initialize, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
 import { statelessMeta } from "../../support/dialogue/raw-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const BATCHES = REVISIONS.find(({ batches }) => batches)?.name ?? "";
 const OTHERS = REVISIONS.filter(({ batches, style }) => !batches && style === "session").map(({ name }) => name);
@@ -15,9 +15,9 @@ const ping = (id: unknown): Json => ({ id, method: "ping" });
 
 describe(`batches in ${BATCHES}`, () => {
   it("answers a batch of requests with one JSON array, in their order", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
-    const reply = await caller.post([ping(1), toolCall("1", "echo", { text: "two" }), ping(3)]);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
+    const reply = await client.post([ping(1), toolCall("1", "echo", { text: "two" }), ping(3)]);
     expect(reply.status).toBe(200);
     expect(reply.headers["content-type"]).toMatch(/^application\/json/);
     const answers = JSON.parse(reply.text) as Json[];
@@ -26,27 +26,27 @@ describe(`batches in ${BATCHES}`, () => {
   });
 
   it("takes notifications and answers alone with 202 and no body", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES, { capabilities: { sampling: {} } });
-    const told = await caller.post([{ method: "notifications/roots/list_changed" }, { method: "notifications/none" }]);
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES, { capabilities: { sampling: {} } });
+    const told = await client.post([{ method: "notifications/roots/list_changed" }, { method: "notifications/none" }]);
     expect([told.status, told.text]).toEqual([202, ""]);
-    const call = await caller.call(5, "sample");
+    const call = await client.call(5, "sample");
     const question = await call.untilMessage(({ method }) => method === "sampling/createMessage");
     const content = { type: "text", text: "something" };
     const answer = { id: question["id"], result: { role: "assistant", model: "parrot", content } };
-    const answered = await caller.post([answer, { id: "nobody asked", result: {} }]);
+    const answered = await client.post([answer, { id: "nobody asked", result: {} }]);
     expect([answered.status, answered.text]).toEqual([202, ""]);
     expect(JSON.parse(textOf(await call.answerTo(5)))).toEqual(content);
-    expect(stage.listens).toHaveLength(1);
+    expect(fixture.subscriptions).toHaveLength(1);
   });
 
   it("takes notifications among requests, and answers the requests", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
-    const held = caller.call(1, "hold", { key: "k" });
-    const { signal } = await stage.holding("k");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
+    const held = client.call(1, "hold", { key: "k" });
+    const { signal } = await fixture.holding("k");
     const cancel = { method: "notifications/cancelled", params: { requestId: 1 } };
-    const reply = await caller.post([ping("a"), cancel, ping("b")]);
+    const reply = await client.post([ping("a"), cancel, ping("b")]);
     expect((JSON.parse(reply.text) as Json[]).map(({ id }) => id)).toEqual(["a", "b"]);
     expect(signal.aborted).toBe(true);
     await (
@@ -55,11 +55,11 @@ describe(`batches in ${BATCHES}`, () => {
   });
 
   it("sends progress as a stream, and one answer to each request before its end", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
-    const reply = await caller.post([toolCall(1, "count", { to: 3 }), ping(2)]);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
+    const reply = await client.post([toolCall(1, "count", { to: 3 }), ping(2)]);
     expect(reply.isStream).toBe(true);
-    expect(await reply.ended).toBe("whole");
+    expect(await reply.ended).toBe("complete");
     const messages = reply.messages.flat();
     const steps = messages.filter(({ method }) => method === "notifications/progress");
     expect(steps.map(({ params }) => params.progress)).toEqual([1, 2, 3]);
@@ -70,11 +70,11 @@ describe(`batches in ${BATCHES}`, () => {
   });
 
   it("answers each fault inside for itself", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
     const broken = [7, null, "x", {}, { jsonrpc: "1.0", id: 4, method: "ping" }, [ping(1)]] as unknown as Json[];
     const body = [...broken, { jsonrpc: "2.0", ...ping(9) }];
-    const reply = await peer.post(body, { "mcp-session-id": caller.session });
+    const reply = await peer.post(body, { "mcp-session-id": client.session });
     const answers = JSON.parse(reply.text) as Json[];
     expect(answers).toHaveLength(7);
     for (const answer of answers.slice(0, 6)) expect(answer).toMatchObject({ error: { code: -32600 } });
@@ -82,10 +82,10 @@ describe(`batches in ${BATCHES}`, () => {
   });
 
   it("refuses initialize, and whatever stands by itself, inside a batch", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
     const alone = { id: 2, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } };
-    const reply = await caller.post([initialize(BATCHES), alone, ping(3)]);
+    const reply = await client.post([initialize(BATCHES), alone, ping(3)]);
     expect(JSON.parse(reply.text)).toMatchObject([
       { id: "init", error: { code: -32600 } },
       { id: 2, error: { code: -32600 } },
@@ -98,21 +98,21 @@ describe(`batches in ${BATCHES}`, () => {
   });
 
   it("takes a hundred and refuses more, and an empty one", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
     const many = (count: number): Json[] => Array.from({ length: count }, (_, n) => ping(n));
-    const reply = await caller.post(many(100));
+    const reply = await client.post(many(100));
     expect((JSON.parse(reply.text) as Json[]).map(({ id }) => id)).toEqual(many(100).map(({ id }) => id));
-    for (const refused of [await caller.post(many(101)), await caller.post([])]) {
+    for (const refused of [await client.post(many(101)), await client.post([])]) {
       expect(refused.status).toBe(400);
       expect(refused.json).toMatchObject({ id: null, error: { code: -32600 } });
     }
   });
 
   it("refuses the second of two requests with one id, and answers the first", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, BATCHES);
-    const reply = await caller.post([toolCall(1, "echo", { text: "a" }), toolCall(1, "echo", { text: "b" })]);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, BATCHES);
+    const reply = await client.post([toolCall(1, "echo", { text: "a" }), toolCall(1, "echo", { text: "b" })]);
     const [first, second] = JSON.parse(reply.text) as Json[];
     expect(textOf(first ?? {})).toBe("a");
     expect(second).toMatchObject({ id: 1, error: { code: -32600 } });
@@ -121,16 +121,16 @@ describe(`batches in ${BATCHES}`, () => {
 
 describe("batches elsewhere", () => {
   it.each(OTHERS)("are refused in %s, and nothing in them is done", async (revision) => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, revision);
-    const reply = await caller.post([toolCall(1, "hold", { key: "k" })]);
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, revision);
+    const reply = await client.post([toolCall(1, "hold", { key: "k" })]);
     expect(reply.status).toBe(400);
     expect(reply.json).toMatchObject({ error: { code: -32600 } });
-    expect(stage.runs.size).toBe(0);
+    expect(fixture.runs.size).toBe(0);
   });
 
   it("are refused of callers without a session", async () => {
-    const { stage, peer } = await staged();
+    const { fixture, peer } = await startServer();
     const params = { name: "hold", arguments: { key: "k" }, _meta: statelessMeta(NEWEST.name) };
     const alone = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
     const named = await peer.post([alone], {
@@ -140,6 +140,6 @@ describe("batches elsewhere", () => {
     });
     expect(named.status).toBe(400);
     expect((await peer.post([alone])).status).toBe(400);
-    expect(stage.runs.size).toBe(0);
+    expect(fixture.runs.size).toBe(0);
   });
 });

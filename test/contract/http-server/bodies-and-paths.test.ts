@@ -4,9 +4,9 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
-import { staged } from "./fixture.ts";
+import { startServer } from "./fixture.ts";
 
 const HELLO = initialize(NEWEST_SESSION.name);
 
@@ -33,7 +33,7 @@ describe("bodies", () => {
     ["", 415],
     [undefined, 415],
   ])("of type %j: %i", async (type, status) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     expect(await statusWith(peer, ...(type === undefined ? [] : [`Content-Type: ${type}`]))).toBe(status);
   });
 
@@ -46,13 +46,13 @@ describe("bodies", () => {
     ["text/html", 406],
     ["image/png, text/html;q=0.9", 406],
   ])("answered to Accept %j: %i", async (accept, status) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const accepts = accept === undefined ? [] : [`Accept: ${accept}`];
     expect(await statusWith(peer, "Content-Type: application/json", ...accepts)).toBe(status);
   });
 
   it("that are no message are refused with what is wrong, and id null", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const deep = `${"[".repeat(200)}${"]".repeat(200)}`;
     const rows: [string, string | Buffer, number][] = [
       ["nothing", "", -32700],
@@ -74,14 +74,14 @@ describe("bodies", () => {
   });
 
   it("that are compressed are refused: nobody can say how long they are", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const packed = await peer.post(gzipSync(JSON.stringify(HELLO)), { "content-encoding": "gzip" });
     expect(packed.status).toBe(415);
     expect((await peer.post(HELLO, { "content-encoding": "identity" })).status).toBe(200);
   });
 
   it("have one mark of their order skipped", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     expect((await peer.post(`\ufeff${JSON.stringify(HELLO)}`)).status).toBe(200);
   });
 });
@@ -101,27 +101,27 @@ describe("paths and methods", () => {
     "/x/sse",
     "/.well-known/x",
   ])("there is nothing at %s", async (path) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     expect((await peer.post(HELLO, {}, path)).status).toBe(404);
     expect((await peer.get({}, path)).status).toBe(404);
   });
 
   it("are told from their query", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     expect((await peer.post(HELLO, {}, "/mcp?x=1")).status).toBe(200);
   });
 
   it.each(["PUT", "PATCH", "HEAD", "PROPFIND"])("there is no %s", async (method) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const reply = await peer.send({ method });
     expect(reply.status).toBe(405);
     for (const known of ["POST", "GET", "DELETE"]) expect(reply.headers["allow"]).toContain(known);
   });
 
   it("may be elsewhere", async () => {
-    const { peer, front } = await staged({ http: { path: "/api/tools" } });
+    const { peer, front } = await startServer({ http: { path: "/api/tools" } });
     expect(new URL(front.url ?? "").pathname).toBe("/api/tools");
-    const listed = await new StatelessCaller(peer).request(1, "tools/list");
+    const listed = await new StatelessClient(peer).request(1, "tools/list");
     expect(listed).toMatchObject({ result: { resultType: "complete" } });
     expect((await peer.post(HELLO, {}, "/mcp")).status).toBe(404);
     expect(

@@ -7,35 +7,35 @@ import { AuthError, type Authenticator } from "../../../src/core/authentication.
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { Stage, staged } from "./fixture.ts";
+import { Fixture, startServer } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const BATCHED = REVISIONS.find(({ batches }) => batches)?.name ?? "";
 
 describe("a handler that does not heed its signal", () => {
   it("does not keep the callers of a session that was ended waiting", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const call = caller.call("c", "deaf", { key: "k" });
-    await stage.holding("k");
-    await caller.end();
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const call = client.call("c", "deaf", { key: "k" });
+    await fixture.holding("k");
+    await client.end();
     expect(await (await call).answerTo("c")).toMatchObject({ id: "c", error: { data: { kind: "unreachable" } } });
   });
 
   it("does not keep the callers of a front that is closed waiting", async () => {
-    const stage = new Stage();
-    const handler = fetchHandler(stage.server, { graceMs: 1 });
+    const fixture = new Fixture();
+    const handler = fetchHandler(fixture.server, { graceMs: 1 });
     const params = { name: "deaf", arguments: { key: "k" } };
-    const { body, headers } = new StatelessCaller(new HttpPeer("http://localhost/mcp")).made("c", "tools/call", params);
+    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build("c", "tools/call", params);
     const init = {
       method: "POST",
       body: JSON.stringify(body),
       headers: { "content-type": "application/json", ...(headers as Record<string, string>) },
     };
     const answer = handler(new Request("http://localhost/mcp", init));
-    await stage.holding("k");
+    await fixture.holding("k");
     await handler.close();
     expect(await (await answer).json()).toMatchObject({ id: "c", error: { data: { kind: "unreachable" } } });
   });
@@ -67,22 +67,22 @@ describe("a body that is still on its way", () => {
   }
 
   it("comes too late for an old session that has ended", async () => {
-    const { stage, peer } = await staged({ http: { limits: { requests: 1 } } });
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(REVISIONS[0]?.name ?? "");
+    const { fixture, peer } = await startServer({ http: { limits: { requests: 1 } } });
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(REVISIONS[0]?.name ?? "");
     const call = JSON.stringify({ jsonrpc: "2.0", ...toolCall("c", "hold", { key: "k" }) });
-    const post = await almost(new URL(caller.endpoint, peer.url).href, call);
-    caller.stream.hangUp();
-    await caller.stream.ended;
-    const other = await SessionCaller.open(peer, LATEST);
+    const post = await almost(new URL(client.endpoint, peer.url).href, call);
+    client.stream.hangUp();
+    await client.stream.ended;
+    const other = await SessionClient.open(peer, LATEST);
     await expect.poll(async () => (await other.call(1, "echo", { text: "free" })).status).toBe(200);
     expect(await post.rest()).toMatch(/^HTTP\/1\.1 404 /);
-    expect(stage.runs.size).toBe(0);
+    expect(fixture.runs.size).toBe(0);
   });
 
   it("comes too late for a front that is being closed", async () => {
-    const stage = new Stage();
-    const { front } = await staged({ graceMs: 1 }, stage.handler);
+    const fixture = new Fixture();
+    const { front } = await startServer({ graceMs: 1 }, fixture.handler);
     const init = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"${LATEST}","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`;
     const post = await almost(front.url ?? "", init);
     // Until the server has seen the head of it, it could not be late.
@@ -95,29 +95,29 @@ describe("a body that is still on its way", () => {
 
 describe("answers that nobody was there for", () => {
   it("are kept, however many came through since", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const reply = caller.call("kept", "hold", { key: "kept" });
-    const context = await stage.holding("kept");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = client.call("kept", "hold", { key: "kept" });
+    const context = await fixture.holding("kept");
     context.hangUp(10);
     const broken = await reply;
     await broken.ended;
-    stage.release("kept", "at last");
-    for (let count = 0; count < 60; count += 1) await (await caller.call(count, "count", { to: 2 })).answerTo(count);
-    const back = await caller.resume(broken.lastEventId);
+    fixture.release("kept", "at last");
+    for (let count = 0; count < 60; count += 1) await (await client.call(count, "count", { to: 2 })).answerTo(count);
+    const back = await client.resume(broken.lastEventId);
     expect(JSON.stringify(await back.answerTo("kept"))).toContain("at last");
   });
 });
 
 describe("a batch", () => {
   it("counts as many requests as it holds", async () => {
-    const { peer } = await staged({ http: { limits: { requests: 3 } } });
-    const caller = await SessionCaller.open(peer, BATCHED);
-    const held = caller.call("held", "hold", { key: "held" });
+    const { peer } = await startServer({ http: { limits: { requests: 3 } } });
+    const client = await SessionClient.open(peer, BATCHED);
+    const held = client.call("held", "hold", { key: "held" });
     const batch = (size: number) => Array.from({ length: size }, (_, id) => toolCall(id, "echo", { text: "x" }));
-    await expect.poll(async () => (await caller.post(batch(3))).status).toBe(503);
-    expect((await caller.post(batch(2))).status).toBe(200);
-    await caller.post({ method: "notifications/cancelled", params: { requestId: "held" } });
+    await expect.poll(async () => (await client.post(batch(3))).status).toBe(503);
+    expect((await client.post(batch(2))).status).toBe(200);
+    await client.post({ method: "notifications/cancelled", params: { requestId: "held" } });
     await (
       await held
     ).ended;
@@ -133,7 +133,7 @@ describe("an authenticator of any kind", () => {
   it.each([["naïve ✓"], ["a\r\nX-Evil: 1"], [undefined], [7], [""]])(
     "may refuse with the words %j",
     async (challenge) => {
-      const { peer } = await staged({ http: { auth: rejecting(challenge) } }, scoped);
+      const { peer } = await startServer({ http: { auth: rejecting(challenge) } }, scoped);
       const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
       expect([reply.status, reply.headers["www-authenticate"], reply.headers["x-evil"]]).toEqual([
         401,
@@ -144,14 +144,14 @@ describe("an authenticator of any kind", () => {
   );
 
   it("may refuse with no status that there is", async () => {
-    const { peer } = await staged({ http: { auth: rejecting("Bearer", 1e9) } }, scoped);
+    const { peer } = await startServer({ http: { auth: rejecting("Bearer", 1e9) } }, scoped);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
   });
 
   it("cannot give scopes as one text, of which each part would be found", async () => {
     const onError = vi.fn();
     const identity = { principal: "ada", scopes: "files:readonly other" as unknown as string[] };
-    const { peer } = await staged({ http: { auth: { authenticate: async () => identity }, onError } }, scoped);
+    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity }, onError } }, scoped);
     const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
     expect([reply.status, onError.mock.calls.length]).toEqual([503, 1]);
   });
@@ -161,7 +161,7 @@ describe("an authenticator of any kind", () => {
       throw new Error("no ear");
     };
     const auth = { authenticate: () => Promise.reject(new Error("down")), document: () => ({ n: 1n }) };
-    const { peer } = await staged({ http: { auth, onError } }, scoped);
+    const { peer } = await startServer({ http: { auth, onError } }, scoped);
     expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(503);
   });

@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Json, Reply } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const LATEST = NEWEST_SESSION.name;
@@ -20,28 +20,28 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
   const replies: Reply[] = [];
   const heard = (): string => replies.map(({ text }) => text).join("\n");
   if (kind === 0) {
-    const caller = new StatelessCaller(peer);
+    const client = new StatelessClient(peer);
     const call = async (id: number, name: string, args: Json): Promise<string> => {
-      const reply = await caller.post(id, "tools/call", { name, arguments: args, _meta: { progressToken: id } });
+      const reply = await client.post(id, "tools/call", { name, arguments: args, _meta: { progressToken: id } });
       replies.push(reply);
       return textOf(await reply.answerTo(id));
     };
     return { call, heard };
   }
   if (kind === 1) {
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(SESSIONS[0] ?? "");
-    replies.push(caller.stream);
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(SESSIONS[0] ?? "");
+    replies.push(client.stream);
     const call = async (id: number, name: string, args: Json): Promise<string> => {
-      await caller.post(toolCall(id, name, args));
-      return textOf(await caller.stream.answerTo(id));
+      await client.post(toolCall(id, name, args));
+      return textOf(await client.stream.answerTo(id));
     };
     return { call, heard };
   }
-  const caller = await SessionCaller.open(peer, SESSIONS[(kind - 2) % SESSIONS.length] ?? "");
-  replies.push(await caller.listen());
+  const client = await SessionClient.open(peer, SESSIONS[(kind - 2) % SESSIONS.length] ?? "");
+  replies.push(await client.listen());
   const call = async (id: number, name: string, args: Json): Promise<string> => {
-    const reply = await caller.call(id, name, args);
+    const reply = await client.call(id, name, args);
     replies.push(reply);
     return textOf(await reply.answerTo(id));
   };
@@ -50,14 +50,14 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
 
 describe("all styles on one port", () => {
   it("keeps 500 callers apart who all use the same ids", { timeout: 60_000 }, async () => {
-    const { peer } = await staged();
-    const callers = await Promise.all(Array.from({ length: 500 }, (_, n) => open(peer, n % 6)));
+    const { peer } = await startServer();
+    const clients = await Promise.all(Array.from({ length: 500 }, (_, n) => open(peer, n % 6)));
     const answers = await Promise.all(
-      callers.map(async (caller, n) => {
+      clients.map(async (client, n) => {
         const secret = `secret-${n}-of-its-own`;
-        const said = [await caller.call(1, "echo", { text: secret })];
+        const said = [await client.call(1, "echo", { text: secret })];
         said.push(
-          ...(await Promise.all([caller.call(2, "echo", { text: secret }), caller.call(3, "count", { to: 2 })])),
+          ...(await Promise.all([client.call(2, "echo", { text: secret }), client.call(3, "count", { to: 2 })])),
         );
         return said;
       }),
@@ -66,8 +66,8 @@ describe("all styles on one port", () => {
       const secret = `secret-${n}-of-its-own`;
       expect(said).toEqual([secret, secret, "counted to 2"]);
     });
-    callers.forEach((caller, n) => {
-      const foreign = (caller.heard().match(/secret-\d+-of-its-own/g) ?? []).filter(
+    clients.forEach((client, n) => {
+      const foreign = (client.heard().match(/secret-\d+-of-its-own/g) ?? []).filter(
         (one) => one !== `secret-${n}-of-its-own`,
       );
       expect(foreign).toEqual([]);
@@ -75,9 +75,9 @@ describe("all styles on one port", () => {
   });
 
   it("speaks every revision to its caller, at the same time", async () => {
-    const { peer } = await staged();
-    const sessions = await Promise.all(SESSIONS.map((revision) => SessionCaller.open(peer, revision)));
-    const alone = new StatelessCaller(peer);
+    const { peer } = await startServer();
+    const sessions = await Promise.all(SESSIONS.map((revision) => SessionClient.open(peer, revision)));
+    const alone = new StatelessClient(peer);
     const [exchanged, ...rest] = await Promise.all([
       alone.request(1, "tools/call", { name: "who" }),
       ...sessions.map((session) => session.request("tools/call", { name: "who", arguments: {} })),
@@ -91,16 +91,16 @@ describe("all styles on one port", () => {
   });
 
   it("tells a change to all who listen, each in its way", async () => {
-    const { stage, peer } = await staged();
-    const session = await SessionCaller.open(peer, LATEST);
+    const { fixture, peer } = await startServer();
+    const session = await SessionClient.open(peer, LATEST);
     const get = await session.listen();
-    const old = await OldCaller.open(peer);
+    const old = await LegacySseClient.open(peer);
     await old.handshake(SESSIONS[0] ?? "");
     const listen = { notifications: { toolsListChanged: true } };
-    const exchange = await new StatelessCaller(peer).post(1, "subscriptions/listen", listen);
+    const exchange = await new StatelessClient(peer).post(1, "subscriptions/listen", listen);
     await exchange.until(({ message }) => message !== undefined);
-    await stage.listening(2);
-    stage.server.tool("later", {}, () => "late");
+    await fixture.subscribed(2);
+    fixture.server.tool("later", {}, () => "late");
     for (const stream of [get, old.stream, exchange]) {
       await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     }
@@ -108,8 +108,8 @@ describe("all styles on one port", () => {
   });
 
   it("takes the answer to a question only from whom it was asked", async () => {
-    const { peer } = await staged();
-    const open = (): Promise<SessionCaller> => SessionCaller.open(peer, LATEST, { capabilities: { sampling: {} } });
+    const { peer } = await startServer();
+    const open = (): Promise<SessionClient> => SessionClient.open(peer, LATEST, { capabilities: { sampling: {} } });
     const [ada, bob] = await Promise.all([open(), open()]);
     const [asked, alike] = await Promise.all([ada.call(1, "sample"), bob.call(1, "sample")]);
     const questions = await Promise.all(
@@ -125,9 +125,9 @@ describe("all styles on one port", () => {
   });
 
   it("takes a request that stands by itself for what it is, also with a session's id", async () => {
-    const { peer } = await staged();
-    const session = await SessionCaller.open(peer, LATEST);
-    const made = new StatelessCaller(peer).made(1, "tools/call", { name: "who" });
+    const { peer } = await startServer();
+    const session = await SessionClient.open(peer, LATEST);
+    const made = new StatelessClient(peer).build(1, "tools/call", { name: "who" });
     const reply = await peer.post(made.body, { ...made.headers, "mcp-session-id": session.session });
     expect(JSON.parse(textOf(reply.json)).revision).toBe(NEWEST.name);
   });

@@ -5,76 +5,76 @@
 import { describe, expect, it } from "vitest";
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, initialize, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { DOORS } from "./entry-points.ts";
-import { closing, Stage, textOf } from "./fixture.ts";
+import { ENTRY_POINTS } from "./entry-points.ts";
+import { closeAfterTest, Fixture, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 
-describe.each(Object.entries(DOORS))("%s", (title, open) => {
+describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
   it("keeps a session from its handshake to its end", async () => {
-    const { stage, peer } = await open();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const stream = await caller.listen();
-    await stage.listening(0);
-    const reply = await caller.call(1, "echo", { text: "ä, 漢, 🙂" });
+    const { fixture, peer } = await open();
+    const client = await SessionClient.open(peer, LATEST);
+    const stream = await client.listen();
+    await fixture.subscribed(0);
+    const reply = await client.call(1, "echo", { text: "ä, 漢, 🙂" });
     expect(reply.isStream).toBe(false);
     expect(textOf(reply.json)).toBe("ä, 漢, 🙂");
-    const steps = await caller.call(2, "count", { to: 3 });
+    const steps = await client.call(2, "count", { to: 3 });
     await steps.ended;
     expect(steps.messages.map(({ params }) => params?.progress)).toEqual([1, 2, 3, undefined]);
-    stage.server.tool("later", {}, () => "late");
+    fixture.server.tool("later", {}, () => "late");
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
-    expect((await caller.end()).status).toBeLessThan(300);
+    expect((await client.end()).status).toBeLessThan(300);
     await stream.ended;
-    expect((await caller.post({ id: 3, method: "ping" })).status).toBe(404);
+    expect((await client.post({ id: 3, method: "ping" })).status).toBe(404);
   });
 
   it("gives the rest of a broken stream to who comes back", async () => {
-    const { stage, peer } = await open();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const call = caller.call(1, "hold", { key: "k" });
-    const context = await stage.holding("k");
+    const { fixture, peer } = await open();
+    const client = await SessionClient.open(peer, LATEST);
+    const call = client.call(1, "hold", { key: "k" });
+    const context = await fixture.holding("k");
     context.progress(1);
     const reply = await call;
     await reply.until(({ message }) => message !== undefined);
     reply.hangUp();
     await reply.ended;
     context.progress(2);
-    stage.release("k");
-    const rest = await caller.resume(reply.lastEventId);
+    fixture.release("k");
+    const rest = await client.resume(reply.lastEventId);
     expect(textOf(await rest.answerTo(1))).toBe("released k");
     expect(rest.messages.map(({ params }) => params?.progress)).toEqual([2, undefined]);
   });
 
   it("asks in mid-call", async () => {
     const { peer } = await open();
-    const caller = await SessionCaller.open(peer, LATEST, { capabilities: { elicitation: {} } });
-    const call = await caller.call(1, "elicit");
+    const client = await SessionClient.open(peer, LATEST, { capabilities: { elicitation: {} } });
+    const call = await client.call(1, "elicit");
     const question = await call.untilMessage(({ method }) => method === "elicitation/create");
-    await caller.post({ id: question["id"], result: { action: "accept", content: { name: "Ada" } } });
+    await client.post({ id: question["id"], result: { action: "accept", content: { name: "Ada" } } });
     expect(textOf(await call.answerTo(1))).toBe("accept Ada");
   });
 
   it("answers exchanges with their statuses", async () => {
     const { peer } = await open();
-    const caller = new StatelessCaller(peer);
-    expect(textOf(await caller.request(1, "tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
-    expect((await caller.post(2, "no/such")).status).toBe(404);
-    const lying = await caller.post(3, "tools/call", { name: "echo" }, { "mcp-name": "hold" });
+    const client = new StatelessClient(peer);
+    expect(textOf(await client.request(1, "tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
+    expect((await client.post(2, "no/such")).status).toBe(404);
+    const lying = await client.post(3, "tools/call", { name: "echo" }, { "mcp-name": "hold" });
     expect([lying.status, lying.json["error"].code]).toEqual([400, -32020]);
     const named = { "mcp-protocol-version": NEWEST.name };
     expect((await peer.send({ method: "GET", headers: named })).status).toBe(405);
   });
 
   it("cancels what is hung up on, before its head and in mid-stream", async () => {
-    const { stage, peer } = await open();
-    const caller = new StatelessCaller(peer);
+    const { fixture, peer } = await open();
+    const client = new StatelessClient(peer);
     for (const key of ["before", "amid"]) {
       const params = { name: "hold", arguments: { key }, _meta: { progressToken: key } };
-      const begun = caller.begin(1, "tools/call", params);
-      const context = await stage.holding(key);
+      const begun = client.begin(1, "tools/call", params);
+      const context = await fixture.holding(key);
       const aborted = new Promise((resolve) => context.signal.addEventListener("abort", resolve));
       if (key === "amid") {
         context.progress(1);
@@ -87,13 +87,13 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
   });
 
   it("holds a listen open, with comments", async () => {
-    const { stage, peer } = await open({ limits: { keepAliveMs: 20 } });
+    const { fixture, peer } = await open({ limits: { keepAliveMs: 20 } });
     const listen = { notifications: { toolsListChanged: true } };
-    const stream = await new StatelessCaller(peer).post("l", "subscriptions/listen", listen);
+    const stream = await new StatelessClient(peer).post("l", "subscriptions/listen", listen);
     await stream.untilComments(2);
-    stage.server.tool("later", {}, () => "late");
+    fixture.server.tool("later", {}, () => "late");
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
-    const { signal } = await stage.listening(0);
+    const { signal } = await fixture.subscribed(0);
     const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
     stream.hangUp();
     await aborted;
@@ -114,10 +114,10 @@ describe.each(Object.entries(DOORS))("%s", (title, open) => {
   it("has the old transport beside it", async () => {
     const { peer } = await open();
     // A framework lets only what is below the endpoint's path come through.
-    const caller = await OldCaller.open(peer, title === "nodeHandler in a framework" ? "/mcp/sse" : "/sse");
-    await caller.handshake(LATEST);
-    await caller.post(toolCall(1, "count", { to: 2 }));
-    expect(textOf(await caller.stream.answerTo(1))).toBe("counted to 2");
+    const client = await LegacySseClient.open(peer, title === "nodeHandler in a framework" ? "/mcp/sse" : "/sse");
+    await client.handshake(LATEST);
+    await client.post(toolCall(1, "count", { to: 2 }));
+    expect(textOf(await client.stream.answerTo(1))).toBe("counted to 2");
   });
 });
 
@@ -130,7 +130,7 @@ describe("fetchHandler alone", () => {
     });
 
   it("takes a Request and gives a Response", async () => {
-    const fetch = closing(fetchHandler(new Stage().handler));
+    const fetch = closeAfterTest(fetchHandler(new Fixture().handler));
     const response = await fetch(ask(initialize(LATEST)));
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ result: { protocolVersion: LATEST } });
@@ -140,39 +140,39 @@ describe("fetchHandler alone", () => {
   });
 
   it("takes a reader that goes for a caller that hangs up", async () => {
-    const stage = new Stage();
-    const fetch = closing(fetchHandler(stage.handler));
-    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
-    const made = caller.made(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const fixture = new Fixture();
+    const fetch = closeAfterTest(fetchHandler(fixture.handler));
+    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+    const made = client.build(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
     const reader = response.body?.getReader();
     const { value } = (await reader?.read()) ?? {};
     expect(new TextDecoder().decode(value)).toContain("notifications/subscriptions/acknowledged");
-    const { signal } = await stage.listening(0);
+    const { signal } = await fixture.subscribed(0);
     await reader?.cancel();
     expect(signal.aborted).toBe(true);
   });
 
   it("cuts a reader that does not read", async () => {
-    const stage = new Stage();
-    const fetch = closing(fetchHandler(stage.handler, { limits: { unreadBytes: 64 * 1024 } }));
+    const fixture = new Fixture();
+    const fetch = closeAfterTest(fetchHandler(fixture.handler, { limits: { unreadBytes: 64 * 1024 } }));
     const uri = `heavy://${"x".repeat(1_000)}`;
-    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
-    const made = caller.made(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
+    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+    const made = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
-    const { signal } = await stage.listening(0);
-    for (let n = 0; n < 200 && !signal.aborted; n += 1) stage.server.resourceUpdated(uri);
+    const { signal } = await fixture.subscribed(0);
+    for (let n = 0; n < 200 && !signal.aborted; n += 1) fixture.server.resourceUpdated(uri);
     expect(signal.aborted).toBe(true);
     await expect(response.text()).rejects.toThrow();
   });
 
   it("ends what it holds when it is closed, and takes nothing more", async () => {
-    const stage = new Stage();
-    const fetch = fetchHandler(stage.handler);
-    const caller = new StatelessCaller(new HttpPeer("http://localhost/mcp"));
-    const made = caller.made(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const fixture = new Fixture();
+    const fetch = fetchHandler(fixture.handler);
+    const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
+    const made = client.build(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
     const response = await fetch(ask(made.body, made.headers as Record<string, string>));
-    await stage.listening(0);
+    await fixture.subscribed(0);
     const [text] = await Promise.all([response.text(), fetch.close()]);
     expect(text).toContain('"resultType":"complete"');
     expect((await fetch(ask(initialize(LATEST)))).status).toBe(503);

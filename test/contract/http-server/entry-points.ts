@@ -8,39 +8,39 @@ import { Readable } from "node:stream";
 import { fetchHandler, nodeHandler, type FetchHandler, type MountOptions } from "../../../src/http.ts";
 import { serve } from "../../../src/serve.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { closing, Stage } from "./fixture.ts";
+import { closeAfterTest, Fixture } from "./fixture.ts";
 
-export interface Door {
-  readonly stage: Stage;
+export interface EntryPoint {
+  readonly fixture: Fixture;
   readonly peer: HttpPeer;
 }
 
-export const DOORS: Readonly<Record<string, (options?: MountOptions) => Promise<Door>>> = {
+export const ENTRY_POINTS: Readonly<Record<string, (options?: MountOptions) => Promise<EntryPoint>>> = {
   serve: async (options = {}) => {
-    const stage = new Stage();
-    const front = closing(await serve(stage.handler, { http: { port: 0, ...options } }));
-    return { stage, peer: closing(new HttpPeer(front.url)) };
+    const fixture = new Fixture();
+    const front = closeAfterTest(await serve(fixture.handler, { http: { port: 0, ...options } }));
+    return { fixture: fixture, peer: closeAfterTest(new HttpPeer(front.url)) };
   },
   nodeHandler: async (options = {}) => {
-    const stage = new Stage();
-    return { stage, peer: await mounted(closing(nodeHandler(stage.handler, options))) };
+    const fixture = new Fixture();
+    return { fixture: fixture, peer: await mounted(closeAfterTest(nodeHandler(fixture.handler, options))) };
   },
   "nodeHandler in a framework": async (options = {}) => {
-    const stage = new Stage();
-    const handle = closing(nodeHandler(stage.handler, options));
-    return { stage, peer: await mounted((request, response) => void afterFramework(request, response, handle)) };
+    const fixture = new Fixture();
+    const handle = closeAfterTest(nodeHandler(fixture.handler, options));
+    return { fixture: fixture, peer: await mounted((request, response) => void afterFramework(request, response, handle)) };
   },
   fetchHandler: async (options = {}) => {
-    const stage = new Stage();
-    const handle = closing(fetchHandler(stage.handler, options));
-    return { stage, peer: await mounted((request, response) => void bridge(request, response, handle)) };
+    const fixture = new Fixture();
+    const handle = closeAfterTest(fetchHandler(fixture.handler, options));
+    return { fixture: fixture, peer: await mounted((request, response) => void bridge(request, response, handle)) };
   },
 };
 
 async function mounted(listener: RequestListener): Promise<HttpPeer> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing({
+  closeAfterTest({
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -48,7 +48,7 @@ async function mounted(listener: RequestListener): Promise<HttpPeer> {
     },
   });
   const { port } = server.address() as AddressInfo;
-  return closing(new HttpPeer(`http://127.0.0.1:${port}/mcp`));
+  return closeAfterTest(new HttpPeer(`http://127.0.0.1:${port}/mcp`));
 }
 
 /** What a framework has done by the time a handler is called: the body is read, the path cut where it was mounted. */

@@ -11,16 +11,16 @@ import { HttpPeer } from "../../support/http/http-peer.ts";
 
 type HttpOptions = NonNullable<ServeOptions["http"]>;
 
-export interface StageOptions extends Omit<ServeOptions, "http"> {
+export interface StartOptions extends Omit<ServeOptions, "http"> {
   readonly http?: HttpOptions;
 }
 
-export class Stage {
+export class Fixture {
   readonly server: Server;
   /** The server, and beside it a note of the listens that are open with it. */
   readonly handler: Closeable;
   /** The contexts of all listens that were opened: a session has one for its lists. */
-  readonly listens: Context[] = [];
+  readonly subscriptions: Context[] = [];
   /** How often each key was held. */
   readonly runs = new Map<string, number>();
   readonly #held = new Map<string, ToolContext>();
@@ -31,7 +31,7 @@ export class Stage {
     this.server = this.#make();
     const handler: Closeable = (request, context) => {
       if (request.method === "subscriptions/listen") {
-        this.listens.push(context);
+        this.subscriptions.push(context);
         this.#wake();
       }
       return this.server(request, context);
@@ -50,8 +50,8 @@ export class Stage {
   }
 
   /** The context of the listen with this number, when it is open. */
-  async listening(index: number): Promise<Context> {
-    return this.#until(() => this.listens[index]);
+  async subscribed(index: number): Promise<Context> {
+    return this.#until(() => this.subscriptions[index]);
   }
 
   async #until<Found>(find: () => Found | undefined): Promise<Found> {
@@ -122,7 +122,7 @@ export class Stage {
 const open: { close(): unknown }[] = [];
 
 /** Closed after the test, the last one first. */
-export function closing<Thing extends { close(): unknown }>(thing: Thing): Thing {
+export function closeAfterTest<Thing extends { close(): unknown }>(thing: Thing): Thing {
   open.push(thing);
   return thing;
 }
@@ -131,18 +131,18 @@ afterEach(async () => {
   for (const thing of open.splice(0).toReversed()) await thing.close();
 });
 
-export interface Staged {
-  readonly stage: Stage;
+export interface StartedServer {
+  readonly fixture: Fixture;
   readonly peer: HttpPeer;
   readonly front: Serving;
 }
 
 /** A stage of its own, or whatever is given, served on a free port, and a peer that knows where. */
-export async function staged({ http, ...options }: StageOptions = {}, handler?: Closeable): Promise<Staged> {
-  const stage = new Stage();
-  const front = closing(await serve(handler ?? stage.handler, { ...options, http: { port: 0, ...http } }));
-  const peer = closing(new HttpPeer(front.url ?? ""));
-  return { stage, peer, front };
+export async function startServer({ http, ...options }: StartOptions = {}, handler?: Closeable): Promise<StartedServer> {
+  const fixture = new Fixture();
+  const front = closeAfterTest(await serve(handler ?? fixture.handler, { ...options, http: { port: 0, ...http } }));
+  const peer = closeAfterTest(new HttpPeer(front.url ?? ""));
+  return { fixture: fixture, peer, front };
 }
 
 export const textOf = (answer: Record<string, ReturnType<typeof JSON.parse>>): string =>

@@ -6,7 +6,7 @@ import { connect } from "../../../src/client/index.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
 import { serve } from "../../../src/serve.ts";
-import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import { SessionClient } from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -28,12 +28,12 @@ it("is passed on from an end over HTTP to a caller over HTTP, who comes back for
   const bridge = await serve(inner.handler, { http: { port: 0 } });
   closing.push(() => bridge.close());
   const peer = new HttpPeer(bridge.url);
-  const caller = await SessionCaller.open(peer, NEWEST_SESSION.name);
-  const reply = await caller.call(1, "leave");
-  expect(await reply.ended).toBe("whole");
+  const client = await SessionClient.open(peer, NEWEST_SESSION.name);
+  const reply = await client.call(1, "leave");
+  expect(await reply.ended).toBe("complete");
   expect(reply.messages).toEqual([]);
   expect(reply.events.map(({ retry }) => retry)).toContain("60");
-  const rest = await caller.resume(reply.lastEventId);
+  const rest = await client.resume(reply.lastEventId);
   release();
   expect(await rest.untilMessage(({ result }) => result !== undefined)).toMatchObject({
     result: { content: [{ type: "text", text: "here I am" }] },

@@ -4,9 +4,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 /** What a byte may become: those that mean something to a reader of heads, of JSON, or of text. */
 const BYTES = [
@@ -49,7 +49,7 @@ function spoiled(text: string, edits: readonly { at: number; take: number; put: 
 
 function exchange(peer: HttpPeer): string {
   const params = { name: "echo", arguments: { text: "unspoiled" } };
-  const body = JSON.stringify(new StatelessCaller(peer).made(1, "tools/call", params).body);
+  const body = JSON.stringify(new StatelessClient(peer).build(1, "tools/call", params).body);
   const head = [
     "POST /mcp HTTP/1.1",
     `Host: ${peer.url.host}`,
@@ -83,19 +83,19 @@ describe("spoiled requests", () => {
     ["of an exchange", exchange],
     ["of a handshake in chunks", handshake],
   ])("%s are refused, or answered like any other", async (_title, made) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const whole = made(peer);
-    expect(await peer.said(whole)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await peer.rawThenEnd(whole)).toMatch(/^HTTP\/1\.1 200 /);
     await fc.assert(
       fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
-        const answer = await peer.said(spoiled(whole, edits));
+        const answer = await peer.rawThenEnd(spoiled(whole, edits));
         // Nothing at all where what came was no request, or only the beginning of one.
         if (answer !== "") expect(answer).toMatch(GOOD);
         expect(answer).not.toMatch(/internal error|\bat .+:\d+:\d+/i);
       }),
       { numRuns: 400 },
     );
-    const next = await new StatelessCaller(peer).request(1, "tools/call", {
+    const next = await new StatelessClient(peer).request(1, "tools/call", {
       name: "echo",
       arguments: { text: "next" },
     });

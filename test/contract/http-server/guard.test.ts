@@ -4,8 +4,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { initialize, OldCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
-import { staged } from "./fixture.ts";
+import { initialize, LegacySseClient, SessionClient } from "../../support/http/mcp-clients.ts";
+import { startServer } from "./fixture.ts";
 
 const HELLO = initialize(NEWEST_SESSION.name);
 
@@ -61,7 +61,7 @@ const ORIGINS: readonly (readonly [string, boolean])[] = [
 
 describe("Host and Origin", () => {
   it.each(HOSTS)("Host %j: %s", async (text, allowed) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const host = text.replaceAll("PORT", peer.url.port);
     const lines = ["POST /mcp HTTP/1.1", `Host: ${host}`, "Content-Type: application/json", "Connection: close"];
     const body = JSON.stringify(HELLO);
@@ -73,7 +73,7 @@ describe("Host and Origin", () => {
   });
 
   it.each(ORIGINS)("Origin %j: %s", async (text, allowed) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const origin = text.replaceAll("PORT", peer.url.port);
     const reply = await peer.post(HELLO, { origin });
     expect(reply.status).toBe(allowed ? 200 : 403);
@@ -82,9 +82,9 @@ describe("Host and Origin", () => {
   });
 
   it("are checked at every path and for every method", async () => {
-    const { peer } = await staged();
-    const old = await OldCaller.open(peer);
-    const { session } = await SessionCaller.open(peer, NEWEST_SESSION.name);
+    const { peer } = await startServer();
+    const old = await LegacySseClient.open(peer);
+    const { session } = await SessionClient.open(peer, NEWEST_SESSION.name);
     const visits = [
       { method: "POST", path: "/mcp", body: HELLO },
       { method: "GET", path: "/mcp" },
@@ -104,13 +104,13 @@ describe("Host and Origin", () => {
   });
 
   it("refuse pages of elsewhere also where they send no Origin", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     expect((await peer.post(HELLO, { "sec-fetch-site": "cross-site" })).status).toBe(403);
     expect((await peer.post(HELLO, { "sec-fetch-site": "same-origin" })).status).toBe(200);
   });
 
   it("are extended by name, and only by those names", async () => {
-    const { peer } = await staged({
+    const { peer } = await startServer({
       http: { allowedHosts: ["mcp.example.com"], allowedOrigins: ["https://app.example.com"] },
     });
     expect((await peer.post(HELLO, { host: "mcp.example.com" })).status).toBe(200);
@@ -121,7 +121,7 @@ describe("Host and Origin", () => {
   });
 
   it("let an allowed page ask first what it may send and read", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const origin = `http://localhost:${peer.url.port}`;
     const asks = {
       origin,

@@ -6,9 +6,9 @@ import { describe, expect, it } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
-import { StatelessCaller, OldCaller, SessionCaller } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, LegacySseClient, SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Json, Reply, SentHeaders } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 
@@ -30,12 +30,12 @@ const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
 describe("callers who proved who they are", () => {
   it("are known to the handler, in both styles; nobody is let in as nobody", async () => {
-    const { peer } = await staged({ http: { auth } });
-    const session = await SessionCaller.open(peer, LATEST, { headers: ADA });
+    const { peer } = await startServer({ http: { auth } });
+    const session = await SessionClient.open(peer, LATEST, { headers: ADA });
     expect(JSON.parse(textOf(await session.request("tools/call", { name: "who" }))).principal).toBe("ada");
-    const exchange = new StatelessCaller(peer, { headers: BOB });
+    const exchange = new StatelessClient(peer, { headers: BOB });
     expect(JSON.parse(textOf(await exchange.request(1, "tools/call", { name: "who" }))).principal).toBe("bob");
-    const old = await OldCaller.open(peer, "/sse", ADA);
+    const old = await LegacySseClient.open(peer, "/sse", ADA);
     await old.handshake(LATEST);
     expect(JSON.parse(textOf(await old.request("tools/call", { name: "who" }))).principal).toBe("ada");
     for (const wrong of [{}, { authorization: "Bearer " }, { authorization: "Basic ada" }]) {
@@ -54,10 +54,10 @@ describe("callers who proved who they are", () => {
   });
 
   it("get nothing by another's session id: 404, as if there were none", async () => {
-    const { stage, peer } = await staged({ http: { auth } });
-    const ada = await SessionCaller.open(peer, LATEST, { headers: ADA });
+    const { fixture, peer } = await startServer({ http: { auth } });
+    const ada = await SessionClient.open(peer, LATEST, { headers: ADA });
     const call = ada.call(1, "hold", { key: "k" });
-    const context = await stage.holding("k");
+    const context = await fixture.holding("k");
     context.progress(1);
     const stream = await call;
     await stream.until(({ message }) => message !== undefined);
@@ -71,13 +71,13 @@ describe("callers who proved who they are", () => {
     expect((await peer.get({ ...stolen, "last-event-id": stream.lastEventId })).status).toBe(404);
     expect((await peer.send({ method: "DELETE", headers: stolen })).status).toBe(404);
     expect(context.signal.aborted).toBe(false);
-    stage.release("k");
+    fixture.release("k");
     expect(textOf(await stream.answerTo(1))).toBe("released k");
   });
 
   it("get nothing by another's address of the old transport", async () => {
-    const { peer } = await staged({ http: { auth } });
-    const ada = await OldCaller.open(peer, "/sse", ADA);
+    const { peer } = await startServer({ http: { auth } });
+    const ada = await LegacySseClient.open(peer, "/sse", ADA);
     await ada.handshake(LATEST);
     expect((await peer.post(PING, BOB, ada.endpoint)).status).toBe(404);
     expect((await peer.post(PING, {}, ada.endpoint)).status).toBe(401);
@@ -85,10 +85,10 @@ describe("callers who proved who they are", () => {
   });
 
   it("get nothing by another's state of a round", async () => {
-    const { peer } = await staged({ http: { auth } });
+    const { peer } = await startServer({ http: { auth } });
     const capabilities = { elicitation: {} };
-    const ada = new StatelessCaller(peer, { capabilities, headers: ADA });
-    const bob = new StatelessCaller(peer, { capabilities, headers: BOB });
+    const ada = new StatelessClient(peer, { capabilities, headers: ADA });
+    const bob = new StatelessClient(peer, { capabilities, headers: BOB });
     const { result } = await ada.request(1, "tools/call", { name: "elicit" });
     const [key] = Object.keys(result.inputRequests as Json);
     const inputResponses = { [key ?? ""]: { action: "accept", content: { name: "Ada" } } };
@@ -98,17 +98,17 @@ describe("callers who proved who they are", () => {
   });
 
   it("may do what they proved with this very request, no less and no more", async () => {
-    const { stage, peer } = await staged({ http: { auth } });
-    stage.server.tool("write", { scopes: ["write"] }, (_args, { caller }) => `written with ${String(caller.scopes)}`);
+    const { fixture, peer } = await startServer({ http: { auth } });
+    fixture.server.tool("write", { scopes: ["write"] }, (_args, { caller }) => `written with ${String(caller.scopes)}`);
     const call = { id: 1, method: "tools/call", params: { name: "write", arguments: {} } };
     const challenge = 'Bearer error="insufficient_scope", scope="write"';
     const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
-    const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
+    const session = await SessionClient.open(peer, LATEST, { headers: as("ada:read,write") });
     for (const style of ["session", "stateless"]) {
       const ask = (who: string): ReturnType<typeof session.post> =>
         style === "session"
           ? session.post(call, as(who))
-          : new StatelessCaller(peer, { headers: as(who) }).post(1, call.method, call.params);
+          : new StatelessClient(peer, { headers: as(who) }).post(1, call.method, call.params);
       expect([style, textOf((await ask("ada:write")).json)]).toEqual([style, "written with write"]);
       // Fewer than the session began with, and none at all.
       for (const who of ["ada:read", "ada"]) {
@@ -120,9 +120,9 @@ describe("callers who proved who they are", () => {
   });
 
   it("are judged by this very request also where something lasts: subscriptions, listens, tasks", async () => {
-    const { stage, peer } = await staged({ http: { auth } });
+    const { fixture, peer } = await startServer({ http: { auth } });
     const ended: AbortSignal[] = [];
-    stage.server
+    fixture.server
       .resource("note://closed", { scopes: ["write"] }, () => "secret")
       .tool("job", { scopes: ["write"], task: "required" }, (_args, { signal }) => {
         ended.push(signal);
@@ -132,8 +132,8 @@ describe("callers who proved who they are", () => {
     const denied = [403, 'Bearer error="insufficient_scope", scope="write"'];
     const met = ({ status, headers }: Reply): unknown[] => [status, headers["www-authenticate"]];
 
-    const session = await SessionCaller.open(peer, LATEST, { headers: as("ada:read,write") });
-    const later = await SessionCaller.open(peer, LATEST, { headers: as("ada:read") });
+    const session = await SessionClient.open(peer, LATEST, { headers: as("ada:read,write") });
+    const later = await SessionClient.open(peer, LATEST, { headers: as("ada:read") });
     const subscribe = { id: 1, method: "resources/subscribe", params: { uri: "note://closed" } };
     expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
     expect((await session.post(subscribe)).json).toMatchObject({ result: {} });
@@ -142,8 +142,8 @@ describe("callers who proved who they are", () => {
     expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
 
     const capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
-    const wide = new StatelessCaller(peer, { capabilities, headers: as("ada:write") });
-    const narrow = new StatelessCaller(peer, { capabilities, headers: as("ada:read") });
+    const wide = new StatelessClient(peer, { capabilities, headers: as("ada:write") });
+    const narrow = new StatelessClient(peer, { capabilities, headers: as("ada:read") });
     const { result } = await wide.request(1, "tools/call", { name: "job" });
     const { taskId } = result;
     const task = { id: 2, method: "tasks/get", params: { taskId } };
@@ -169,19 +169,19 @@ describe("callers who proved who they are", () => {
   });
 
   it("show the handler no secret of theirs", async () => {
-    const { stage, peer } = await staged({ http: { auth } });
+    const { fixture, peer } = await startServer({ http: { auth } });
     const secrets = { ...ADA, cookie: "id=secret-1", "proxy-authorization": "Basic secret-2", "x-plain": "seen" };
-    const session = await SessionCaller.open(peer, LATEST, { headers: secrets });
-    const exchange = new StatelessCaller(peer, { headers: secrets });
+    const session = await SessionClient.open(peer, LATEST, { headers: secrets });
+    const exchange = new StatelessClient(peer, { headers: secrets });
     const calls = [
       session.call(1, "hold", { key: "s" }),
       exchange.post(1, "tools/call", { name: "hold", arguments: { key: "e" } }),
     ];
     for (const key of ["s", "e"]) {
-      const { caller } = await stage.holding(key);
+      const { caller } = await fixture.holding(key);
       expect(caller.headers).toMatchObject({ "x-plain": "seen" });
       expect(JSON.stringify(caller)).not.toMatch(/secret-|Bearer/);
-      stage.release(key);
+      fixture.release(key);
     }
     await Promise.all(calls);
   });
@@ -194,7 +194,7 @@ describe("callers who proved who they are", () => {
         return (headers["x-mode"] === "nobody" ? { principal: "" } : undefined) as unknown as { principal: string };
       },
     };
-    const { peer } = await staged({ http: { auth: broken } });
+    const { peer } = await startServer({ http: { auth: broken } });
     const down = await peer.post(PING, { "x-mode": "throws" });
     expect(down.status).toBeGreaterThanOrEqual(500);
     expect(down.text).not.toContain("1234");

@@ -3,129 +3,129 @@
 
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
-import { staged, textOf } from "./fixture.ts";
+import { LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const OLDEST = SESSIONS[0] ?? "";
 
 describe("the old HTTP+SSE", () => {
   it.each(["/sse", "/mcp/sse"])("opens at %s with the event `endpoint`, and nothing before it", async (path) => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer, path);
-    expect(caller.stream.status).toBe(200);
-    expect(caller.stream.headers["content-type"]).toMatch(/^text\/event-stream/);
-    expect(caller.stream.headers["cache-control"]).toMatch(/no-(cache|store)/);
-    expect(caller.stream.events).toHaveLength(1);
-    expect(caller.stream.events[0]).toMatchObject({ event: "endpoint", data: caller.stream.events[0]?.data });
-    expect(caller.endpoint).toMatch(/^\/(mcp\/)?messages\?/);
-    expect(await caller.handshake(OLDEST)).toMatchObject({ result: { protocolVersion: OLDEST } });
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer, path);
+    expect(client.stream.status).toBe(200);
+    expect(client.stream.headers["content-type"]).toMatch(/^text\/event-stream/);
+    expect(client.stream.headers["cache-control"]).toMatch(/no-(cache|store)/);
+    expect(client.stream.events).toHaveLength(1);
+    expect(client.stream.events[0]).toMatchObject({ event: "endpoint", data: client.stream.events[0]?.data });
+    expect(client.endpoint).toMatch(/^\/(mcp\/)?messages\?/);
+    expect(await client.handshake(OLDEST)).toMatchObject({ result: { protocolVersion: OLDEST } });
   });
 
   it("hands out an endpoint that nobody can guess", async () => {
-    const { peer } = await staged();
-    const endpoints = await Promise.all(Array.from({ length: 5 }, async () => (await OldCaller.open(peer)).endpoint));
+    const { peer } = await startServer();
+    const endpoints = await Promise.all(Array.from({ length: 5 }, async () => (await LegacySseClient.open(peer)).endpoint));
     expect(new Set(endpoints).size).toBe(5);
     // 128 bits are 22 characters at 6 bits each.
     for (const endpoint of endpoints) expect(endpoint).toMatch(/=[\x21-\x7e]{22,}$/);
   });
 
   it.each(SESSIONS)("speaks %s over it", async (revision) => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    expect(await caller.handshake(revision)).toMatchObject({ result: { protocolVersion: revision } });
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
-    const { result } = await caller.request("tools/list");
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    expect(await client.handshake(revision)).toMatchObject({ result: { protocolVersion: revision } });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
+    const { result } = await client.request("tools/list");
     expect(result.tools[0]).toMatchObject({ name: "echo" });
-    const echoed = await caller.request("tools/call", { name: "echo", arguments: { text: revision } });
+    const echoed = await client.request("tools/call", { name: "echo", arguments: { text: revision } });
     expect(textOf(echoed)).toBe(revision);
     // Message events, each with one message.
-    for (const { event, data } of caller.stream.events.slice(1)) {
+    for (const { event, data } of client.stream.events.slice(1)) {
       expect(event ?? "message").toBe("message");
       expect(JSON.parse(data ?? "")).toMatchObject({ jsonrpc: "2.0" });
     }
   });
 
   it("answers every POST with 202, and everything else on the stream", async () => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    const accepted = await caller.post({ id: "a", method: "ping" });
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    const accepted = await client.post({ id: "a", method: "ping" });
     expect(accepted.status).toBe(202);
     expect(accepted.headers["mcp-session-id"]).toBeUndefined();
-    expect(await caller.stream.answerTo("a")).toEqual({ jsonrpc: "2.0", id: "a", result: {} });
-    expect((await caller.post({ method: "notifications/nothing" })).status).toBe(202);
-    await caller.post({ id: "b", method: "no/such" });
-    expect(await caller.stream.answerTo("b")).toMatchObject({ error: { code: -32601 } });
+    expect(await client.stream.answerTo("a")).toEqual({ jsonrpc: "2.0", id: "a", result: {} });
+    expect((await client.post({ method: "notifications/nothing" })).status).toBe(202);
+    await client.post({ id: "b", method: "no/such" });
+    expect(await client.stream.answerTo("b")).toMatchObject({ error: { code: -32601 } });
   });
 
   it("carries progress, in its order, before the answer", async () => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    await caller.post(toolCall(7, "count", { to: 4 }));
-    await caller.stream.answerTo(7);
-    const about = caller.stream.messages.filter(({ id, method }) => id === 7 || method === "notifications/progress");
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    await client.post(toolCall(7, "count", { to: 4 }));
+    await client.stream.answerTo(7);
+    const about = client.stream.messages.filter(({ id, method }) => id === 7 || method === "notifications/progress");
     expect(about.map(({ params }) => params?.progress)).toEqual([1, 2, 3, 4, undefined]);
     expect(about.slice(0, 4).map(({ params }) => params.progressToken)).toEqual(Array(4).fill("t-7"));
   });
 
   it("cancels by notification, and answers the cancelled call no more", async () => {
-    const { stage, peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    await caller.post(toolCall(8, "hold", { key: "k" }));
-    const { signal } = await stage.holding("k");
-    await caller.post({ method: "notifications/cancelled", params: { requestId: 8, reason: "enough" } });
+    const { fixture, peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    await client.post(toolCall(8, "hold", { key: "k" }));
+    const { signal } = await fixture.holding("k");
+    await client.post({ method: "notifications/cancelled", params: { requestId: 8, reason: "enough" } });
     expect(signal.aborted).toBe(true);
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
-    expect(caller.stream.messages.filter(({ id }) => id === 8)).toEqual([]);
+    expect(await client.request("ping")).toMatchObject({ result: {} });
+    expect(client.stream.messages.filter(({ id }) => id === 8)).toEqual([]);
   });
 
   it("asks in mid-call and takes the answer by POST", async () => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST, { sampling: {} });
-    await caller.post(toolCall(9, "sample"));
-    const question = await caller.stream.untilMessage(({ method }) => method === "sampling/createMessage");
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST, { sampling: {} });
+    await client.post(toolCall(9, "sample"));
+    const question = await client.stream.untilMessage(({ method }) => method === "sampling/createMessage");
     const content = { type: "text", text: "something" };
     const answer = { id: question["id"], result: { role: "assistant", model: "parrot", content } };
-    expect((await caller.post(answer)).status).toBe(202);
-    expect(JSON.parse(textOf(await caller.stream.answerTo(9)))).toEqual(content);
+    expect((await client.post(answer)).status).toBe(202);
+    expect(JSON.parse(textOf(await client.stream.answerTo(9)))).toEqual(content);
   });
 
   it("tells of changes on the stream", async () => {
-    const { stage, peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    await stage.listening(0);
-    await caller.request("resources/subscribe", { uri: "note://one" });
-    stage.server.tool("later", {}, () => "late");
-    stage.server.resourceUpdated("note://one");
-    await caller.stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
-    const { params } = await caller.stream.untilMessage(({ method }) => method === "notifications/resources/updated");
+    const { fixture, peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    await fixture.subscribed(0);
+    await client.request("resources/subscribe", { uri: "note://one" });
+    fixture.server.tool("later", {}, () => "late");
+    fixture.server.resourceUpdated("note://one");
+    await client.stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
+    const { params } = await client.stream.untilMessage(({ method }) => method === "notifications/resources/updated");
     expect(params).toEqual({ uri: "note://one" });
   });
 
   it("ends the session with its stream: what runs is aborted, and its endpoint is gone", async () => {
-    const { stage, peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    await caller.post(toolCall(1, "hold", { key: "k" }));
-    const { signal } = await stage.holding("k");
+    const { fixture, peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    await client.post(toolCall(1, "hold", { key: "k" }));
+    const { signal } = await fixture.holding("k");
     const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
-    caller.stream.hangUp();
+    client.stream.hangUp();
     await aborted;
-    const late = await caller.post({ id: 2, method: "ping" });
+    const late = await client.post({ id: 2, method: "ping" });
     expect(late.status).toBe(404);
   });
 
   it("knows no endpoint but those it gave", async () => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    const { session } = await SessionCaller.open(peer, SESSIONS.at(-1) ?? "");
-    const [path, query = ""] = caller.endpoint.split("?");
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    const { session } = await SessionClient.open(peer, SESSIONS.at(-1) ?? "");
+    const [path, query = ""] = client.endpoint.split("?");
     const [name] = query.split("=");
     const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
     const last = query.at(-1) === "x" ? "y" : "x";
@@ -137,42 +137,42 @@ describe("the old HTTP+SSE", () => {
     // Nor is its own session one of the newer transport.
     const own = decodeURIComponent(query.split("=")[1] ?? "");
     expect((await peer.post(ping, { "mcp-session-id": own })).status).toBe(404);
-    expect(caller.stream.messages.filter(({ id }) => id === 1)).toEqual([]);
+    expect(client.stream.messages.filter(({ id }) => id === 1)).toEqual([]);
   });
 
   it("keeps many apart", async () => {
-    const { peer } = await staged();
-    const callers = await Promise.all(Array.from({ length: 20 }, () => OldCaller.open(peer)));
-    await Promise.all(callers.map((caller) => caller.handshake(OLDEST)));
+    const { peer } = await startServer();
+    const clients = await Promise.all(Array.from({ length: 20 }, () => LegacySseClient.open(peer)));
+    await Promise.all(clients.map((client) => client.handshake(OLDEST)));
     const answers = await Promise.all(
-      callers.map((caller, n) => caller.request("tools/call", { name: "echo", arguments: { text: `secret-${n}-` } })),
+      clients.map((client, n) => client.request("tools/call", { name: "echo", arguments: { text: `secret-${n}-` } })),
     );
-    expect(answers.map(textOf)).toEqual(callers.map((_, n) => `secret-${n}-`));
-    callers.forEach(({ stream }, n) => {
+    expect(answers.map(textOf)).toEqual(clients.map((_, n) => `secret-${n}-`));
+    clients.forEach(({ stream }, n) => {
       expect(stream.text.match(/secret-\d+-/g)?.every((found) => found === `secret-${n}-`)).toBe(true);
     });
   });
 
   it("refuses what is no message with a status, and goes on", async () => {
-    const { peer } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
-    const broken = await peer.post("{no json", {}, caller.endpoint);
+    const { peer } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
+    const broken = await peer.post("{no json", {}, client.endpoint);
     expect(broken.status).toBe(400);
     expect(broken.json).toMatchObject({ error: { code: -32700 } });
-    expect((await peer.post("{}", { "content-type": "text/plain" }, caller.endpoint)).status).toBe(415);
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect((await peer.post("{}", { "content-type": "text/plain" }, client.endpoint)).status).toBe(415);
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
   it("is not there where it is not wanted", async () => {
-    const { peer } = await staged({ http: { legacySse: false } });
+    const { peer } = await startServer({ http: { legacySse: false } });
     expect((await peer.get({}, "/sse")).status).toBe(404);
     expect((await peer.get({}, "/mcp/sse")).status).toBe(404);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, {}, "/messages")).status).toBe(404);
   });
 
   it("has its own methods at its own paths", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const posted = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, {}, "/sse");
     expect(posted.status).toBe(405);
     expect(posted.headers["allow"]).toMatch(/^GET\b/);
@@ -182,11 +182,11 @@ describe("the old HTTP+SSE", () => {
   });
 
   it("ends its streams when the front is closed", async () => {
-    const { peer, front } = await staged();
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(OLDEST);
+    const { peer, front } = await startServer();
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(OLDEST);
     await front.close();
-    await caller.stream.ended;
-    expect(caller.stream.isEnded).toBe(true);
+    await client.stream.ended;
+    expect(client.stream.isEnded).toBe(true);
   });
 });

@@ -4,9 +4,9 @@
 import { connect as connectSocket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, initialize, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Reply } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const HELLO = initialize(LATEST);
@@ -20,21 +20,21 @@ const busy = (reply: Reply): unknown[] => [reply.status, Number(reply.headers["r
 
 describe("a body", () => {
   it("that says it is too long is refused before it has come", async () => {
-    const { peer } = await staged({ limits: { messageBytes: 1_000 } });
+    const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     // None of the body is ever sent.
     const answer = await peer.raw(head(peer, "Content-Length: 1073741824", "Connection: close"));
     expect(answer).toMatch(/^HTTP\/1\.1 413/);
   });
 
   it("that grows too long in chunks is refused while it comes", async () => {
-    const { peer } = await staged({ limits: { messageBytes: 1_000 } });
+    const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     const chunk = `200\r\n${"x".repeat(512)}\r\n`;
     const answer = await peer.raw(head(peer, "Transfer-Encoding: chunked", "Connection: close"), chunk, chunk, chunk);
     expect(answer).toMatch(/^HTTP\/1\.1 413/);
   });
 
   it("of just the limit is taken, and one byte more is not", async () => {
-    const { peer } = await staged({ limits: { messageBytes: 1_000 } });
+    const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     const filled = (length: number): string => {
       const bare = JSON.stringify({ ...HELLO, fill: "" });
       return JSON.stringify({ ...HELLO, fill: "x".repeat(length - bare.length) });
@@ -44,14 +44,14 @@ describe("a body", () => {
   });
 
   it("that does not come is not waited for", async () => {
-    const { peer } = await staged({ http: { limits: { bodyMs: 300 } } });
+    const { peer } = await startServer({ http: { limits: { bodyMs: 300 } } });
     const answer = await peer.raw(head(peer, "Content-Length: 100"), '{"jsonrpc":');
     expect(answer).toMatch(/^HTTP\/1\.1 408/);
     expect((await peer.post(HELLO)).status).toBe(200);
   });
 
   it("that is hung up on half way is nobody's, and no session is left of it", async () => {
-    const { peer } = await staged({ http: { limits: { sessions: 1 } } });
+    const { peer } = await startServer({ http: { limits: { sessions: 1 } } });
     const socket = connectSocket(Number(peer.url.port), peer.url.hostname);
     await new Promise((resolve) => socket.write(`${head(peer, "Content-Length: 100")}{"jsonrpc"`, resolve));
     socket.destroy();
@@ -61,14 +61,14 @@ describe("a body", () => {
 
 describe("a head", () => {
   it("that does not come is not waited for", async () => {
-    const { peer } = await staged({ http: { limits: { headerMs: 300 } } });
+    const { peer } = await startServer({ http: { limits: { headerMs: 300 } } });
     const answer = await peer.raw("POST /mcp HTTP/1.1\r\nHost: ");
     expect(answer === "" || answer.startsWith("HTTP/1.1 408")).toBe(true);
     expect((await peer.post(HELLO)).status).toBe(200);
   });
 
   it("that is too long is refused", async () => {
-    const { peer } = await staged({ http: { limits: { headerBytes: 4 * 1024 } } });
+    const { peer } = await startServer({ http: { limits: { headerBytes: 4 * 1024 } } });
     const answer = await peer.raw(head(peer, `X-Long: ${"x".repeat(8 * 1024)}`, "Content-Length: 0"));
     expect(answer).toMatch(/^HTTP\/1\.1 431/);
   });
@@ -76,35 +76,35 @@ describe("a head", () => {
 
 describe("too many", () => {
   it("sessions: 503 until one has ended", async () => {
-    const { peer } = await staged({ http: { limits: { sessions: 2 } } });
-    const first = await SessionCaller.open(peer, LATEST);
-    const second = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer({ http: { limits: { sessions: 2 } } });
+    const first = await SessionClient.open(peer, LATEST);
+    const second = await SessionClient.open(peer, LATEST);
     expect(busy(await peer.post(HELLO))).toEqual([503, true]);
     expect(await first.request("ping")).toMatchObject({ result: {} });
-    expect(await new StatelessCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
+    expect(await new StatelessClient(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     await second.end();
     expect((await peer.post(HELLO)).status).toBe(200);
   });
 
   it("sessions of the old transport: 503 until one has ended", async () => {
-    const { stage, peer } = await staged({ http: { limits: { sessions: 1 } } });
-    const first = await OldCaller.open(peer);
+    const { fixture, peer } = await startServer({ http: { limits: { sessions: 1 } } });
+    const first = await LegacySseClient.open(peer);
     await first.handshake(LATEST);
     expect(busy(await peer.get({}, "/sse"))).toEqual([503, true]);
-    const { signal } = await stage.listening(0);
+    const { signal } = await fixture.subscribed(0);
     const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
     first.stream.hangUp();
     await over;
-    await OldCaller.open(peer);
+    await LegacySseClient.open(peer);
   });
 
   it("requests in flight: 503 until one is answered, in both styles", async () => {
-    const { stage, peer } = await staged({ http: { limits: { requests: 2 } } });
-    const session = await SessionCaller.open(peer, LATEST);
-    const exchange = new StatelessCaller(peer);
+    const { fixture, peer } = await startServer({ http: { limits: { requests: 2 } } });
+    const session = await SessionClient.open(peer, LATEST);
+    const exchange = new StatelessClient(peer);
     const one = session.call(1, "hold", { key: "one" });
     const two = exchange.begin(2, "tools/call", { name: "hold", arguments: { key: "two" } });
-    await Promise.all([stage.holding("one"), stage.holding("two")]);
+    await Promise.all([fixture.holding("one"), fixture.holding("two")]);
     expect(busy(await session.call(3, "echo", { text: "x" }))).toEqual([503, true]);
     expect(busy(await exchange.post(4, "tools/list"))).toEqual([503, true]);
     // What brings the end of a call nearer is always let in.
@@ -118,45 +118,45 @@ describe("too many", () => {
   });
 
   it("requests in flight by the old transport: 503, and the answer to the rest", async () => {
-    const { stage, peer } = await staged({ http: { limits: { requests: 2 } } });
-    const caller = await OldCaller.open(peer);
-    await caller.handshake(LATEST);
+    const { fixture, peer } = await startServer({ http: { limits: { requests: 2 } } });
+    const client = await LegacySseClient.open(peer);
+    await client.handshake(LATEST);
     const statuses: number[] = [];
     for (let id = 1; id <= 4; id += 1)
-      statuses.push((await caller.post(toolCall(id, "hold", { key: `${id}` }))).status);
+      statuses.push((await client.post(toolCall(id, "hold", { key: `${id}` }))).status);
     expect(statuses).toEqual([202, 202, 503, 503]);
-    expect((await caller.post({ method: "notifications/cancelled", params: { requestId: 1 } })).status).toBe(202);
-    stage.release("2");
-    expect(textOf(await caller.stream.answerTo(2))).toBe("released 2");
-    expect((await caller.post({ id: 5, method: "ping" })).status).toBe(202);
+    expect((await client.post({ method: "notifications/cancelled", params: { requestId: 1 } })).status).toBe(202);
+    fixture.release("2");
+    expect(textOf(await client.stream.answerTo(2))).toBe("released 2");
+    expect((await client.post({ id: 5, method: "ping" })).status).toBe(202);
   });
 
   it("listens: 503 until one has ended, and calls go on", async () => {
-    const { stage, peer } = await staged({ http: { limits: { listens: 1 } } });
-    const caller = new StatelessCaller(peer);
+    const { fixture, peer } = await startServer({ http: { limits: { listens: 1 } } });
+    const client = new StatelessClient(peer);
     const listen = { notifications: { toolsListChanged: true } };
-    const stream = await caller.post(1, "subscriptions/listen", listen);
-    const { signal } = await stage.listening(0);
-    expect(busy(await caller.post(2, "subscriptions/listen", listen))).toEqual([503, true]);
-    expect(await caller.request(3, "tools/list")).toMatchObject({ result: {} });
+    const stream = await client.post(1, "subscriptions/listen", listen);
+    const { signal } = await fixture.subscribed(0);
+    expect(busy(await client.post(2, "subscriptions/listen", listen))).toEqual([503, true]);
+    expect(await client.request(3, "tools/list")).toMatchObject({ result: {} });
     const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
     stream.hangUp();
     await over;
-    const again = async (): Promise<number> => (await caller.post(4, "subscriptions/listen", listen)).status;
+    const again = async (): Promise<number> => (await client.post(4, "subscriptions/listen", listen)).status;
     await expect.poll(again, { timeout: 10_000 }).toBe(200);
   });
 });
 
 describe("closing", () => {
   it("answers what is in flight, refuses what is new, and leaves no port open", async () => {
-    const { stage, peer, front } = await staged({ graceMs: 10_000 });
-    const session = await SessionCaller.open(peer, LATEST);
+    const { fixture, peer, front } = await startServer({ graceMs: 10_000 });
+    const session = await SessionClient.open(peer, LATEST);
     const held = session.call(1, "hold", { key: "s" });
-    const exchange = new StatelessCaller(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
-    await Promise.all([stage.holding("s"), stage.holding("e")]);
+    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
+    await Promise.all([fixture.holding("s"), fixture.holding("e")]);
     const closed = front.close();
-    stage.release("s");
-    stage.release("e");
+    fixture.release("s");
+    fixture.release("e");
     expect(textOf((await exchange.reply).json)).toBe("released e");
     expect(textOf(await (await held).answerTo(1))).toBe("released s");
     await closed;
@@ -167,8 +167,8 @@ describe("closing", () => {
   });
 
   it("does not wait for callers who only keep a connection open", async () => {
-    const { peer, front } = await staged();
-    const session = await SessionCaller.open(peer, LATEST);
+    const { peer, front } = await startServer();
+    const session = await SessionClient.open(peer, LATEST);
     const stream = await session.listen();
     const socket = connectSocket(Number(peer.url.port), peer.url.hostname);
     await new Promise((resolve) => socket.once("connect", resolve));
@@ -180,14 +180,14 @@ describe("closing", () => {
   });
 
   it("does not wait for work that heeds nothing", async () => {
-    const { stage, peer, front } = await staged({ graceMs: 50 });
-    const session = await SessionCaller.open(peer, LATEST);
+    const { fixture, peer, front } = await startServer({ graceMs: 50 });
+    const session = await SessionClient.open(peer, LATEST);
     const deaf = session.call(1, "deaf", { key: "s" });
-    const exchange = new StatelessCaller(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
-    const old = await OldCaller.open(peer);
+    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
+    const old = await LegacySseClient.open(peer);
     await old.handshake(LATEST);
     await old.post(toolCall(1, "deaf", { key: "o" }));
-    const contexts = await Promise.all(["s", "e", "o"].map((key) => stage.holding(key)));
+    const contexts = await Promise.all(["s", "e", "o"].map((key) => fixture.holding(key)));
     await front.close();
     expect(contexts.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
     // However each of them ends, it ends.

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
-import { staged, textOf } from "./fixture.ts";
+import { StatelessClient, initialize, SessionClient } from "../../support/http/mcp-clients.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;
 const LATEST = NEWEST_SESSION.name;
@@ -13,7 +13,7 @@ const MODERN = new Set([-32020, -32021, -32022]);
 
 describe("exchanges only", () => {
   it("answers a handshake with the revisions that there are", async () => {
-    const { peer } = await staged({ revisions: [NEWEST.name] });
+    const { peer } = await startServer({ revisions: [NEWEST.name] });
     const reply = await peer.post(initialize(LATEST));
     expect(reply.status).toBe(400);
     expect(reply.json).toMatchObject({ id: "init", error: { code: -32022, data: { supported: [NEWEST.name] } } });
@@ -21,7 +21,7 @@ describe("exchanges only", () => {
   });
 
   it("has no GET, no DELETE, and no old transport", async () => {
-    const { peer } = await staged({ revisions: [NEWEST.name] });
+    const { peer } = await startServer({ revisions: [NEWEST.name] });
     for (const method of ["GET", "DELETE"]) {
       const reply = await peer.send({ method, headers: { "mcp-session-id": "whatever" } });
       expect([method, reply.status]).toEqual([method, 405]);
@@ -30,8 +30,8 @@ describe("exchanges only", () => {
   });
 
   it("takes every request for one that stands by itself", async () => {
-    const { peer } = await staged({ revisions: [NEWEST.name] });
-    expect(await new StatelessCaller(peer).request(1, "tools/list")).toMatchObject({ result: {} });
+    const { peer } = await startServer({ revisions: [NEWEST.name] });
+    expect(await new StatelessClient(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     const bare = await peer.post({ jsonrpc: "2.0", id: 1, method: "tools/list" }, { "mcp-session-id": "x" });
     expect([bare.status, bare.json["error"].code]).toEqual([400, -32602]);
     expect((await peer.post([{ jsonrpc: "2.0", id: 1, method: "tools/list" }])).status).toBe(400);
@@ -40,24 +40,24 @@ describe("exchanges only", () => {
 
 describe("sessions only", () => {
   it("answers an exchange so that its caller falls back to the handshake", async () => {
-    const { peer } = await staged({ revisions: [LATEST] });
-    const caller = new StatelessCaller(peer);
+    const { peer } = await startServer({ revisions: [LATEST] });
+    const client = new StatelessClient(peer);
     for (const method of ["server/discover", "tools/list"]) {
-      const reply = await caller.post(1, method);
+      const reply = await client.post(1, method);
       expect([method, reply.status]).toEqual([method, 400]);
       expect([method, MODERN.has(reply.json["error"]?.code as number)]).toEqual([method, false]);
     }
-    const session = await SessionCaller.open(peer, LATEST);
+    const session = await SessionClient.open(peer, LATEST);
     expect(textOf(await session.request("tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
   });
 
   it("offers the one revision that it speaks", async () => {
-    const { peer } = await staged({ revisions: [OLDEST.name] });
+    const { peer } = await startServer({ revisions: [OLDEST.name] });
     for (const asked of [LATEST, NEWEST.name, OLDEST.name]) {
-      const session = await SessionCaller.open(peer, asked);
+      const session = await SessionClient.open(peer, asked);
       expect(session.revision).toBe(OLDEST.name);
     }
-    const { session } = await SessionCaller.open(peer, OLDEST.name);
+    const { session } = await SessionClient.open(peer, OLDEST.name);
     const other = { "mcp-session-id": session, "mcp-protocol-version": LATEST };
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, other)).status).toBe(400);
   });

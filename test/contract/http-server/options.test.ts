@@ -6,52 +6,52 @@ import type { Authenticator } from "../../../src/core/authentication.ts";
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
-import { staged } from "./fixture.ts";
+import { SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
+import { startServer } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const CHANGED = ({ data = "" }: { data?: string }): boolean => data.includes("list_changed");
 
 describe("a caller in a session who hung up before the head", () => {
   it("is not missed when the silence has become too long", async () => {
-    const { stage, peer } = await staged({ http: { limits: { silenceMs: 20 } } });
-    const caller = await SessionCaller.open(peer, LATEST);
-    const headers = { "mcp-session-id": caller.session };
+    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
+    const client = await SessionClient.open(peer, LATEST);
+    const headers = { "mcp-session-id": client.session };
     const begun = peer.begin({ jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) }, headers);
-    const context = await stage.holding("k");
+    const context = await fixture.holding("k");
     begun.hangUp();
     // Another call that is silent for long, and longer: its stream begins after the first one's would have.
-    const other = await caller.call(2, "hold", { key: "other" });
+    const other = await client.call(2, "hold", { key: "other" });
     expect(other.headers["content-type"]).toBe("text/event-stream");
     expect(context.signal.aborted).toBe(false);
     context.progress(1);
-    stage.release("k");
-    stage.release("other", "alive");
+    fixture.release("k");
+    fixture.release("other", "alive");
     expect(JSON.stringify(await other.answerTo(2))).toContain("alive");
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 });
 
 describe("what comes unasked", () => {
   it("has ids of its own on each stream, and is never told again on another", async () => {
-    const { peer, stage } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const first = await caller.listen();
-    await stage.listening(0);
-    stage.server.tool("a", {}, () => "a");
+    const { peer, fixture } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const first = await client.listen();
+    await fixture.subscribed(0);
+    fixture.server.tool("a", {}, () => "a");
     await first.until(CHANGED);
-    const second = await caller.listen();
+    const second = await client.listen();
     await second.until(({ id }) => id !== undefined);
-    stage.server.tool("b", {}, () => "b");
+    fixture.server.tool("b", {}, () => "b");
     await second.until(CHANGED);
     expect(first.messages).toHaveLength(1);
     const ids = [...first.events, ...second.events].map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     first.hangUp();
     await first.ended;
-    const back = await caller.resume(first.lastEventId);
+    const back = await client.resume(first.lastEventId);
     expect(back.status).toBe(200);
-    stage.server.tool("c", {}, () => "c");
+    fixture.server.tool("c", {}, () => "c");
     await second.until(({ id }) => id === "1-2");
     expect([second.messages.length, back.messages.length]).toEqual([2, 0]);
   });
@@ -83,9 +83,9 @@ describe("an authenticator", () => {
   const identity = { principal: "ada", scopes: [] };
 
   it("may be no more than the one question", async () => {
-    const { peer } = await staged({ http: { auth: { authenticate: async () => identity } } }, scoped);
-    const caller = await SessionCaller.open(peer, LATEST);
-    const reply = await caller.call(1, "t");
+    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity } } }, scoped);
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = await client.call(1, "t");
     expect([reply.status, reply.headers["www-authenticate"]]).toEqual([403, 'Bearer error="insufficient_scope"']);
     expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
   });
@@ -95,16 +95,16 @@ describe("an authenticator", () => {
       throw new Error("out of order");
     };
     const auth: Authenticator = { authenticate: async () => identity, insufficientScope: fails, document: fails };
-    const { peer } = await staged({ http: { auth } }, scoped);
-    const caller = await SessionCaller.open(peer, LATEST);
-    expect((await caller.call(1, "t")).status).toBe(403);
+    const { peer } = await startServer({ http: { auth } }, scoped);
+    const client = await SessionClient.open(peer, LATEST);
+    expect((await client.call(1, "t")).status).toBe(403);
     expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
   });
 
   it("that is out of order is reported to us, and not shown to callers", async () => {
     const onError = vi.fn();
     const auth = { authenticate: () => Promise.reject(new Error("the database of secrets is down")) };
-    const { peer } = await staged({ http: { auth, onError } }, scoped);
+    const { peer } = await startServer({ http: { auth, onError } }, scoped);
     const reply = await peer.post({ jsonrpc: "2.0", id: 7, method: "ping" });
     expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "5"]);
     expect(reply.text).not.toContain("secrets");
@@ -113,7 +113,7 @@ describe("an authenticator", () => {
 });
 
 it("what is refused after it was read is refused under its id", async () => {
-  const { peer } = await staged();
+  const { peer } = await startServer();
   const reply = await peer.post({ jsonrpc: "2.0", id: "mine", method: "tools/list" });
   expect([reply.status, reply.json["id"]]).toEqual([400, "mine"]);
 });

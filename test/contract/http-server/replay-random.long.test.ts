@@ -4,38 +4,38 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller } from "../../support/http/mcp-clients.ts";
+import { SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Reply } from "../../support/http/http-peer.ts";
-import { staged, type Staged } from "./fixture.ts";
+import { startServer, type StartedServer } from "./fixture.ts";
 
 const CALLS = 3;
 
 /** One call of the session, and what its caller has heard by however many connections. */
 class Broken {
-  readonly #house: Staged;
-  readonly #caller: SessionCaller;
+  readonly #house: StartedServer;
+  readonly #caller: SessionClient;
   readonly #key: string;
   readonly #pieces: Reply[] = [];
   #open: Reply | undefined;
   #step = 0;
   #last: string | undefined;
 
-  constructor(house: Staged, caller: SessionCaller, key: string) {
-    this.#house = house;
-    this.#caller = caller;
+  constructor(started: StartedServer, client: SessionClient, key: string) {
+    this.#house = started;
+    this.#caller = client;
     this.#key = key;
   }
 
   async begin(): Promise<void> {
     const reply = this.#caller.call(this.#key, "hold", { key: this.#key });
-    await this.#house.stage.holding(this.#key);
+    await this.#house.fixture.holding(this.#key);
     await this.step();
     this.#take(await reply);
     await this.#open?.until(({ id }) => id !== undefined);
   }
 
   async step(): Promise<void> {
-    const { progress } = await this.#house.stage.holding(this.#key);
+    const { progress } = await this.#house.fixture.holding(this.#key);
     progress((this.#step += 1));
   }
 
@@ -57,7 +57,7 @@ class Broken {
   }
 
   async finish(): Promise<{ heard: unknown[]; expected: unknown[] }> {
-    this.#house.stage.release(this.#key);
+    this.#house.fixture.release(this.#key);
     await this.resume();
     await this.#open?.ended;
     const heard = this.#pieces.flatMap(({ messages }) => messages.map(({ params }) => params?.progress ?? "answer"));
@@ -72,8 +72,8 @@ class Broken {
 
 describe("broken streams by chance", () => {
   it("lose nothing and bring nothing twice", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, NEWEST_SESSION.name);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, NEWEST_SESSION.name);
     let run = 0;
     const act = fc.record({
       call: fc.nat({ max: CALLS - 1 }),
@@ -82,7 +82,7 @@ describe("broken streams by chance", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 40 }), async (acts) => {
         run += 1;
-        const calls = Array.from({ length: CALLS }, (_, n) => new Broken(house, caller, `${run}-${n}`));
+        const calls = Array.from({ length: CALLS }, (_, n) => new Broken(started, client, `${run}-${n}`));
         await Promise.all(calls.map((call) => call.begin()));
         for (const { call, act: name } of acts) await calls[call]?.[name]();
         const outcomes = await Promise.all(calls.map((call) => call.finish()));

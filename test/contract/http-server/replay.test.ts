@@ -4,9 +4,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller } from "../../support/http/mcp-clients.ts";
-import { staged, textOf } from "./fixture.ts";
-import { begun, heard, STEPS, whole } from "./stepped-call.ts";
+import { SessionClient } from "../../support/http/mcp-clients.ts";
+import { startServer, textOf } from "./fixture.ts";
+import { startCall, received, STEPS, allAfter } from "./stepped-call.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const NEWER = REVISIONS.filter(({ style }) => style === "session")
@@ -15,45 +15,45 @@ const NEWER = REVISIONS.filter(({ style }) => style === "session")
 
 describe("a broken stream", () => {
   it.each(NEWER)("goes on in %s where it was broken, at every point", async (revision) => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, revision);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, revision);
     for (let point = 1; point <= STEPS - 1; point += 1) {
-      const { reply, go } = await begun(house, caller, `${revision} ${point}`, point);
+      const { reply, go } = await startCall(started, client, `${revision} ${point}`, point);
       reply.hangUp();
       await reply.ended;
       // Half of them go on while nobody is there, half only when the caller is back.
       if (point % 2 === 0) go(STEPS);
-      const rest = await caller.resume(reply.lastEventId);
+      const rest = await client.resume(reply.lastEventId);
       expect(rest.status).toBe(200);
       if (point % 2 === 1) go(STEPS);
-      expect(await rest.ended).toBe("whole");
-      expect(heard(reply)).toEqual(whole(0).slice(0, point));
-      expect(heard(rest)).toEqual(whole(point));
+      expect(await rest.ended).toBe("complete");
+      expect(received(reply)).toEqual(allAfter(0).slice(0, point));
+      expect(received(rest)).toEqual(allAfter(point));
     }
   });
 
   it("goes on from any event that the caller says it saw, not only the last", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "k", STEPS - 1);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const { reply, go } = await startCall(started, client, "k", STEPS - 1);
     reply.hangUp();
     go(STEPS);
     for (const { id, message } of reply.events) {
-      const rest = await caller.resume(id);
+      const rest = await client.resume(id);
       await rest.ended;
-      expect(heard(rest)).toEqual(whole(Number(message?.["params"].progress ?? 0)));
+      expect(received(rest)).toEqual(allAfter(Number(message?.["params"].progress ?? 0)));
     }
   });
 
   it("may break at every event", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "k", 1);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const { reply, go } = await startCall(started, client, "k", 1);
     const pieces = [reply];
     let last = reply.lastEventId;
     reply.hangUp();
     for (let step = 2; step <= STEPS; step += 1) {
-      const piece = await caller.resume(last);
+      const piece = await client.resume(last);
       go(step);
       await piece.untilMessage(({ params }) => params?.progress === step);
       if (step === STEPS) await piece.ended;
@@ -63,66 +63,66 @@ describe("a broken stream", () => {
       last = piece.lastEventId;
     }
     // Events that came together with the awaited one are there too; none may be there twice.
-    expect(heard(...pieces)).toEqual(whole(0));
+    expect(received(...pieces)).toEqual(allAfter(0));
   });
 
   it("is the one stream of its call: whoever comes back takes it over", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "k", 3);
-    const second = await caller.resume(reply.lastEventId);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const { reply, go } = await startCall(started, client, "k", 3);
+    const second = await client.resume(reply.lastEventId);
     go(6);
     await second.untilMessage(({ params }) => params?.progress === 6);
     go(STEPS);
     await second.ended;
-    expect(heard(second)).toEqual(whole(3));
-    expect(heard(reply)).toEqual([1, 2, 3]);
+    expect(received(second)).toEqual(allAfter(3));
+    expect(received(reply)).toEqual([1, 2, 3]);
   });
 
   it("may be one of many that broke at once", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const listen = await caller.listen();
-    const calls = await Promise.all(Array.from({ length: 20 }, (_, n) => begun(house, caller, `${n}`, 2)));
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const listen = await client.listen();
+    const calls = await Promise.all(Array.from({ length: 20 }, (_, n) => startCall(started, client, `${n}`, 2)));
     for (const { reply } of [...calls, { reply: listen }]) reply.hangUp();
     await Promise.all(calls.map(({ reply }) => reply.ended));
-    const rests = await Promise.all(calls.map(({ reply }) => caller.resume(reply.lastEventId)));
-    await caller.listen();
+    const rests = await Promise.all(calls.map(({ reply }) => client.resume(reply.lastEventId)));
+    await client.listen();
     for (const { go } of calls) go(STEPS);
     await Promise.all(rests.map((rest) => rest.ended));
-    for (const rest of rests) expect(heard(rest)).toEqual(whole(2));
+    for (const rest of rests) expect(received(rest)).toEqual(allAfter(2));
   });
 
   it("carries nothing of another stream", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const listen = await caller.listen();
-    const one = await begun(house, caller, "one", 2);
-    const two = await begun(house, caller, "two", 2);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const listen = await client.listen();
+    const one = await startCall(started, client, "one", 2);
+    const two = await startCall(started, client, "two", 2);
     one.reply.hangUp();
     two.reply.hangUp();
     listen.hangUp();
     await Promise.all([one.reply.ended, two.reply.ended, listen.ended]);
     one.go(STEPS);
     two.go(5);
-    house.stage.server.tool("later", {}, () => "late");
-    const rest = await caller.resume(one.reply.lastEventId);
+    started.fixture.server.tool("later", {}, () => "late");
+    const rest = await client.resume(one.reply.lastEventId);
     await rest.ended;
-    expect(heard(rest)).toEqual(whole(2));
+    expect(received(rest)).toEqual(allAfter(2));
     expect(textOf(await rest.answerTo("one"))).toBe("released one");
     const tokens = new Set(rest.messages.flatMap(({ params }) => params?.progressToken ?? []));
     expect([...tokens]).toEqual(["t-one"]);
     two.go(STEPS);
-    const other = await caller.resume(two.reply.lastEventId);
+    const other = await client.resume(two.reply.lastEventId);
     await other.ended;
-    expect(heard(other)).toEqual(whole(2));
+    expect(received(other)).toEqual(allAfter(2));
   });
 
   it("gives nothing to another session, nor to an id that it never gave", async () => {
-    const house = await staged();
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const stranger = await SessionCaller.open(house.peer, LATEST);
-    const { reply, go } = await begun(house, caller, "secret", 2);
+    const started = await startServer();
+    const client = await SessionClient.open(started.peer, LATEST);
+    const stranger = await SessionClient.open(started.peer, LATEST);
+    const { reply, go } = await startCall(started, client, "secret", 2);
     reply.hangUp();
     const id = reply.lastEventId ?? "";
     const guesses = [id, `${id}0`, id.slice(0, -1), "0", "-1", "x".repeat(500), '{"a":1}', `${id}, ${id}`];
@@ -132,9 +132,9 @@ describe("a broken stream", () => {
       expect(got.text).not.toContain("secret");
     }
     go(STEPS);
-    const rest = await caller.resume(id);
+    const rest = await client.resume(id);
     await rest.ended;
-    expect(heard(rest)).toEqual(whole(2));
+    expect(received(rest)).toEqual(allAfter(2));
     // What the stranger has of its own is untouched.
     expect(await stranger.request("ping")).toMatchObject({ result: {} });
   });

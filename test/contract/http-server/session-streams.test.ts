@@ -4,9 +4,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { Json, Reply } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const NEWER = REVISIONS.filter(({ style }) => style === "session")
@@ -17,21 +17,21 @@ const methods = (reply: Reply): unknown[] => reply.messages.map(({ method }) => 
 
 describe("an answer in a session", () => {
   it.each(NEWER)("is JSON in %s where it is the result and nothing else", async (revision) => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, revision);
-    const reply = await caller.call(1, "echo", { text: "hi" });
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, revision);
+    const reply = await client.call(1, "echo", { text: "hi" });
     expect(reply.headers["content-type"]).toMatch(/^application\/json/);
     expect(textOf(reply.json)).toBe("hi");
   });
 
   it.each(NEWER)("is a stream in %s where something comes before it, and ends the stream", async (revision) => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, revision);
-    const reply = await caller.call(1, "count", { to: 3 });
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, revision);
+    const reply = await client.call(1, "count", { to: 3 });
     expect(reply.isStream).toBe(true);
     expect(reply.headers["cache-control"]).toMatch(/no-(cache|store)/);
     expect(reply.headers["x-accel-buffering"]).toBe("no");
-    expect(await reply.ended).toBe("whole");
+    expect(await reply.ended).toBe("complete");
     expect(reply.messages.map(({ params }) => params?.progress)).toEqual([1, 2, 3, undefined]);
     expect(textOf(reply.messages.at(-1) ?? {})).toBe("counted to 3");
     const [first] = reply.events;
@@ -47,30 +47,30 @@ describe("an answer in a session", () => {
   });
 
   it("is a stream after a silence, so that the caller sees that we live", async () => {
-    const { stage, peer } = await staged({ http: { limits: { silenceMs: 20 } } });
-    const caller = await SessionCaller.open(peer, LATEST);
-    const reply = await caller.call(1, "hold", { key: "k" });
+    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = await client.call(1, "hold", { key: "k" });
     expect(reply.isStream).toBe(true);
-    stage.release("k");
+    fixture.release("k");
     expect(textOf(await reply.answerTo(1))).toBe("released k");
-    expect(await reply.ended).toBe("whole");
+    expect(await reply.ended).toBe("complete");
   });
 
   it("is a stream with comments while nothing happens", async () => {
-    const { stage, peer } = await staged({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
-    const caller = await SessionCaller.open(peer, LATEST);
-    const reply = await caller.call(1, "hold", { key: "k" });
+    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = await client.call(1, "hold", { key: "k" });
     await reply.untilComments(3);
     expect(reply.messages).toEqual([]);
-    stage.release("k");
+    fixture.release("k");
     await reply.answerTo(1);
   });
 
   it("to a notification or a response is 202 without a body", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
     for (const message of [{ method: "notifications/none" }, { id: "nobody asked", result: {} }] as Json[]) {
-      const reply = await caller.post(message);
+      const reply = await client.post(message);
       expect([reply.status, reply.text]).toEqual([202, ""]);
     }
   });
@@ -78,52 +78,52 @@ describe("an answer in a session", () => {
 
 describe("a call's stream", () => {
   it("is not the call: hanging up cancels nothing", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const call = caller.call(1, "hold", { key: "k" });
-    const context = await stage.holding("k");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const call = client.call(1, "hold", { key: "k" });
+    const context = await fixture.holding("k");
     context.progress(1);
     const reply = await call;
     await reply.until(({ message }) => message !== undefined);
     reply.hangUp();
-    await caller.request("ping");
+    await client.request("ping");
     expect(context.signal.aborted).toBe(false);
-    stage.release("k");
-    const rest = await caller.resume(reply.lastEventId);
+    fixture.release("k");
+    const rest = await client.resume(reply.lastEventId);
     expect(textOf(await rest.answerTo(1))).toBe("released k");
-    expect(stage.runs.get("k")).toBe(1);
+    expect(fixture.runs.get("k")).toBe(1);
   });
 
   it("may be hung up before its head, and the call goes on all the same", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
     const begun = peer.begin(
       { jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) },
-      { "mcp-session-id": caller.session },
+      { "mcp-session-id": client.session },
     );
-    const { signal } = await stage.holding("k");
+    const { signal } = await fixture.holding("k");
     begun.hangUp();
-    await caller.request("ping");
+    await client.request("ping");
     expect(signal.aborted).toBe(false);
-    stage.release("k");
+    fixture.release("k");
     // The id is free again once the call is over, whoever heard of it.
     const again = async (): Promise<string> =>
-      textOf(await (await caller.call(1, "echo", { text: "free" })).answerTo(1));
+      textOf(await (await client.call(1, "echo", { text: "free" })).answerTo(1));
     await expect.poll(again, { timeout: 10_000 }).toBe("free");
   });
 
   it.each(["before its head", "in mid-stream"])(
     "ends without an answer when the call is cancelled %s",
     async (when) => {
-      const { stage, peer } = await staged();
-      const caller = await SessionCaller.open(peer, LATEST);
-      const call = caller.call("c", "hold", { key: "k" });
-      const context = await stage.holding("k");
+      const { fixture, peer } = await startServer();
+      const client = await SessionClient.open(peer, LATEST);
+      const call = client.call("c", "hold", { key: "k" });
+      const context = await fixture.holding("k");
       if (when === "in mid-stream") {
         context.progress(1);
         await call;
       }
-      await caller.post({ method: "notifications/cancelled", params: { requestId: "c", reason: "enough" } });
+      await client.post({ method: "notifications/cancelled", params: { requestId: "c", reason: "enough" } });
       expect(context.signal.aborted).toBe(true);
       const reply = await call;
       await reply.ended;
@@ -133,45 +133,45 @@ describe("a call's stream", () => {
   );
 
   it("ends when the call is cancelled, also where the handler heeds nothing, and the id is free again", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const call = caller.call("c", "deaf", { key: "k" });
-    await stage.holding("k");
-    await caller.post({ method: "notifications/cancelled", params: { requestId: "c" } });
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const call = client.call("c", "deaf", { key: "k" });
+    await fixture.holding("k");
+    await client.post({ method: "notifications/cancelled", params: { requestId: "c" } });
     await (
       await call
     ).ended;
-    expect(textOf(await (await caller.call("c", "echo", { text: "again" })).answerTo("c"))).toBe("again");
+    expect(textOf(await (await client.call("c", "echo", { text: "again" })).answerTo("c"))).toBe("again");
   });
 
   it("carries the questions of its call, and takes the answers by POST", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST, { capabilities: { elicitation: {} } });
-    const elsewhere = await caller.listen();
-    const call = await caller.call(1, "elicit");
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST, { capabilities: { elicitation: {} } });
+    const elsewhere = await client.listen();
+    const call = await client.call(1, "elicit");
     const question = await call.untilMessage(({ method }) => method === "elicitation/create");
     expect(question["params"].message).toBe("Who are you?");
     const answer = { id: question["id"], result: { action: "accept", content: { name: "Ada" } } };
-    expect((await caller.post(answer)).status).toBe(202);
+    expect((await client.post(answer)).status).toBe(202);
     expect(textOf(await call.answerTo(1))).toBe("accept Ada");
     expect(elsewhere.messages).toEqual([]);
   });
 
   it("is left for now when the handler hangs up, and the rest comes to whoever comes back", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const call = caller.call(1, "hold", { key: "k" });
-    const context = await stage.holding("k");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const call = client.call(1, "hold", { key: "k" });
+    const context = await fixture.holding("k");
     context.hangUp(120);
     const reply = await call;
-    expect(await reply.ended).toBe("whole");
+    expect(await reply.ended).toBe("complete");
     expect(reply.messages).toEqual([]);
     expect(reply.events.findLast(({ retry }) => retry !== undefined)?.retry).toBe("120");
     expect(reply.lastEventId).toMatch(/./);
     expect(context.signal.aborted).toBe(false);
     context.progress(1);
-    stage.release("k");
-    const rest = await caller.resume(reply.lastEventId);
+    fixture.release("k");
+    const rest = await client.resume(reply.lastEventId);
     expect(textOf(await rest.answerTo(1))).toBe("released k");
     expect(rest.messages.map(({ params }) => params?.progress)).toEqual([1, undefined]);
   });
@@ -179,72 +179,72 @@ describe("a call's stream", () => {
 
 describe("the stream that GET opens", () => {
   it("tells of changed lists and updated resources, and never answers", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const stream = await caller.listen();
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const stream = await client.listen();
     expect(stream.status).toBe(200);
-    await stage.listening(0);
-    await caller.request("resources/subscribe", { uri: "note://one" });
-    await caller.request("tools/call", { name: "grow", arguments: { name: "new" } });
+    await fixture.subscribed(0);
+    await client.request("resources/subscribe", { uri: "note://one" });
+    await client.request("tools/call", { name: "grow", arguments: { name: "new" } });
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
-    await caller.request("tools/call", { name: "touch", arguments: { uri: "note://one" } });
+    await client.request("tools/call", { name: "touch", arguments: { uri: "note://one" } });
     const { params } = await stream.untilMessage(({ method }) => method === "notifications/resources/updated");
     expect(params).toEqual({ uri: "note://one" });
     expect(stream.messages.every((message) => !("id" in message))).toBe(true);
   });
 
   it("carries what a handler asks outside any call", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST, { capabilities: { roots: {} } });
-    const stream = await caller.listen();
-    const context = await stage.listening(0);
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST, { capabilities: { roots: {} } });
+    const stream = await client.listen();
+    const context = await fixture.subscribed(0);
     const asked = context.ask({ method: "roots/list", params: {} });
     const question = await stream.untilMessage(({ method }) => method === "roots/list");
     const roots = [{ uri: "file:///here" }];
-    expect((await caller.post({ id: question["id"], result: { roots } })).status).toBe(202);
+    expect((await client.post({ id: question["id"], result: { roots } })).status).toBe(202);
     expect(await asked).toMatchObject({ roots });
   });
 
   it("gets each message once, however many streams there are", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const streams = [await caller.listen(), await caller.listen()];
-    await stage.listening(0);
-    await caller.request("resources/subscribe", { uri: "note://one" });
-    for (let n = 0; n < 5; n += 1) stage.server.resourceUpdated("note://one");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const streams = [await client.listen(), await client.listen()];
+    await fixture.subscribed(0);
+    await client.request("resources/subscribe", { uri: "note://one" });
+    for (let n = 0; n < 5; n += 1) fixture.server.resourceUpdated("note://one");
     const all = (): Json[] => streams.filter(({ status }) => status === 200).flatMap(({ messages }) => messages);
     await expect.poll(() => all().length, { timeout: 10_000 }).toBe(5);
-    await caller.request("ping");
+    await client.request("ping");
     expect(all()).toHaveLength(5);
   });
 
   it("keeps what comes before it is opened, or between two of them", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    await stage.listening(0);
-    const first = await caller.listen();
-    stage.server.tool("one", {}, () => "1");
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    await fixture.subscribed(0);
+    const first = await client.listen();
+    fixture.server.tool("one", {}, () => "1");
     await first.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     first.hangUp();
-    await caller.request("ping");
-    stage.server.prompt("two", {}, () => "2");
-    const second = await caller.resume(first.lastEventId);
+    await client.request("ping");
+    fixture.server.prompt("two", {}, () => "2");
+    const second = await client.resume(first.lastEventId);
     await second.untilMessage(({ method }) => method === "notifications/prompts/list_changed");
     expect(methods(second)).toEqual(["notifications/prompts/list_changed"]);
   });
 
   it("has comments while nothing happens", async () => {
-    const { peer } = await staged({ http: { limits: { keepAliveMs: 20 } } });
-    const caller = await SessionCaller.open(peer, LATEST);
-    const stream = await caller.listen();
+    const { peer } = await startServer({ http: { limits: { keepAliveMs: 20 } } });
+    const client = await SessionClient.open(peer, LATEST);
+    const stream = await client.listen();
     await stream.untilComments(3);
     expect(stream.messages).toEqual([]);
   });
 
   it("needs a caller that can read events", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    expect((await caller.listen({ accept: "application/json" })).status).toBe(406);
-    expect((await caller.listen({ accept: "*/*" })).status).toBe(200);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    expect((await client.listen({ accept: "application/json" })).status).toBe(406);
+    expect((await client.listen({ accept: "*/*" })).status).toBe(200);
   });
 });

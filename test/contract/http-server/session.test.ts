@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { initialize, SessionCaller } from "../../support/http/mcp-clients.ts";
+import { initialize, SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
-import { staged, textOf } from "./fixture.ts";
+import { startServer, textOf } from "./fixture.ts";
 
 /** The revisions that came with this transport; the first one had another. */
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
@@ -15,7 +15,7 @@ const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
 describe("a session over HTTP", () => {
   it.each(SESSIONS)("is opened by initialize in %s", async (revision) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const reply = await peer.post(initialize(revision));
     expect(reply.status).toBe(200);
     expect(reply.headers["content-type"]).toMatch(/^application\/json/);
@@ -24,7 +24,7 @@ describe("a session over HTTP", () => {
   });
 
   it("is offered the newest session revision where it asks for one that there is not", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     for (const asked of ["1999-01-01", "latest", NEWEST.name]) {
       const reply = await peer.post(initialize(asked));
       expect(reply.json).toMatchObject({ result: { protocolVersion: LATEST } });
@@ -32,7 +32,7 @@ describe("a session over HTTP", () => {
   });
 
   it("has an id that nobody can guess", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const ids = await Promise.all(
       Array.from({ length: 50 }, async () => (await peer.post(initialize(LATEST))).headers["mcp-session-id"] ?? ""),
     );
@@ -44,7 +44,7 @@ describe("a session over HTTP", () => {
   });
 
   it("is opened whatever the version header of initialize says of a revision that we speak", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     for (const revision of NEWER) {
       const reply = await peer.post(initialize(revision), { "mcp-protocol-version": revision });
       expect(reply.json).toMatchObject({ result: { protocolVersion: revision } });
@@ -52,15 +52,15 @@ describe("a session over HTTP", () => {
   });
 
   it("gives no session where initialize fails", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const reply = await peer.post({ ...initialize(LATEST), params: { protocolVersion: 7 } });
     expect(reply.json).toMatchObject({ id: "init", error: { code: -32602 } });
     expect(reply.headers["mcp-session-id"]).toBeUndefined();
   });
 
   it("takes nothing without its id: 400", async () => {
-    const { peer } = await staged();
-    const { session } = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer();
+    const { session } = await SessionClient.open(peer, LATEST);
     for (const method of ["ping", "tools/list", "tools/call", "no/such"]) {
       const reply = await peer.post({ ...PING, method });
       expect([method, reply.status]).toEqual([method, 400]);
@@ -74,8 +74,8 @@ describe("a session over HTTP", () => {
   });
 
   it("is not found under an id that is not its own: 404", async () => {
-    const { peer } = await staged();
-    const { session } = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer();
+    const { session } = await SessionClient.open(peer, LATEST);
     const ids = [
       "nobody",
       session.slice(1),
@@ -93,45 +93,45 @@ describe("a session over HTTP", () => {
   });
 
   it("ends by DELETE: streams end, work is aborted, and its id is not found any more", async () => {
-    const { stage, peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const other = await SessionCaller.open(peer, LATEST);
-    const stream = await caller.listen();
-    const call = caller.call(1, "hold", { key: "k" });
-    const { signal } = await stage.holding("k");
-    const ended = await caller.end();
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const other = await SessionClient.open(peer, LATEST);
+    const stream = await client.listen();
+    const call = client.call(1, "hold", { key: "k" });
+    const { signal } = await fixture.holding("k");
+    const ended = await client.end();
     expect([200, 202, 204]).toContain(ended.status);
     await stream.ended;
     expect(signal.aborted).toBe(true);
     await (
       await call
     ).ended;
-    expect((await caller.post({ id: 2, method: "ping" })).status).toBe(404);
-    expect((await caller.listen()).status).toBe(404);
-    expect((await caller.end()).status).toBe(404);
+    expect((await client.post({ id: 2, method: "ping" })).status).toBe(404);
+    expect((await client.listen()).status).toBe(404);
+    expect((await client.end()).status).toBe(404);
     expect(await other.request("ping")).toMatchObject({ result: {} });
   });
 
   it("ends when nothing has come for long enough, but not while a stream or a call is open", async () => {
-    const { stage, peer } = await staged({ http: { limits: { sessionIdleMs: 400 } } });
-    const listening = await SessionCaller.open(peer, LATEST);
+    const { fixture, peer } = await startServer({ http: { limits: { sessionIdleMs: 400 } } });
+    const listening = await SessionClient.open(peer, LATEST);
     const stream = await listening.listen();
-    const working = await SessionCaller.open(peer, LATEST);
+    const working = await SessionClient.open(peer, LATEST);
     const call = working.call(1, "hold", { key: "k" });
-    await stage.holding("k");
-    const idle = await SessionCaller.open(peer, LATEST);
+    await fixture.holding("k");
+    const idle = await SessionClient.open(peer, LATEST);
     // The last listen is that of the idle session: its end is the session's.
-    const { signal } = await stage.listening(2);
+    const { signal } = await fixture.subscribed(2);
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     expect((await idle.post({ id: 2, method: "ping" })).status).toBe(404);
     expect(stream.isEnded).toBe(false);
     expect(await listening.request("ping")).toMatchObject({ result: {} });
-    stage.release("k");
+    fixture.release("k");
     expect(textOf(await (await call).answerTo(1))).toBe("released k");
   });
 
   it("never has an id that a caller made up", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const mine = "0123456789abcdef0123456789abcdef";
     const reply = await peer.post(initialize(LATEST), { "mcp-session-id": mine });
     expect(reply.headers["mcp-session-id"]).not.toBe(mine);
@@ -139,17 +139,17 @@ describe("a session over HTTP", () => {
   });
 
   it("is initialized once", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const again = await caller.post(initialize(SESSIONS[0] ?? ""));
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const again = await client.post(initialize(SESSIONS[0] ?? ""));
     expect(again.json).toMatchObject({ error: { code: -32600 } });
-    expect(again.headers["mcp-session-id"] ?? caller.session).toBe(caller.session);
-    expect(await caller.request("tools/list")).toMatchObject({ result: { tools: expect.any(Array) as Json[] } });
+    expect(again.headers["mcp-session-id"] ?? client.session).toBe(client.session);
+    expect(await client.request("tools/list")).toMatchObject({ result: { tools: expect.any(Array) as Json[] } });
   });
 
   it.each(NEWER)("takes the version header of %s, and none", async (revision) => {
-    const { peer } = await staged();
-    const { session } = await SessionCaller.open(peer, revision);
+    const { peer } = await startServer();
+    const { session } = await SessionClient.open(peer, revision);
     const own = { "mcp-session-id": session };
     expect((await peer.post(PING, own)).status).toBe(200);
     expect((await peer.post(PING, { ...own, "mcp-protocol-version": revision })).status).toBe(200);
@@ -161,8 +161,8 @@ describe("a session over HTTP", () => {
   });
 
   it("answers requests and errors of the protocol with 200", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
     const cases: [string, Json, number][] = [
       ["no/such", {}, -32601],
       ["tools/call", { name: "nobody" }, -32602],
@@ -170,15 +170,15 @@ describe("a session over HTTP", () => {
       ["prompts/get", { name: "greet", arguments: {} }, -32602],
     ];
     for (const [method, params, code] of cases) {
-      const reply = await caller.post({ id: 1, method, params });
+      const reply = await client.post({ id: 1, method, params });
       expect([method, reply.status, reply.json["error"]?.code]).toEqual([method, 200, code]);
     }
   });
 
   it("refuses what is no message with 400, and goes on", async () => {
-    const { peer } = await staged();
-    const caller = await SessionCaller.open(peer, LATEST);
-    const own = { "mcp-session-id": caller.session };
+    const { peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const own = { "mcp-session-id": client.session };
     for (const [body, code] of [
       ["{", -32700],
       ['"text"', -32600],
@@ -188,12 +188,12 @@ describe("a session over HTTP", () => {
       const reply = await peer.post(body, own);
       expect([body, reply.status, reply.json["error"]?.code]).toEqual([body, 400, code]);
     }
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
   it('keeps ids byte for byte, and 1 apart from "1"', async () => {
-    const { peer } = await staged();
-    const { session } = await SessionCaller.open(peer, LATEST);
+    const { peer } = await startServer();
+    const { session } = await SessionClient.open(peer, LATEST);
     for (const id of ["1", '"1"', "0", "-7", "9007199254740993", '""', '"\\u00e4"']) {
       const reply = await peer.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`, { "mcp-session-id": session });
       const [, came] = /"id":\s*("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(reply.text) ?? [];

@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller, OldCaller, SessionCaller, toolCall } from "../../support/http/mcp-clients.ts";
+import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Json } from "../../support/http/http-peer.ts";
-import { staged, textOf, type Staged } from "./fixture.ts";
+import { startServer, textOf, type StartedServer } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 /** Long names make few notifications weigh much: what the kernel takes by itself is soon full. */
@@ -18,7 +18,7 @@ const SMALL = { http: { limits: { unreadBytes: 1024 * 1024, replayBytes: 1024 * 
 
 /** Another caller's call, answered. */
 async function echo(peer: HttpPeer, n: number): Promise<void> {
-  const answer = await new StatelessCaller(peer).request(n, "tools/call", {
+  const answer = await new StatelessClient(peer).request(n, "tools/call", {
     name: "echo",
     arguments: { text: `${n}` },
   });
@@ -27,7 +27,7 @@ async function echo(peer: HttpPeer, n: number): Promise<void> {
 
 /** Sends until it is over, with a call of somebody else after each breath; returns how many were sent. */
 async function flood(
-  { peer }: Staged,
+  { peer }: StartedServer,
   send: (n: number) => void,
   isOver: () => boolean,
   breathed?: (sent: number) => Promise<unknown>,
@@ -43,19 +43,19 @@ async function flood(
 
 describe("a caller who does not read", () => {
   it("its listen is cut, and another listener gets everything", async () => {
-    const house = await staged(SMALL);
+    const started = await startServer(SMALL);
     const params = { notifications: { resourceSubscriptions: [HEAVY] } };
-    const made = new StatelessCaller(house.peer).made("stalled", "subscriptions/listen", params);
-    const stalled = await house.peer.send({ ...made, paused: true });
-    const { signal } = await house.stage.listening(0);
-    const good = await new StatelessCaller(house.peer).post("good", "subscriptions/listen", params);
-    const reading = await house.stage.listening(1);
+    const made = new StatelessClient(started.peer).build("stalled", "subscriptions/listen", params);
+    const stalled = await started.peer.send({ ...made, paused: true });
+    const { signal } = await started.fixture.subscribed(0);
+    const good = await new StatelessClient(started.peer).post("good", "subscriptions/listen", params);
+    const reading = await started.fixture.subscribed(1);
     await good.until(({ message }) => message !== undefined);
     // The acknowledgement, and every change.
     const heard = (sent: number): Promise<unknown> => good.until(() => good.messages.length === sent + 1);
     const sent = await flood(
-      house,
-      () => house.stage.server.resourceUpdated(HEAVY),
+      started,
+      () => started.fixture.server.resourceUpdated(HEAVY),
       () => signal.aborted,
       heard,
     );
@@ -67,38 +67,38 @@ describe("a caller who does not read", () => {
   });
 
   it("its GET stream is cut, its session lives on and comes back for what is kept", async () => {
-    const house = await staged(SMALL);
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    await house.stage.listening(0);
-    await caller.request("resources/subscribe", { uri: HEAVY });
-    const stalled = await caller.listen();
+    const started = await startServer(SMALL);
+    const client = await SessionClient.open(started.peer, LATEST);
+    await started.fixture.subscribed(0);
+    await client.request("resources/subscribe", { uri: HEAVY });
+    const stalled = await client.listen();
     stalled.pause();
     const sent = await flood(
-      house,
-      () => house.stage.server.resourceUpdated(HEAVY),
+      started,
+      () => started.fixture.server.resourceUpdated(HEAVY),
       () => false,
     );
     expect(sent).toBe(MOST);
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
     expect(stalled.messages.length).toBeLessThan(MOST);
     // What it missed is more than is kept; it is told so, and begins anew.
-    const refused = await caller.resume(stalled.lastEventId);
-    const rest = refused.status === 200 ? refused : await caller.listen();
-    house.stage.server.tool("later", {}, () => "late");
+    const refused = await client.resume(stalled.lastEventId);
+    const rest = refused.status === 200 ? refused : await client.listen();
+    started.fixture.server.tool("later", {}, () => "late");
     await rest.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     expect(rest.text.length).toBeLessThan(4 * 1024 * 1024);
   });
 
   it("its call is cancelled in exchange style", async () => {
-    const house = await staged(SMALL);
+    const started = await startServer(SMALL);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
-    const sending = house.peer.send({ ...new StatelessCaller(house.peer).made(1, "tools/call", params), paused: true });
-    const context = await house.stage.holding("k");
+    const sending = started.peer.send({ ...new StatelessClient(started.peer).build(1, "tools/call", params), paused: true });
+    const context = await started.fixture.holding("k");
     const { signal } = context;
     const sent = await flood(
-      house,
+      started,
       (n) => context.progress(n, MOST, HEAVY),
       () => signal.aborted,
     );
@@ -109,13 +109,13 @@ describe("a caller who does not read", () => {
   });
 
   it("its call goes on in a session, and within bounds", async () => {
-    const house = await staged(SMALL);
-    const caller = await SessionCaller.open(house.peer, LATEST);
+    const started = await startServer(SMALL);
+    const client = await SessionClient.open(started.peer, LATEST);
     const body: Json = { jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) };
-    const sending = house.peer.send({ body, headers: { "mcp-session-id": caller.session }, paused: true });
-    const context = await house.stage.holding("k");
+    const sending = started.peer.send({ body, headers: { "mcp-session-id": client.session }, paused: true });
+    const context = await started.fixture.holding("k");
     await flood(
-      house,
+      started,
       (n) => context.progress(n, MOST, HEAVY),
       () => false,
     );
@@ -124,47 +124,47 @@ describe("a caller who does not read", () => {
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
     expect(stalled.messages.length).toBeLessThan(MOST);
-    house.stage.release("k");
+    started.fixture.release("k");
     // Its last event may be one that is not kept any more; its answer is, among the newest.
-    const rest = await caller.resume(stalled.lastEventId);
+    const rest = await client.resume(stalled.lastEventId);
     await rest.ended;
     expect(rest.text.length).toBeLessThan(4 * 1024 * 1024);
-    expect(await caller.request("ping")).toMatchObject({ result: {} });
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
   it("its session of the old transport is over", async () => {
-    const house = await staged(SMALL);
-    const caller = await OldCaller.open(house.peer);
-    await caller.handshake(LATEST);
-    const { signal } = await house.stage.listening(0);
-    await caller.request("resources/subscribe", { uri: HEAVY });
-    caller.stream.pause();
+    const started = await startServer(SMALL);
+    const client = await LegacySseClient.open(started.peer);
+    await client.handshake(LATEST);
+    const { signal } = await started.fixture.subscribed(0);
+    await client.request("resources/subscribe", { uri: HEAVY });
+    client.stream.pause();
     const sent = await flood(
-      house,
-      () => house.stage.server.resourceUpdated(HEAVY),
+      started,
+      () => started.fixture.server.resourceUpdated(HEAVY),
       () => signal.aborted,
     );
     expect(sent).toBeLessThan(MOST);
-    expect((await caller.post({ id: 1, method: "ping" })).status).toBe(404);
-    caller.stream.resume();
-    expect(await caller.stream.ended).toBe("cut");
+    expect((await client.post({ id: 1, method: "ping" })).status).toBe(404);
+    client.stream.resume();
+    expect(await client.stream.ended).toBe("cut");
   });
 
   it("is cut after a while already for less, and who reads is not", async () => {
     const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100, keepAliveMs: 50 };
-    const house = await staged({ http: { limits } });
+    const started = await startServer({ http: { limits } });
     const heavy = { notifications: { resourceSubscriptions: [HEAVY] } };
-    const made = new StatelessCaller(house.peer).made("slow", "subscriptions/listen", heavy);
-    const slow = await house.peer.send({ ...made, paused: true });
-    const { signal } = await house.stage.listening(0);
+    const made = new StatelessClient(started.peer).build("slow", "subscriptions/listen", heavy);
+    const slow = await started.peer.send({ ...made, paused: true });
+    const { signal } = await started.fixture.subscribed(0);
     const light = { notifications: { resourceSubscriptions: ["note://one"] } };
-    const good = await new StatelessCaller(house.peer).post("good", "subscriptions/listen", light);
-    const reading = await house.stage.listening(1);
+    const good = await new StatelessClient(started.peer).post("good", "subscriptions/listen", light);
+    const reading = await started.fixture.subscribed(1);
     await good.until(({ message }) => message !== undefined);
     const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     for (let n = 0; n < MOST; n += 1) {
-      house.stage.server.resourceUpdated(HEAVY);
-      house.stage.server.resourceUpdated("note://one");
+      started.fixture.server.resourceUpdated(HEAVY);
+      started.fixture.server.resourceUpdated("note://one");
     }
     await over;
     await good.until(() => good.messages.length === MOST + 1);
@@ -179,40 +179,40 @@ describe("a caller who reads", () => {
   it.each(["a session", "an exchange"])(
     "gets an answer that is longer than what may lie unread, in %s",
     async (style) => {
-      const house = await staged(SMALL);
-      const caller = await SessionCaller.open(house.peer, LATEST);
+      const started = await startServer(SMALL);
+      const client = await SessionClient.open(started.peer, LATEST);
       const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
       const call =
         style === "a session"
-          ? caller.call(1, "hold", { key: "k" })
-          : new StatelessCaller(house.peer).post(1, "tools/call", params);
-      const context = await house.stage.holding("k");
+          ? client.call(1, "hold", { key: "k" })
+          : new StatelessClient(started.peer).post(1, "tools/call", params);
+      const context = await started.fixture.holding("k");
       context.progress(1);
       const reply = await call;
-      house.stage.release("k", BIG);
+      started.fixture.release("k", BIG);
       expect(textOf(await reply.answerTo(1)).length).toBe(BIG.length);
-      expect(await reply.ended).toBe("whole");
+      expect(await reply.ended).toBe("complete");
     },
   );
 
   it("gets the rest of a broken stream, also where that is more than may lie unread", async () => {
     const limits = { unreadBytes: 1024 * 1024, replayBytes: 16 * 1024 * 1024 };
-    const house = await staged({ http: { limits } });
-    const caller = await SessionCaller.open(house.peer, LATEST);
-    const call = caller.call(1, "hold", { key: "k" });
-    const context = await house.stage.holding("k");
+    const started = await startServer({ http: { limits } });
+    const client = await SessionClient.open(started.peer, LATEST);
+    const call = client.call(1, "hold", { key: "k" });
+    const context = await started.fixture.holding("k");
     context.progress(1);
     const reply = await call;
     await reply.until(({ message }) => message !== undefined);
     reply.hangUp();
     await reply.ended;
     for (let n = 2; n <= 100; n += 1) context.progress(n, 100, HEAVY);
-    house.stage.release("k");
+    started.fixture.release("k");
     // In as many visits as it takes, each of which brings it further.
     const steps: unknown[] = [];
     let last = reply.lastEventId;
     for (let visit = 0; visit < 20 && !steps.includes(undefined); visit += 1) {
-      const rest = await caller.resume(last);
+      const rest = await client.resume(last);
       await rest.ended;
       steps.push(...rest.messages.map(({ params }) => params?.progress));
       last = rest.lastEventId ?? last;

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller } from "../../support/http/mcp-clients.ts";
-import { staged } from "./fixture.ts";
+import { StatelessClient } from "../../support/http/mcp-clients.ts";
+import { startServer } from "./fixture.ts";
 
 interface Row {
   readonly title: string;
@@ -109,8 +109,8 @@ const ROWS: readonly Row[] = [
 
 describe("an ambiguous request", () => {
   it.each(ROWS)("$title", async ({ text, allowed = false }) => {
-    const { stage, peer } = await staged();
-    const { body } = new StatelessCaller(peer).made(1, "tools/call", { name: "hold", arguments: { key: "k" } });
+    const { fixture, peer } = await startServer();
+    const { body } = new StatelessClient(peer).build(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     const whole = JSON.stringify(body);
     // The connection is closed after the first request that says so: whatever is smuggled behind it would say nothing.
     const lines = text.flatMap((line) =>
@@ -123,22 +123,22 @@ describe("an ambiguous request", () => {
       .replaceAll("BODY", whole);
     if (allowed) {
       const answer = peer.raw(bytes);
-      await stage.holding("k");
-      stage.release("k");
+      await fixture.holding("k");
+      fixture.release("k");
       expect(await answer).toMatch(/^HTTP\/1\.1 200/);
       return;
     }
     // What waits for more bytes is ended by a second, broken request line.
     const answer = await peer.raw(bytes, "\r\n\r\n\0\r\n\r\n");
     expect(answer === "" || /^HTTP\/1\.1 4\d\d/.test(answer)).toBe(true);
-    expect(stage.runs.size).toBe(0);
+    expect(fixture.runs.size).toBe(0);
     expect(answer).not.toContain("released");
   });
 
   it("does not take the body of one request for the next", async () => {
-    const { stage, peer } = await staged();
-    const caller = new StatelessCaller(peer);
-    const hidden = JSON.stringify(caller.made(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
+    const { fixture, peer } = await startServer();
+    const client = new StatelessClient(peer);
+    const hidden = JSON.stringify(client.build(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
     const inner = [
       "POST /mcp HTTP/1.1",
       `Host: ${peer.url.host}`,
@@ -149,7 +149,7 @@ describe("an ambiguous request", () => {
       "",
       hidden,
     ].join("\r\n");
-    const outer = JSON.stringify(caller.made(2, "tools/call", { name: "echo", arguments: { text: inner } }).body);
+    const outer = JSON.stringify(client.build(2, "tools/call", { name: "echo", arguments: { text: inner } }).body);
     const head = [
       "POST /mcp HTTP/1.1",
       `Host: ${peer.url.host}`,
@@ -160,14 +160,14 @@ describe("an ambiguous request", () => {
     ];
     const answer = await peer.raw(`${head.join("\r\n")}\r\nContent-Length: ${outer.length}\r\n\r\n${outer}`);
     expect(answer).toMatch(/^HTTP\/1\.1 200/);
-    expect(stage.runs.size).toBe(0);
+    expect(fixture.runs.size).toBe(0);
   });
 
   it("answers two requests that came in one breath, each with its own answer, in their order", async () => {
-    const { peer } = await staged();
-    const caller = new StatelessCaller(peer);
+    const { peer } = await startServer();
+    const client = new StatelessClient(peer);
     const bytes = ["one", "two"].map((text, n) => {
-      const body = JSON.stringify(caller.made(n, "tools/call", { name: "echo", arguments: { text } }).body);
+      const body = JSON.stringify(client.build(n, "tools/call", { name: "echo", arguments: { text } }).body);
       const last = n === 1 ? ["Connection: close"] : [];
       const head = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, TYPE, ...MIRROR, "Mcp-Name: echo", ...last];
       return `${head.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -179,7 +179,7 @@ describe("an ambiguous request", () => {
   });
 
   it("puts nothing of a caller into the head of an answer", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     for (const name of ["mcp-session-id", "last-event-id", "mcp-protocol-version", "mcp-method"]) {
       const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, { [name]: "canary%0d%0aX-Evil: 1" });
       expect(JSON.stringify(reply.headers)).not.toContain("canary");

@@ -4,10 +4,10 @@
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessCaller } from "../../support/http/mcp-clients.ts";
+import { StatelessClient } from "../../support/http/mcp-clients.ts";
 import type { Json, SentHeaders } from "../../support/http/http-peer.ts";
 import { statelessMeta } from "../../support/dialogue/raw-peer.ts";
-import { staged } from "./fixture.ts";
+import { startServer } from "./fixture.ts";
 
 const MISMATCH = -32020;
 const ECHO = { name: "echo", arguments: { text: "x" } };
@@ -104,9 +104,9 @@ const ROWS: readonly Row[] = [
 
 describe("headers of an exchange", () => {
   it.each(ROWS)("$title: $status", async ({ method = "tools/call", params = ECHO, headers, status, code }) => {
-    const { peer } = await staged();
-    const caller = new StatelessCaller(peer);
-    const made = caller.made(7, method, params);
+    const { peer } = await startServer();
+    const client = new StatelessClient(peer);
+    const made = client.build(7, method, params);
     const sent = Object.fromEntries(
       Object.entries({ ...made.headers, ...headers }).filter(([, value]) => value !== undefined),
     );
@@ -120,11 +120,11 @@ describe("headers of an exchange", () => {
   });
 
   it("never runs a call whose headers lie", async () => {
-    const { stage, peer } = await staged();
-    const caller = new StatelessCaller(peer);
-    await caller.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
-    await caller.post(2, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-method": "tools/list" });
-    expect(stage.runs.size).toBe(0);
+    const { fixture, peer } = await startServer();
+    const client = new StatelessClient(peer);
+    await client.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
+    await client.post(2, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-method": "tools/list" });
+    expect(fixture.runs.size).toBe(0);
   });
 });
 
@@ -176,18 +176,18 @@ const ORDER: readonly { title: string; body: Json; headers: SentHeaders; status:
 
 describe("several things wrong at once", () => {
   it.each(ORDER)("says $title", async ({ body, headers, status, code }) => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const reply = await peer.post({ jsonrpc: "2.0", id: "x", ...body }, headers);
     expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
   });
 
   it("names the revisions that it speaks to whoever asks for another", async () => {
-    const { peer } = await staged();
+    const { peer } = await startServer();
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: statelessMeta("v999") } };
     const { json } = await peer.post(body, { "mcp-protocol-version": "v999", "mcp-method": "tools/list" });
     const { supported, requested } = json["error"].data as { supported: string[]; requested: string };
     expect(requested).toBe("v999");
-    const discovered = await new StatelessCaller(peer).request(2, "server/discover");
+    const discovered = await new StatelessClient(peer).request(2, "server/discover");
     for (const name of supported) expect(discovered["result"].supportedVersions).toContain(name);
     expect(supported).toContain(NEWEST.name);
   });
@@ -195,8 +195,8 @@ describe("several things wrong at once", () => {
   it.each(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"])(
     "has no %s: 404",
     async (method) => {
-      const { peer } = await staged();
-      const reply = await new StatelessCaller(peer).post(
+      const { peer } = await startServer();
+      const reply = await new StatelessClient(peer).post(
         3,
         method,
         { uri: "note://one", level: "info" },

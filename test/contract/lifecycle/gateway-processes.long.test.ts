@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { bearing, canSee, commandLine, processes, type Seen } from "../../support/processes.ts";
+import { withEnvironment, canListProcesses, commandLine, processes, type ProcessInfo } from "../../support/processes.ts";
 
 const CLI = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
 const END = fileURLToPath(new URL("unstoppable-server.js", import.meta.url));
@@ -52,7 +52,7 @@ class Gateway {
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
   readonly #mark = randomUUID();
   /** What it has started, as far as it was seen: the guardian bears no mark. */
-  readonly #children = new Map<number, Seen>();
+  readonly #children = new Map<number, ProcessInfo>();
   #out = "";
 
   constructor(...args: readonly string[]) {
@@ -96,8 +96,8 @@ class Gateway {
   family(): number[] {
     const seen = processes().filter(({ state }) => state !== "Z");
     for (const one of seen) if (one.parent === this.process.pid) this.#children.set(one.pid, one);
-    const children = seen.filter(({ pid, began }) => this.#children.get(pid)?.began === began).map(({ pid }) => pid);
-    return [...new Set([...bearing(MARK, this.#mark), ...children])];
+    const children = seen.filter(({ pid, startTime }) => this.#children.get(pid)?.startTime === startTime).map(({ pid }) => pid);
+    return [...new Set([...withEnvironment(MARK, this.#mark), ...children])];
   }
 
   /** Who is left when the bound is over; looked at sooner, since all may be gone sooner. */
@@ -135,7 +135,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe.runIf(canSee)("catenary run", { timeout: 40_000 }, () => {
+describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
   for (const { title, command, family } of ways()) {
     it(`in front of ${title}: nobody outlives it`, async () => {
       const endings = ["SIGKILL", "SIGTERM", "the end of input"] as const;
@@ -179,7 +179,7 @@ describe.runIf(canSee)("catenary run", { timeout: 40_000 }, () => {
   });
 });
 
-describe.runIf(canSee)("catenary serve in front of all of them", { timeout: 40_000 }, () => {
+describe.runIf(canListProcesses)("catenary serve in front of all of them", { timeout: 40_000 }, () => {
   it.each(["SIGKILL", "SIGTERM"] as const)("leaves nobody after %s", async (signal) => {
     const servers = ways().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
     const config = join(folder, `${signal}.json`);

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { javascript, lisp, type Live } from "../../../src/live/index.ts";
 import { expectNoProcesses } from "../cli/cli-process.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
-import { canSee, commandLine, processes } from "../../support/processes.ts";
+import { canListProcesses, commandLine, processes } from "../../support/processes.ts";
 import { ServeProcess } from "./serve-process.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
@@ -58,7 +58,7 @@ function guardianOf({ run }: ServeProcess): number {
 }
 
 describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocking }) => {
-  const isSkipped = !canSee || (name === "lisp" && !hasSbcl());
+  const isSkipped = !canListProcesses || (name === "lisp" && !hasSbcl());
 
   it.skipIf(isSkipped)("end with their server, together with their child processes", async () => {
     const live = open();

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lisp } from "../../../src/live/index.ts";
-import { chanceOf } from "../../faults/chance.ts";
+import { chanceOf } from "../../faults/random.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 

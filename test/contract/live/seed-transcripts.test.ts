@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { expectNoProcesses } from "../cli/cli-process.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
-import { missing, Judge } from "../messages/transcript-checks.ts";
+import { missing, LineValidator } from "../messages/transcript-checks.ts";
 import { EXCEPTIONS } from "../messages/seed-exceptions.ts";
 import { TRANSCRIPTS, type Entry, type Transcript } from "../messages/golden-transcripts.ts";
 import { ServeProcess } from "./serve-process.ts";
@@ -86,10 +86,10 @@ function withToolsOf(shown: unknown, found: unknown): unknown {
 async function play({ seed, revision, entries }: Transcript): Promise<void> {
   const program = new ServeProcess({ lisp: { live: "lisp" } });
   programs.push(program);
-  const judge = new Judge(revision);
+  const judge = new LineValidator(revision);
   let answer: { readonly result?: unknown } = {};
   for (const entry of entries) {
-    if (entry.from === "caller") {
+    if (entry.from === "client") {
       judge.sent(entry.text);
       program.send(entry.text);
       continue;

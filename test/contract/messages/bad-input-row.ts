@@ -1,40 +1,7 @@
-// Holds an answer, as the text that came over a wire, against what a row of the tables of bad inputs expects.
+// A row of the tables of bad inputs: the bytes that are sent and the expected answer, with helpers to write one and to
+// check one. The id of an answer is compared byte for byte.
 
 import { expect } from "vitest";
-
-/** The text is cut in messages, so that one of a megabyte does not fill the screen. */
-export function expectAnswer(text: string, expected: Expected): void {
-  const shown = text.slice(0, 300);
-  if (expected.kind === "batch") {
-    const answers = JSON.parse(text) as unknown[];
-    expect(answers, shown).toHaveLength(expected.answers.length);
-    let rest = text.slice(1);
-    for (const answer of expected.answers) {
-      const end = startOf(rest.slice(1));
-      expectAnswer(rest.slice(0, end), answer);
-      rest = rest.slice(end + 1);
-    }
-    return;
-  }
-  if (expected.kind === "none") throw new Error(`An answer to what wants none: ${shown}`);
-  const head = `{"jsonrpc":"2.0","id":${expected.id},"${expected.kind}":`;
-  expect(text.startsWith(head), `${shown}\nshould begin with ${head.slice(0, 300)}`).toBe(true);
-  if (expected.kind === "error") {
-    const { code, data } = JSON.parse(text).error;
-    expect(code, shown).toBe(expected.code);
-    expect(data, shown).toEqual(expected.data ?? expect.objectContaining({ kind: expect.any(String) }));
-  }
-  if (expected.shows !== undefined) expect(text.slice(head.length)).toContain(expected.shows);
-}
-
-/** Where the next answer of a batch begins, or the batch ends. */
-function startOf(rest: string): number {
-  const next = rest.indexOf(',{"jsonrpc":"2.0","id":');
-  return (next === -1 ? rest.lastIndexOf("]") : next) + 1;
-}
-
-// What a row of the tables of bad inputs is, and short words to write one. An answer is told by its id as it stands
-// on the wire, byte for byte, and by its code or a piece of its result; what is no message at all, by its whole data.
 
 export type Expected =
   | { readonly kind: "none" }
@@ -42,21 +9,21 @@ export type Expected =
       readonly kind: "error";
       readonly id: string;
       readonly code: number;
-      readonly shows?: string;
-      /** The whole of it; where it is left out, it must be an object that names its kind. */
+      readonly contains?: string;
+      /** The complete `data`; by default it must be an object with `kind`. */
       readonly data?: unknown;
     }
-  | { readonly kind: "result"; readonly id: string; readonly shows: string }
-  /** One answer for a batch: an array with an answer for each of these. */
+  | { readonly kind: "result"; readonly id: string; readonly contains: string }
+  /** A batch with these answers. */
   | { readonly kind: "batch"; readonly answers: readonly Expected[] };
 
 export interface Row {
-  /** What the input is; `I-03` and its like number the kinds. */
+  /** Describes the input; `I-03` is the number of its kind. */
   readonly name: string;
-  /** The bytes without the last newline; of several pieces, each is written by itself. */
+  /** The bytes without the last newline; each piece is written separately. */
   readonly send: readonly (string | Uint8Array)[];
   readonly expected: Expected;
-  /** The id is one that MCP does not allow; JSON-RPC does, and we echo it. */
+  /** Whether the id is valid in JSON-RPC but not in MCP; we echo it. */
   readonly oddId?: boolean;
 }
 
@@ -66,36 +33,36 @@ export const METHOD = -32601;
 export const PARAMS = -32602;
 
 export const NONE: Expected = { kind: "none" };
-export const error = (code: number, id = "null", shows?: string): Expected => ({
+export const error = (code: number, id = "null", contains?: string): Expected => ({
   kind: "error",
   id,
   code,
-  ...(shows === undefined ? undefined : { shows }),
+  ...(contains === undefined ? undefined : { contains: shows }),
 });
-/** The text is no JSON; the engine's own words say why, but for bytes that are no text. */
+/** Not JSON. The details come from the JavaScript engine, unless they are given. */
 export const broken = (details?: string): Expected => ({
   kind: "error",
   id: "null",
   code: PARSE,
   ...(details === undefined
-    ? { shows: '"data":{"kind":"parse_error","details":"' }
+    ? { contains: '"data":{"kind":"parse_error","details":"' }
     : { data: { kind: "parse_error", details } }),
 });
-/** It is JSON, but no message. */
+/** JSON, but not a message. */
 export const invalid = (id: string, details: string): Expected => ({
   kind: "error",
   id,
   code: INVALID,
   data: { kind: "invalid_request", details },
 });
-/** The two faults whose data is a plain text, as the seeds show it. */
+/** The two errors whose data is a string, as in the seeds. */
 export const missing = (id: string, field: "jsonrpc" | "method"): Expected => ({
   kind: "error",
   id,
   code: INVALID,
   data: `Missing required field: ${field}`,
 });
-export const result = (id = "1", shows = "{}"): Expected => ({ kind: "result", id, shows });
+export const result = (id = "1", contains = "{}"): Expected => ({ kind: "result", id, contains });
 export const row = (
   name: string,
   send: string | Uint8Array | readonly (string | Uint8Array)[],
@@ -118,3 +85,34 @@ export const notification = (method: string, params: string): string =>
   `{"jsonrpc":"2.0","method":"${method}","params":${params}}`;
 export const bytes = (...parts: readonly (string | readonly number[])[]): Uint8Array =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([...part]))));
+
+/** Compares an answer with the expected one. Assertion messages show only the beginning of a long answer. */
+export function expectAnswer(text: string, expected: Expected): void {
+  const shown = text.slice(0, 300);
+  if (expected.kind === "batch") {
+    const answers = JSON.parse(text) as unknown[];
+    expect(answers, shown).toHaveLength(expected.answers.length);
+    let rest = text.slice(1);
+    for (const answer of expected.answers) {
+      const end = startOf(rest.slice(1));
+      expectAnswer(rest.slice(0, end), answer);
+      rest = rest.slice(end + 1);
+    }
+    return;
+  }
+  if (expected.kind === "none") throw new Error(`Expected no answer: ${shown}`);
+  const head = `{"jsonrpc":"2.0","id":${expected.id},"${expected.kind}":`;
+  expect(text.startsWith(head), `${shown}\nshould begin with ${head.slice(0, 300)}`).toBe(true);
+  if (expected.kind === "error") {
+    const { code, data } = JSON.parse(text).error;
+    expect(code, shown).toBe(expected.code);
+    expect(data, shown).toEqual(expected.data ?? expect.objectContaining({ kind: expect.any(String) }));
+  }
+  if (expected.contains !== undefined) expect(text.slice(head.length)).toContain(expected.contains);
+}
+
+/** The index where the next answer of a batch begins, or where the batch ends. */
+function startOf(rest: string): number {
+  const next = rest.indexOf(',{"jsonrpc":"2.0","id":');
+  return (next === -1 ? rest.lastIndexOf("]") : next) + 1;
+}

@@ -1,14 +1,14 @@
-// Sends the table of bad inputs over a child process and over streams: each gets exactly the answer that it must
-// get, or none, and a ping after each shows that the connection lives on.
+// Sends the table of bad inputs to a child process and over streams in memory. Each gets exactly the expected answer, and
+// a ping after each shows that the connection still works.
 
 import { afterAll, describe, expect, it } from "vitest";
 import { expectAnswer, type Row } from "./bad-input-row.ts";
 import { BEFORE_SESSION, WITH_BATCHES, IN_SESSION } from "./bad-inputs.ts";
-import { Judge } from "./transcript-checks.ts";
-import { closeLines, LINES } from "./line-connection.ts";
-import type { Line } from "./line-connection.ts";
+import { LineValidator } from "./transcript-checks.ts";
+import { closeConnections, CONNECTIONS } from "./line-connection.ts";
+import type { LineConnection } from "./line-connection.ts";
 
-afterAll(closeLines);
+afterAll(closeConnections);
 
 const GROUPS: readonly { name: string; revision: string; session: boolean; rows: readonly Row[] }[] = [
   { name: "in a session", revision: "2025-11-25", session: true, rows: IN_SESSION },
@@ -16,51 +16,56 @@ const GROUPS: readonly { name: string; revision: string; session: boolean; rows:
   { name: "before any session", revision: "2025-11-25", session: false, rows: BEFORE_SESSION },
 ];
 
-async function initialize(line: Line, revision: string): Promise<void> {
-  line.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${revision}"}}\n`);
-  expect(JSON.parse(await line.next()).result.protocolVersion).toBe(revision);
+async function initialize(connection: LineConnection, revision: string): Promise<void> {
+  connection.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${revision}"}}\n`);
+  expect(JSON.parse(await connection.next()).result.protocolVersion).toBe(revision);
 }
 
-async function tryRow(line: Line, judge: Judge, { send, expected, oddId }: Row, number: number): Promise<void> {
+async function tryRow(
+  connection: LineConnection,
+  validator: LineValidator,
+  { send, expected, oddId }: Row,
+  number: number,
+): Promise<void> {
   const bytes = Buffer.concat(send.map((piece) => Buffer.from(piece)));
-  judge.sent(bytes.toString("utf8"));
-  for (const piece of send) line.send(piece);
-  line.send("\n");
+  validator.sent(bytes.toString("utf8"));
+  for (const piece of send) connection.send(piece);
+  connection.send("\n");
   if (expected.kind !== "none") {
-    const answer = await line.next();
+    const answer = await connection.next();
     expectAnswer(answer, expected);
-    if (oddId !== true) expect(judge.received(answer)).toEqual([]);
+    if (oddId !== true) expect(validator.received(answer)).toEqual([]);
   }
-  line.send(`{"jsonrpc":"2.0","id":"alive ${number}","method":"ping"}\n`);
-  expect(await line.next()).toBe(`{"jsonrpc":"2.0","id":"alive ${number}","result":{}}`);
-  expect(line.unread()).toEqual([]);
+  connection.send(`{"jsonrpc":"2.0","id":"alive ${number}","method":"ping"}\n`);
+  expect(await connection.next()).toBe(`{"jsonrpc":"2.0","id":"alive ${number}","result":{}}`);
+  expect(connection.unread()).toEqual([]);
 }
 
-it("has some hundred inputs", () => {
+it("has more than a hundred inputs", () => {
   expect(GROUPS.flatMap(({ rows }) => rows).length).toBeGreaterThan(100);
 });
 
-describe.each(LINES)("over %s", (_, open) => {
+describe.each(CONNECTIONS)("over %s", (_, open) => {
   describe.each(GROUPS)("$name", ({ revision, session, rows }) => {
-    let line: Line | undefined;
-    const judge = new Judge(revision);
+    let connection: LineConnection | undefined;
+    const validator = new LineValidator(revision);
 
-    const begin = async (): Promise<Line> => {
-      const begun = await open("edge");
-      if (session) await initialize(begun, revision);
-      return begun;
+    const begin = async (): Promise<LineConnection> => {
+      const opened = await open("edge");
+      if (session) await initialize(opened, revision);
+      return opened;
     };
 
     it.each(rows.map((row, index) => [row.name, row, index] as const))("%s", async (_name, row, index) => {
-      const used = (line ??= await begin());
-      // What broke the connection fails; what comes after it gets a new one.
-      line = undefined;
-      await tryRow(used, judge, row, index);
-      line = used;
+      const used = (connection ??= await begin());
+      // After a failure, the next input gets a new connection.
+      connection = undefined;
+      await tryRow(used, validator, row, index);
+      connection = used;
     });
 
-    it("has lived through all of it and ends by itself", async () => {
-      expect(await line?.end()).toBe(0);
+    it("exits with code 0 afterwards", async () => {
+      expect(await connection?.end()).toBe(0);
     });
   });
 });

@@ -1,8 +1,27 @@
-// Bad and odd inputs on a session, each with the one answer that it gets.
+// Bad and odd inputs, each with its expected answer: in a session, in a session with batches, and before any session.
 
-import { broken, bytes, call, echo, error, INVALID, invalid, METHOD, missing, NONE, notification, odd, PARAMS, ping, request, result, row, type Row } from "./bad-input-row.ts";
+import {
+  broken,
+  bytes,
+  call,
+  echo,
+  error,
+  INVALID,
+  invalid,
+  METHOD,
+  missing,
+  NONE,
+  notification,
+  odd,
+  PARAMS,
+  ping,
+  request,
+  result,
+  row,
+  type Row,
+} from "./bad-input-row.ts";
 
-/** A request in which objects and arrays stand `depth` deep in each other. */
+/** A request whose objects and arrays are nested `depth` deep. */
 const nested = (depth: number): string =>
   call("echo", `{"text":"deep","more":${"[".repeat(depth - 3)}${"]".repeat(depth - 3)}}`);
 
@@ -13,7 +32,7 @@ const NO_UTF8 = broken("Invalid UTF-8");
 const long = `"${"x".repeat(64 * 1024)}"`;
 const digits = "7".repeat(1024 * 1024);
 
-/** On a session in the newest session-style revision. */
+/** In a session of the newest session-style revision. */
 export const IN_SESSION: readonly Row[] = [
   // Duplicate keys: the last one wins.
   row("I-01 two ids", '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', result("2")),
@@ -77,21 +96,21 @@ export const IN_SESSION: readonly Row[] = [
   row("I-07 CR between two messages", `${ping("1")}\r${ping("2")}`, broken()),
   row("I-07 an empty line", "", NONE),
   row("I-07 an empty line with CR", "\r", NONE),
-  row("I-07 blanks and tabs", " \t  ", NONE),
+  row("I-07 spaces and tabs", " \t  ", NONE),
   row("I-07 many empty lines", "\n\n\r\n\n", NONE),
   row("I-07 spaces around a message", `  ${ping("1")}  `, result()),
 
   row("I-08 128 levels", nested(128), result("1", '"text":"deep"')),
   row("I-08 129 levels", nested(129), invalid("1", DEEP)),
   row("I-08 4,097 levels", nested(4_097), invalid("1", DEEP)),
-  row("I-08 100,000 arrays that nobody closes", "[".repeat(100_000), invalid("null", DEEP)),
+  row("I-08 100,000 arrays that are not closed", "[".repeat(100_000), invalid("null", DEEP)),
   row("I-08 5,000,000 arrays", "[".repeat(5_000_000), invalid("null", LONG)),
-  row("I-08 a message of one byte too many", `${ping("1")}${" ".repeat(4 * 1024 * 1024)}`, invalid("1", LONG)),
+  row("I-08 a message that is too long", `${ping("1")}${" ".repeat(4 * 1024 * 1024)}`, invalid("1", LONG)),
 
   row("I-09 a number beyond doubles", call("echo", '{"text":"a","n":1e400}'), result("1", '"text":"a"')),
   row("I-09 minus zero", call("echo", '{"text":"a","n":-0}'), result("1", '"text":"a"')),
   row("I-09 a megabyte of digits", call("echo", `{"text":"a","n":${digits}}`), result("1", '"text":"a"')),
-  row("I-09 a number where a text belongs", echo("1"), result("1", '"isError":true')),
+  row("I-09 a number instead of a string", echo("1"), result("1", '"isError":true')),
 
   ...["0", "-1", '"1"', '""', "9007199254740993", "-9007199254740993", "1.0", "1e3", "-0", digits, long].map((id) =>
     row(`I-10 the id ${id.slice(0, 30)}`, ping(id), result(id)),
@@ -109,10 +128,10 @@ export const IN_SESSION: readonly Row[] = [
   row("I-11 Method", '{"jsonrpc":"2.0","id":1,"Method":"ping"}', missing("1", "method")),
   row("I-11 JSONRPC", '{"JSONRPC":"2.0","id":1,"method":"ping"}', missing("1", "jsonrpc")),
   row("I-11 ID", '{"jsonrpc":"2.0","ID":1,"method":"ping"}', NONE),
-  row("I-11 keys that nobody knows", '{"jsonrpc":"2.0","id":1,"method":"ping","trace":[1],"_":null}', result()),
+  row("I-11 unknown keys", '{"jsonrpc":"2.0","id":1,"method":"ping","trace":[1],"_":null}', result()),
 
   row("I-12 an empty batch", "[]", invalid("null", "Empty batch")),
-  row("I-12 a batch where the revision has none", `[${ping("1")}]`, error(INVALID, "null", "batch")),
+  row("I-12 a batch in a revision without batches", `[${ping("1")}]`, error(INVALID, "null", "batch")),
   row(
     "I-12 101 messages",
     `[${Array.from({ length: 101 }, (_, id) => ping(String(id))).join()}]`,
@@ -130,9 +149,13 @@ export const IN_SESSION: readonly Row[] = [
 
   row("I-14 result and error", '{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}', NONE),
   row("I-14 neither, and no method", '{"jsonrpc":"2.0","id":1}', missing("1", "method")),
-  row("I-14 an answer to nothing", '{"jsonrpc":"2.0","id":99,"result":{}}', NONE),
-  row("I-14 an error to nothing", '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}', NONE),
-  row("I-14 an error that is none", '{"jsonrpc":"2.0","id":1,"error":"x"}', NONE),
+  row("I-14 a response to no request", '{"jsonrpc":"2.0","id":99,"result":{}}', NONE),
+  row(
+    "I-14 an error response to no request",
+    '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
+    NONE,
+  ),
+  row("I-14 an error that is a string", '{"jsonrpc":"2.0","id":1,"error":"x"}', NONE),
   row(
     "I-14 a method and a result",
     '{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}',
@@ -147,11 +170,11 @@ export const IN_SESSION: readonly Row[] = [
     ),
   ),
   row("I-15 a call without a name", request("tools/call"), error(PARAMS, "1", "name")),
-  row("I-15 a name that is no text", request("tools/call", '{"name":1}'), error(PARAMS, "1", "name")),
+  row("I-15 a name that is a number", request("tools/call", '{"name":1}'), error(PARAMS, "1", "name")),
   row("I-15 arguments in an array", call("echo", "[]"), error(PARAMS, "1", "arguments")),
-  row("I-15 a cursor that nobody gave", request("tools/list", '{"cursor":"forged"}'), error(PARAMS, "1", "cursor")),
-  row("I-15 a level that does not exist", request("logging/setLevel", '{"level":"loud"}'), error(PARAMS, "1", "level")),
-  row("I-15 _meta that is no object", request("tools/list", '{"_meta":[]}'), error(PARAMS, "1", "_meta")),
+  row("I-15 an unknown cursor", request("tools/list", '{"cursor":"forged"}'), error(PARAMS, "1", "cursor")),
+  row("I-15 an unknown log level", request("logging/setLevel", '{"level":"loud"}'), error(PARAMS, "1", "level")),
+  row("I-15 _meta that is an array", request("tools/list", '{"_meta":[]}'), error(PARAMS, "1", "_meta")),
 
   ...["{}", "[]", "true", "null"].map((token) =>
     row(
@@ -161,15 +184,11 @@ export const IN_SESSION: readonly Row[] = [
     ),
   ),
   row(
-    "I-16 progress for a token that nobody gave",
+    "I-16 progress for an unknown token",
     notification("notifications/progress", '{"progressToken":"?","progress":1}'),
     NONE,
   ),
-  row(
-    "I-16 progress that goes backwards",
-    notification("notifications/progress", '{"progressToken":"?","progress":-1}'),
-    NONE,
-  ),
+  row("I-16 negative progress", notification("notifications/progress", '{"progressToken":"?","progress":-1}'), NONE),
   ...[
     '{"requestId":"?"}',
     "{}",
@@ -180,7 +199,7 @@ export const IN_SESSION: readonly Row[] = [
   ].map((params) => row(`I-16 a cancellation with ${params}`, notification("notifications/cancelled", params), NONE)),
 
   ...["1", '"ping"', "null", "true"].map((value) =>
-    row(`JSON that is no message: ${value}`, value, invalid("null", "A message must be an object")),
+    row(`JSON that is not a message: ${value}`, value, invalid("null", "A message must be an object")),
   ),
   row("an empty object", "{}", missing("null", "jsonrpc")),
   ...[
@@ -193,15 +212,15 @@ export const IN_SESSION: readonly Row[] = [
     '{"jsonrpc":"2.0",}',
     "NaN",
     "Content-Length: 46",
-  ].map((text) => row(`no JSON: ${text}`, text, broken())),
+  ].map((text) => row(`not JSON: ${text}`, text, broken())),
   row(
-    "a method that is no text",
+    "a method that is a number",
     '{"jsonrpc":"2.0","id":1,"method":1}',
     invalid("1", "Invalid field: method must be a string"),
   ),
   row("an empty method", request(""), error(METHOD, "1")),
   row("a method of 64 KiB", request("x".repeat(64 * 1024)), error(METHOD, "1")),
-  row("a notification that nobody knows", notification("notifications/nothing", "{}"), NONE),
+  row("an unknown notification", notification("notifications/nothing", "{}"), NONE),
   row("initialized as a request", request("initialized"), error(METHOD, "1")),
   row(
     "a second initialize",
@@ -210,11 +229,7 @@ export const IN_SESSION: readonly Row[] = [
   ),
 ];
 
-// Bad and odd inputs where there is more or less than a plain session: in the revision that has batches, and before
-// any session, where requests may also stand by themselves.
-
-
-/** On a session in the revision that has batches. */
+/** In a session of the revision with batches. */
 export const WITH_BATCHES: readonly Row[] = [
   row("I-12 an empty batch", "[]", invalid("null", "Empty batch")),
   row("I-12 a batch in a batch", `[[${ping("1")}]]`, {
@@ -253,7 +268,7 @@ export const WITH_BATCHES: readonly Row[] = [
 
 const META = "io.modelcontextprotocol/";
 
-/** Before anything was said. */
+/** Before the first message. */
 export const BEFORE_SESSION: readonly Row[] = [
   row("I-03 a BOM before the first line", bytes([0xef, 0xbb, 0xbf], ping("1")), result()),
   row("a request before initialize", request("tools/list"), error(INVALID, "1", "Server not initialized")),
@@ -265,32 +280,28 @@ export const BEFORE_SESSION: readonly Row[] = [
     error(PARAMS, "1", "protocolVersion"),
   ),
   row(
-    "initialize with capabilities that are none",
+    "initialize with capabilities in an array",
     request("initialize", '{"protocolVersion":"2025-11-25","capabilities":[]}'),
     error(PARAMS, "1", "capabilities"),
   ),
+  row("server/discover without `_meta`", request("server/discover"), error(PARAMS, "1", `${META}protocolVersion`)),
   row(
-    "server/discover that says nothing of itself",
-    request("server/discover"),
-    error(PARAMS, "1", `${META}protocolVersion`),
-  ),
-  row(
-    "a revision that nobody knows",
+    "an unknown revision",
     request("tools/list", `{"_meta":{"${META}protocolVersion":"1999-01-01","${META}clientCapabilities":{}}}`),
     error(-32022, "1"),
   ),
   row(
-    "a revision that is no text",
+    "a revision that is a number",
     request("tools/list", `{"_meta":{"${META}protocolVersion":1,"${META}clientCapabilities":{}}}`),
     error(PARAMS, "1"),
   ),
   row(
-    "no capabilities beside the revision",
+    "a revision without capabilities",
     request("tools/list", `{"_meta":{"${META}protocolVersion":"2026-07-28"}}`),
     error(PARAMS, "1", "clientCapabilities"),
   ),
   row(
-    "a log level that does not exist",
+    "an unknown log level",
     request(
       "tools/list",
       `{"_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{},"${META}logLevel":"loud"}}`,
@@ -298,7 +309,7 @@ export const BEFORE_SESSION: readonly Row[] = [
     error(PARAMS, "1", "logLevel"),
   ),
   row(
-    "a state that nobody gave",
+    "an unknown requestState",
     request(
       "tools/call",
       `{"name":"echo","arguments":{"text":"a"},"requestState":"forged","_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{}}}`,
@@ -306,7 +317,7 @@ export const BEFORE_SESSION: readonly Row[] = [
     error(PARAMS, "1"),
   ),
   row(
-    "ping in the revision that has none",
+    "ping in a revision without ping",
     request("ping", `{"_meta":{"${META}protocolVersion":"2026-07-28","${META}clientCapabilities":{}}}`),
     error(METHOD, "1"),
   ),

@@ -1,37 +1,37 @@
-// What names something comes back byte for byte: ids, the token of progress, the id of a subscription; and a
-// cancellation finds its request by the text of the id. An id that is in flight cannot be used again.
+// Request ids, progress tokens and subscription ids are echoed byte for byte, and a cancellation finds its request by the
+// source text of the id. An id that is in flight cannot be used again.
 
 import { afterAll, describe, expect, it } from "vitest";
-import { Judge } from "./transcript-checks.ts";
-import { closeLines, LINES } from "./line-connection.ts";
-import type { Line } from "./line-connection.ts";
+import { LineValidator } from "./transcript-checks.ts";
+import { closeConnections, CONNECTIONS } from "./line-connection.ts";
+import type { LineConnection } from "./line-connection.ts";
 
-afterAll(closeLines);
+afterAll(closeConnections);
 
 const REVISION = "2025-11-25";
-const EXCHANGE =
+const STATELESS =
   '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}';
 
-/** Source texts that JavaScript would write differently, or that differ only in their text. */
+/** Ids that JavaScript would write differently, or that differ only in their source text. */
 const TOKENS = ["1", "1.0", '"1"', "9007199254740993", "1e2", "-0", '"\\u0041"', '"é\\n"', `"${"x".repeat(70_000)}"`];
 
-/** Sends, and reads the next line after having judged it. */
-class Talk {
-  readonly #line: Line;
-  readonly #judge = new Judge(REVISION);
+/** Sends messages, and validates each line that it reads. */
+class Conversation {
+  readonly #connection: LineConnection;
+  readonly #validator = new LineValidator(REVISION);
 
-  constructor(line: Line) {
-    this.#line = line;
+  constructor(connection: LineConnection) {
+    this.#connection = connection;
   }
 
   send(text: string): void {
-    this.#judge.sent(text);
-    this.#line.send(`${text}\n`);
+    this.#validator.sent(text);
+    this.#connection.send(`${text}\n`);
   }
 
   async next(): Promise<string> {
-    const text = await this.#line.next();
-    expect(this.#judge.received(text)).toEqual([]);
+    const text = await this.#connection.next();
+    expect(this.#validator.received(text)).toEqual([]);
     return text;
   }
 
@@ -41,7 +41,7 @@ class Talk {
     );
   }
 
-  /** The text that a tool answers; it must be the next thing that comes. */
+  /** The text of a tool's result; the result must be the next line. */
   async ask(tool: string, meta = ""): Promise<unknown> {
     this.call('"ask"', tool, meta);
     const answer = await this.next();
@@ -50,97 +50,99 @@ class Talk {
   }
 
   async end(): Promise<void> {
-    expect(this.#line.unread()).toEqual([]);
-    expect(await this.#line.end()).toBe(0);
+    expect(this.#connection.unread()).toEqual([]);
+    expect(await this.#connection.end()).toBe(0);
   }
 }
 
-describe.each(LINES)("over %s", (_, open) => {
-  const begin = async (): Promise<Talk> => {
-    const talk = new Talk(await open("edge"));
-    talk.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${REVISION}"}}`);
-    await talk.next();
-    return talk;
+describe.each(CONNECTIONS)("over %s", (_, open) => {
+  const begin = async (): Promise<Conversation> => {
+    const conversation = new Conversation(await open("edge"));
+    conversation.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"${REVISION}"}}`);
+    await conversation.next();
+    return conversation;
   };
 
-  it("the token of progress, in a session and in an exchange", async () => {
-    const talk = await begin();
-    for (const style of ["", `${EXCHANGE},`]) {
+  it("echo the progress token, in a session and stateless", async () => {
+    const conversation = await begin();
+    for (const style of ["", `${STATELESS},`]) {
       for (const token of TOKENS) {
-        talk.call(token, "steps", `${style}"progressToken":${token}`);
+        conversation.call(token, "steps", `${style}"progressToken":${token}`);
         for (const progress of [1, 2]) {
-          expect(await talk.next()).toBe(
+          expect(await conversation.next()).toBe(
             `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${progress},"total":2}}`,
           );
         }
-        expect(await talk.next()).toContain(`{"jsonrpc":"2.0","id":${token},"result":`);
+        expect(await conversation.next()).toContain(`{"jsonrpc":"2.0","id":${token},"result":`);
       }
     }
-    await talk.end();
+    await conversation.end();
   });
 
-  it("the requestId of a cancellation, which hits the request of that text and no other", async () => {
-    const talk = await begin();
-    // Read as numbers, 1 and 1.0 are one, and so are 9007199254740993 and its neighbour.
+  it("cancel the request with the same source text of the id, and no other", async () => {
+    const conversation = await begin();
+    // As numbers, 1 and 1.0 are equal, and so are 9007199254740993 and 9007199254740992.
     const ids = ["1", "1.0", '"1"', "9007199254740993", "9007199254740992", '"a"'];
-    for (const id of ids) talk.call(id, "hold");
-    expect(await talk.ask("held")).toBe("6");
-    talk.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.00}}');
-    talk.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740994}}');
-    expect(await talk.ask("held")).toBe("6");
+    for (const id of ids) conversation.call(id, "hold");
+    expect(await conversation.ask("held")).toBe("6");
+    conversation.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.00}}');
+    conversation.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9007199254740994}}');
+    expect(await conversation.ask("held")).toBe("6");
     for (const [index, id] of ids.entries()) {
-      talk.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":"enough"}}`);
-      expect(await talk.ask("held")).toBe(String(ids.length - index - 1));
+      conversation.send(
+        `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":"enough"}}`,
+      );
+      expect(await conversation.ask("held")).toBe(String(ids.length - index - 1));
     }
-    // None of them is answered: these are the next answers, and the last.
-    await talk.end();
+    // No cancelled request is answered: end() expects no more lines.
+    await conversation.end();
   });
 
-  it("the requestId of a cancellation as another way to write the same string", async () => {
-    const talk = await begin();
-    talk.call('"\\u0041"', "hold");
-    talk.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"A"}}');
-    expect(await talk.ask("held")).toBe("0");
-    await talk.end();
+  it("cancel a request if both ids are the same string, written differently", async () => {
+    const conversation = await begin();
+    conversation.call('"\\u0041"', "hold");
+    conversation.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"A"}}');
+    expect(await conversation.ask("held")).toBe("0");
+    await conversation.end();
   });
 
-  it("the id of a subscription, in an exchange", async () => {
-    const talk = await begin();
+  it("tag the notifications of a subscription with its id", async () => {
+    const conversation = await begin();
     for (const id of TOKENS) {
       const tag = `"io.modelcontextprotocol/subscriptionId":${id}`;
-      talk.send(
-        `{"jsonrpc":"2.0","id":${id},"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["edge://thing"]},"_meta":{${EXCHANGE}}}}`,
+      conversation.send(
+        `{"jsonrpc":"2.0","id":${id},"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["edge://thing"]},"_meta":{${STATELESS}}}}`,
       );
-      const acknowledged = await talk.next();
+      const acknowledged = await conversation.next();
       expect(acknowledged).toContain('"method":"notifications/subscriptions/acknowledged"');
       expect(acknowledged).toContain(tag);
-      talk.call('"ask"', "touch");
-      const updated = await talk.next();
+      conversation.call('"ask"', "touch");
+      const updated = await conversation.next();
       expect(updated).toContain('"method":"notifications/resources/updated","params":{"uri":"edge://thing"');
       expect(updated).toContain(tag);
-      expect(await talk.next()).toContain('"touched"');
-      talk.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
-      expect(await talk.ask("touch")).toBe("touched");
+      expect(await conversation.next()).toContain('"touched"');
+      conversation.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
+      expect(await conversation.ask("touch")).toBe("touched");
     }
-    await talk.end();
+    await conversation.end();
   });
 
-  it("an id that is in flight is refused to a second request, and the first one is still answered", async () => {
-    const talk = await begin();
+  it("refuse a second request with an id in flight, and answer the first one", async () => {
+    const conversation = await begin();
     for (const id of ["7", "7.0", '"7"']) {
-      talk.call(id, "hold");
-      talk.call(id, "held");
-      const refused = await talk.next();
-      expect(refused).toContain(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,`);
-      expect(refused).toContain("still in flight");
-      talk.call('"let go"', "let_go");
-      const answers = [await talk.next(), await talk.next()].join("\n");
+      conversation.call(id, "hold");
+      conversation.call(id, "held");
+      const error = await conversation.next();
+      expect(error).toContain(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,`);
+      expect(error).toContain("still in flight");
+      conversation.call('"let go"', "let_go");
+      const answers = [await conversation.next(), await conversation.next()].join("\n");
       expect(answers).toContain('"id":"let go","result":');
       expect(answers).toContain(`{"jsonrpc":"2.0","id":${id},"result":`);
-      // Once it is answered the id is free again.
-      talk.call(id, "held");
-      expect(await talk.next()).toContain(`{"jsonrpc":"2.0","id":${id},"result":`);
+      // After the answer, the id can be used again.
+      conversation.call(id, "held");
+      expect(await conversation.next()).toContain(`{"jsonrpc":"2.0","id":${id},"result":`);
     }
-    await talk.end();
+    await conversation.end();
   });
 });

@@ -1,20 +1,19 @@
-// Reads the golden files: each is one transcript, that is one connection from its first message to its last. The
-// first line says which seed it is from, which server answers and how that is served. Each further line is one
-// message: `line` is where it stands in the seed; `added` says why a message stands here that the seed does not
-// show. `message` is always the last key, so that its source text can be cut out byte for byte; `text` stands
-// instead where what is sent is no JSON. `within` marks a piece of the answer that came just before.
+// Reads the golden files. Each is one transcript: all messages of one connection. The first line names the seed, the server
+// and its options. Each other line is one message: `line` is its line in the seed, or `added` says why it is not in the
+// seed. `message` is the last key, so that its source text can be cut out byte for byte; `text` replaces it if the input
+// is not JSON. `within` marks a part of the previous answer.
 
 import { readdirSync, readFileSync } from "node:fs";
-import type { LineOptions } from "./line-connection.ts";
+import type { ConnectionOptions } from "./line-connection.ts";
 
 const folder = new URL("golden/", import.meta.url);
 
 export interface Entry {
   readonly line?: number;
   readonly added?: string;
-  readonly from: "caller" | "end";
+  readonly from: "client" | "server";
   readonly within?: "result";
-  /** The bytes on the wire, without the newline. */
+  /** The bytes of the line, without the newline. */
   readonly text: string;
 }
 
@@ -23,7 +22,7 @@ export interface Transcript {
   readonly name: string;
   readonly server: string;
   readonly revision: string;
-  readonly options: LineOptions;
+  readonly options: ConnectionOptions;
   readonly entries: readonly Entry[];
 }
 

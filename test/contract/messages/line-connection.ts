@@ -1,6 +1,5 @@
-// One line to a server, as bytes: a real child process over stdio, or the same server in this process behind a
-// pair of streams. A line sends exactly the bytes it is given and hands out what comes back as lines of text,
-// in order. What the messages mean is for whoever holds the line.
+// A connection to a server at the level of bytes: a child process over stdio, or the same server in this process behind a
+// pair of streams. It sends exactly the given bytes, and returns the answers as lines.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,46 +9,46 @@ import { fileURLToPath } from "node:url";
 import { serve } from "catenary";
 import type { Handler, ServeOptions } from "catenary";
 
-export interface LineOptions {
+export interface ConnectionOptions {
   readonly profile?: NonNullable<ServeOptions["profile"]>;
   readonly ordering?: NonNullable<ServeOptions["ordering"]>;
 }
 
-export interface Line {
-  /** Exactly these bytes; a newline only where they have one. */
+export interface LineConnection {
+  /** Sends exactly these bytes; adds no newline. */
   send(bytes: string | Uint8Array): void;
-  /** The next line that comes back, without its newline. */
+  /** The next line from the server, without its newline. */
   next(): Promise<string>;
-  /** Lines that came and were not asked for yet. */
+  /** Lines that were received and not read with next(). */
   unread(): readonly string[];
-  /** Ends the input, waits for the server's own end, and returns its exit code (0 where it is no process). */
+  /** Ends the input, waits for the server to end, and returns its exit code (0 if it is not a process). */
   end(): Promise<number>;
 }
 
-/** No test waits longer than this for one line or for the end: far more than any machine needs. */
-const PATIENCE_MS = 10_000;
+/** For one line, or for the end of the server. */
+const TIMEOUT_MS = 10_000;
 
 const launcher = fileURLToPath(new URL("servers/main.js", import.meta.url));
 
-/** Each test file ends what it opened, whatever happened in between. */
+/** Test files close these in afterAll, even after a failure. */
 const open = new Set<() => Promise<void>>();
 
-export async function closeLines(): Promise<void> {
+export async function closeConnections(): Promise<void> {
   await Promise.all([...open].map((close) => close()));
 }
 
-async function childLine(server: string, options: LineOptions = {}): Promise<Line> {
+async function connectToProcess(server: string, options: ConnectionOptions = {}): Promise<LineConnection> {
   const child = spawn(process.execPath, [launcher, server, JSON.stringify(options)], { stdio: "pipe" });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
   await once(child, "spawn");
-  const line = new StreamLine(child.stdin, child.stdout, async () => {
+  const connection = new StreamConnection(child.stdin, child.stdout, async () => {
     const [code, signal] = await exited;
-    if (code === null) throw new Error(`The server was ended by ${signal}\n${stderr}`);
+    if (code === null) throw new Error(`The server was killed by ${signal}\n${stderr}`);
     return code;
   });
-  line.readStderr = () => stderr;
+  connection.readStderr = () => stderr;
   const kill = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
     await exited;
@@ -57,10 +56,10 @@ async function childLine(server: string, options: LineOptions = {}): Promise<Lin
   };
   open.add(kill);
   void exited.then(() => open.delete(kill));
-  return line;
+  return connection;
 }
 
-async function streamLine(server: string, options: LineOptions = {}): Promise<Line> {
+async function connectToStreams(server: string, options: ConnectionOptions = {}): Promise<LineConnection> {
   const module = (await import(new URL(`servers/${server}.js`, import.meta.url).href)) as { server: Handler };
   const input = new PassThrough();
   const output = new PassThrough();
@@ -70,33 +69,33 @@ async function streamLine(server: string, options: LineOptions = {}): Promise<Li
     await serving.close();
   };
   open.add(close);
-  return new StreamLine(input, output, async () => {
+  return new StreamConnection(input, output, async () => {
     await serving.closed;
     open.delete(close);
     return 0;
   });
 }
 
-/** Both, by the name under which a test shows them. */
-export const LINES: readonly (readonly [string, typeof childLine])[] = [
-  ["a child process", childLine],
-  ["streams in memory", streamLine],
+/** Both kinds, by the name in test titles. */
+export const CONNECTIONS: readonly (readonly [string, typeof connectToProcess])[] = [
+  ["a child process", connectToProcess],
+  ["streams in memory", connectToStreams],
 ];
 
-class StreamLine implements Line {
+class StreamConnection implements LineConnection {
   readonly #input: Writable;
   readonly #ended: () => Promise<number>;
   readonly #lines: string[] = [];
   #rest: Buffer[] = [];
   #wake: (() => void) | undefined;
   #over = false;
-  /** What a server in trouble wrote to stderr. */
+  /** The stderr of the server, for error messages. */
   readStderr: () => string = () => "";
 
   constructor(input: Writable, output: Readable, ended: () => Promise<number>) {
     this.#input = input;
     this.#ended = ended;
-    // A server that is gone shows itself by the lines that do not come.
+    // If the server is gone, next() fails.
     input.on("error", () => undefined);
     output.on("data", (chunk: Buffer) => this.#take(chunk));
     output.on("end", () => {
@@ -110,10 +109,10 @@ class StreamLine implements Line {
   }
 
   async next(): Promise<string> {
-    const line = this.#lines.shift();
-    if (line !== undefined) return line;
-    if (this.#over) throw new Error(`The server has ended\n${this.readStderr()}`);
-    await bounded("a line", (done) => (this.#wake = done), this.readStderr);
+    const connection = this.#lines.shift();
+    if (connection !== undefined) return connection;
+    if (this.#over) throw new Error(`The server ended\n${this.readStderr()}`);
+    await withTimeout("a line", (done) => (this.#wake = done), this.readStderr);
     return this.next();
   }
 
@@ -124,7 +123,7 @@ class StreamLine implements Line {
   async end(): Promise<number> {
     this.#input.end();
     let code = 0;
-    await bounded(
+    await withTimeout(
       "the end of the server",
       (done) => {
         void this.#ended().then((found) => {
@@ -150,9 +149,9 @@ class StreamLine implements Line {
   }
 }
 
-async function bounded(what: string, begin: (done: () => void) => void, stderr: () => string): Promise<void> {
+async function withTimeout(what: string, begin: (done: () => void) => void, stderr: () => string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`Waited in vain for ${what}\n${stderr()}`)), PATIENCE_MS);
+    const timer = setTimeout(() => reject(new Error(`Timed out waiting for ${what}\n${stderr()}`)), TIMEOUT_MS);
     begin(() => {
       clearTimeout(timer);
       resolve();

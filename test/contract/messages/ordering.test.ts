@@ -1,6 +1,5 @@
-// The order of work on one connection, as seed 000 describes it under "Concurrency" and as everybody else expects
-// it: with `ordering: "sequential"` the second request is not begun before the first is answered; without, the
-// second need not wait.
+// The option `ordering` of one connection: with "sequential", a request starts after the one before it is answered (seed
+// 000, "Concurrency"); by default, requests run concurrently.
 
 import { PassThrough } from "node:stream";
 import { createServer, serve } from "catenary";
@@ -17,93 +16,93 @@ const INITIALIZE = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"pro
 const call = (id: number, name: string): string =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":{}}}`;
 
-interface Stage {
-  /** What began and ended, in order. */
-  readonly diary: string[];
+interface Fixture {
+  /** What the tools did, in order. */
+  readonly events: string[];
   /** The ids of the answers, in order. */
   readonly answered: unknown[];
   send(...lines: string[]): void;
-  /** Resolves when so many answers are there. */
+  /** Resolves after this many answers. */
   answers(count: number): Promise<void>;
-  letGo(): void;
+  release(): void;
 }
 
-async function stage(options: ServeOptions): Promise<Stage> {
-  const diary: string[] = [];
+async function startFixture(options: ServeOptions): Promise<Fixture> {
+  const events: string[] = [];
   const answered: unknown[] = [];
-  let letGo = (): void => undefined;
-  const gate = new Promise<void>((resolve) => (letGo = resolve));
+  let release = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (release = resolve));
   const server = createServer({ name: "order", version: "1.0.0" })
     .tool("slow", {}, async () => {
-      diary.push("slow begins");
+      events.push("slow begins");
       await gate;
-      diary.push("slow ends");
+      events.push("slow ends");
     })
-    .tool("quick", {}, () => void diary.push("quick"));
+    .tool("quick", {}, () => void events.push("quick"));
   const input = new PassThrough();
   const output = new PassThrough();
   const serving = await serve(server, { ...options, stdio: { input, output } });
   closers.push(() => serving.close());
   let rest = "";
-  let heard = (): void => undefined;
+  let onAnswer = (): void => undefined;
   output.setEncoding("utf8").on("data", (text: string) => {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
     answered.push(...lines.map((line) => (JSON.parse(line) as { id: unknown }).id));
-    heard();
+    onAnswer();
   });
   return {
-    diary,
+    events,
     answered,
-    letGo,
+    release,
     send: (...lines) => void input.write(lines.map((line) => `${line}\n`).join("")),
     answers: (count) =>
       new Promise((resolve) => {
-        heard = () => void (answered.length >= count && resolve());
-        heard();
+        onAnswer = () => void (answered.length >= count && resolve());
+        onAnswer();
       }),
   };
 }
 
 describe("ordering", () => {
   it("sequential: one request at a time, answers in order", async () => {
-    const { send, answers, letGo, diary, answered } = await stage({ ordering: "sequential" });
+    const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
     send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
-    // A ping that finds the queue stuck is let past after a moment, so that the connection shows itself alive.
+    // A ping that waits too long overtakes the queue, to show that the connection works.
     send('{"jsonrpc":"2.0","id":"ping","method":"ping"}');
     await answers(2);
-    expect(diary).toEqual(["slow begins"]);
+    expect(events).toEqual(["slow begins"]);
     expect(answered).toEqual([0, "ping"]);
-    letGo();
+    release();
     await answers(5);
-    expect(diary).toEqual(["slow begins", "slow ends", "quick", "quick"]);
+    expect(events).toEqual(["slow begins", "slow ends", "quick", "quick"]);
     expect(answered).toEqual([0, "ping", 1, 2, 3]);
   });
 
-  it("sequential: a quick ping keeps its place", async () => {
-    const { send, answers, letGo, answered } = await stage({ ordering: "sequential" });
-    letGo();
+  it("sequential: a ping that does not wait long keeps its place", async () => {
+    const { send, answers, release, answered } = await startFixture({ ordering: "sequential" });
+    release();
     send(INITIALIZE, call(1, "slow"), '{"jsonrpc":"2.0","id":2,"method":"ping"}', call(3, "quick"));
     await answers(4);
     expect(answered).toEqual([0, 1, 2, 3]);
   });
 
-  it("sequential: a cancellation reaches a call that waits for its turn", async () => {
-    const { send, answers, letGo, diary, answered } = await stage({ ordering: "sequential" });
+  it("sequential: a queued call can be cancelled", async () => {
+    const { send, answers, release, events, answered } = await startFixture({ ordering: "sequential" });
     send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
     send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}');
-    letGo();
+    release();
     await answers(3);
     expect(answered).toEqual([0, 1, 3]);
-    expect(diary).toEqual(["slow begins", "slow ends", "quick"]);
+    expect(events).toEqual(["slow begins", "slow ends", "quick"]);
   });
 
-  it("concurrent: the second need not wait for the first", async () => {
-    const { send, answers, letGo, diary, answered } = await stage({});
+  it("concurrent: the second call does not wait for the first", async () => {
+    const { send, answers, release, events, answered } = await startFixture({});
     send(INITIALIZE, call(1, "slow"), call(2, "quick"));
     await answers(2);
-    expect(diary).toEqual(["slow begins", "quick"]);
-    letGo();
+    expect(events).toEqual(["slow begins", "quick"]);
+    release();
     await answers(3);
     expect(answered).toEqual([0, 2, 1]);
   });

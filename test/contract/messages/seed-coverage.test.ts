@@ -1,5 +1,5 @@
-// Holds the golden files against the seed documents: every piece in braces of every fenced block is either a
-// golden message, with the same bytes, or in the list of what is left out, with a reason; never both, never twice.
+// Compares the golden files with the seed documents: each piece in braces of each fenced block is either a golden message
+// with the same bytes, or left out with a reason; never both, never twice.
 
 import { describe, expect, it } from "vitest";
 import { TRANSCRIPTS } from "./golden-transcripts.ts";
@@ -7,17 +7,17 @@ import { LEFT_OUT } from "./seed-exceptions.ts";
 import { itWithSeeds, onOneLine, piecesOf, seedNames } from "./seeds.ts";
 
 describe("golden files and seeds", () => {
-  it("have an entry for every line at most once, and a reason for every message that was added", () => {
+  it("have each line at most once, and a reason for each added message", () => {
     const lines = TRANSCRIPTS.flatMap(({ seed, entries }) => entries.map(({ line }) => line && `${seed}:${line}`));
-    const shown = lines.filter((line) => line !== undefined);
-    expect(shown.length).toBeGreaterThan(60);
-    expect(new Set(shown).size).toBe(shown.length);
+    const inSeed = lines.filter((line) => line !== undefined);
+    expect(inSeed.length).toBeGreaterThan(60);
+    expect(new Set(inSeed).size).toBe(inSeed.length);
     for (const { entries } of TRANSCRIPTS) {
       for (const entry of entries) expect(entry.line === undefined).toBe((entry.added ?? "") !== "");
     }
   });
 
-  itWithSeeds("cover every piece of every block of the five seeds", () => {
+  itWithSeeds("cover each piece of each block of the five seeds", () => {
     expect(seedNames()).toHaveLength(5);
     const counted = seedNames().map((seed) => {
       const golden = new Set(
@@ -36,7 +36,7 @@ describe("golden files and seeds", () => {
     expect(counted.map(({ golden, leftOut }) => golden + leftOut)).toEqual(counted.map(({ lines }) => lines));
   });
 
-  itWithSeeds("have the bytes of the seeds: of one line as they stand, else without comments and spacing", () => {
+  itWithSeeds("have the bytes of the seeds; pieces of several lines without comments and spaces", () => {
     for (const { seed, entries } of TRANSCRIPTS) {
       const pieces = piecesOf(seed);
       for (const { line, text } of entries) {
@@ -47,7 +47,7 @@ describe("golden files and seeds", () => {
     }
   });
 
-  itWithSeeds("leave out what the list says, where it says", () => {
+  itWithSeeds("leave out pieces that begin as the list says", () => {
     for (const { seed, line, begins, reason } of LEFT_OUT) {
       const name = seedNames().find((candidate) => candidate.startsWith(seed)) ?? "";
       const first = piecesOf(name).find((piece) => piece.line === line)?.text ?? "";

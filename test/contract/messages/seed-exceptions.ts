@@ -1,27 +1,31 @@
-// What stands in braces in a seed and is no golden message, each with the reason. A test holds that every piece
-// of every block of the seeds is either here or in a golden file, so nothing is missed in silence.
-
+// Exceptions from the seeds, each with a reason: pieces in braces that are not golden messages, and fields where our answer
+// differs. Tests fail if a piece is neither here nor in a golden file, or if an exception is no longer needed.
 
 export interface LeftOut {
   /** The number of the seed. */
   readonly seed: string;
-  /** Where the piece begins; several pieces on one line are left out together. */
+  /** Where the piece begins. All pieces of a line are left out together. */
   readonly line: number;
-  /** How the line's first piece begins, so that a shifted line is noticed. */
+  /** The beginning of the first piece on the line, to detect a shifted line. */
   readonly begins: string;
   readonly reason: string;
 }
 
-const ELIDED = "Schematic: a part is written as `...`, so it is no JSON.";
-const FORM = "Schematic: shows the form of a message with made-up names, no exchange that could take place.";
-const SIGNATURE = "A signature in TypeScript's manner, no message; the methods are played in other transcripts.";
+const ELIDED = "Schematic: a part is written as `...`, so it is not JSON.";
+const FORM = "Schematic: shows the form of a message with made-up names.";
+const SIGNATURE = "A TypeScript signature, not a message; other transcripts use the methods.";
 
 export const LEFT_OUT: readonly LeftOut[] = [
   { seed: "000", line: 21, begins: '{\n  "jsonrpc"', reason: ELIDED },
   { seed: "000", line: 270, begins: '{"jsonrpc":"2.0","id":1,"method":"initialize"', reason: ELIDED },
   { seed: "000", line: 271, begins: '{"jsonrpc":"2.0","id":1,"result"', reason: ELIDED },
-  { seed: "000", line: 313, begins: '{"jsonrpc":"2.0","id":2,"result"', reason: `${ELIDED} Line 118 shows it whole.` },
-  { seed: "000", line: 354, begins: '{\n  "mcpServers"', reason: "A client's configuration file, no message." },
+  {
+    seed: "000",
+    line: 313,
+    begins: '{"jsonrpc":"2.0","id":2,"result"',
+    reason: `${ELIDED} Line 118 has the complete message.`,
+  },
+  { seed: "000", line: 354, begins: '{\n  "mcpServers"', reason: "The configuration file of a client, not a message." },
   { seed: "000", line: 391, begins: '{"jsonrpc":"2.0",...}', reason: ELIDED },
   { seed: "001", line: 76, begins: '{\n  "jsonrpc"', reason: FORM },
   { seed: "001", line: 87, begins: '{\n  "jsonrpc"', reason: FORM },
@@ -54,22 +58,18 @@ export const LEFT_OUT: readonly LeftOut[] = [
   { seed: "004", line: 57, begins: '{\n  "jsonrpc"', reason: FORM },
 ];
 
-// Where our answer is not what a seed shows, and why. Each exception names one message of one seed and one field
-// of it; a test fails where an exception is not needed any more.
-
 export interface Exception {
   /** The number of the seed. */
   readonly seed: string;
-  /** Where the message stands in the seed. */
+  /** The line of the message in the seed. */
   readonly line: number;
   /** A JSON pointer to the field that differs. */
   readonly path: string;
   readonly reason: string;
 }
 
-const NAMED = "The message names the method, as seed 002 has it; the seeds differ in this text.";
-const KIND =
-  "`data` is an object with `kind` and the name, so that a program can tell what happened; seed 002 has none.";
+const NAMED = "The message names the method, as in seed 002; the seeds differ in this text.";
+const KIND = "`data` is an object with `kind` and the name, for programs; seed 002 has no `data`.";
 
 export const EXCEPTIONS: readonly Exception[] = [
   { seed: "000", line: 330, path: "/error/message", reason: NAMED },
@@ -88,6 +88,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     seed: "004",
     line: 285,
     path: "/result/contents/0/blob",
-    reason: "The seed's text is a placeholder and no base64; the official schema asks for base64.",
+    reason: "The seed has a placeholder instead of base64; the official schema requires base64.",
   },
 ];

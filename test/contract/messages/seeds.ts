@@ -1,6 +1,5 @@
-// Reads the seed documents: every piece in braces of every fenced block, with the line on which it begins, so
-// that a test can say of each whether it is a golden message or left out. The seeds are not part of the
-// repository; they are looked for beside it, and what needs them says by name that it was left out without them.
+// Reads the seed documents: each piece in braces of each fenced block, with its line. The seeds are not part of the
+// repository. Without them in ../shared/seeds, the tests that need them are skipped with a warning.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { it } from "vitest";
@@ -11,7 +10,7 @@ const seedsFound: boolean = existsSync(folder);
 
 /** A test that needs the seed documents. */
 export function itWithSeeds(name: string, test: () => void | Promise<void>): void {
-  if (!seedsFound) console.warn(`Left out, because the seed documents are not in ../shared/seeds: ${name}`);
+  if (!seedsFound) console.warn(`Skipped, because the seed documents are not in ../shared/seeds: ${name}`);
   it.skipIf(!seedsFound)(name, test);
 }
 
@@ -25,9 +24,9 @@ export function seedNames(): string[] {
 
 /** A piece in braces inside a fenced block. */
 export interface Piece {
-  /** The line of the seed, from 1, on which the piece begins. */
+  /** The line in the seed, from 1, where the piece begins. */
   readonly line: number;
-  /** The language of the block, empty where it names none. */
+  /** The language of the block; may be empty. */
   readonly language: string;
   readonly text: string;
 }
@@ -60,11 +59,11 @@ function braced(text: string, language: string, firstLine: number): Piece[] {
       pieces.push({ line, language, text: text.slice(start, at + 1) });
     }
   }
-  if (depth !== 0) throw new Error(`The block at line ${firstLine} has a brace that is not closed`);
+  if (depth !== 0) throw new Error(`The block at line ${firstLine} has an unclosed brace`);
   return pieces;
 }
 
-/** The piece on one line: as it is where it is one line already, else without comments and the space between tokens. */
+/** The piece on one line. A piece of several lines loses its comments and the spaces between tokens. */
 export function onOneLine(text: string): string {
   if (!text.includes("\n")) return text;
   let minified = "";

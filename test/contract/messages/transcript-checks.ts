@@ -1,28 +1,28 @@
-// Looks at both directions of a line, as text, and says of every message that the server sends whether it is one
-// and is allowed. What the caller sends is only listened to: it may be wrong on purpose.
+// Checks for transcripts: whether each line of the server is a valid message of its revision, and whether an answer has
+// everything that a seed shows.
 
 import { decode } from "../../../src/jsonrpc/codec.ts";
 import type { Message } from "../../../src/jsonrpc/message.ts";
-import { MessageJudge } from "../../support/spec/message-validator.ts";
+import { MessageValidator } from "../../support/spec/message-validator.ts";
 
-export class Judge {
-  readonly #judge: MessageJudge;
+/** Validates the lines of the server. Lines of the client are only observed, since they may be invalid on purpose. */
+export class LineValidator {
+  readonly #validator: MessageValidator;
 
-  /** The revision that a session on this line speaks. */
+  /** `revision` is the revision of a session on this connection. */
   constructor(revision: string) {
-    this.#judge = new MessageJudge(revision);
+    this.#validator = new MessageValidator(revision);
   }
 
-  /** What the caller wrote, whatever it was. */
   sent(text: string): void {
-    for (const message of messagesOf(text)) this.#judge.hear("client", message);
+    for (const message of messagesOf(text)) this.#validator.observe("client", message);
   }
 
-  /** Everything that is wrong with a line of the server. */
+  /** The problems of a line. */
   received(text: string): string[] {
     const decoded = decode(text);
     if (decoded.kind === "fault") return [`Not a message: ${JSON.stringify(decoded.fault.error)}`];
-    return messagesOf(text).flatMap((message) => this.#judge.judge("server", message));
+    return messagesOf(text).flatMap((message) => this.#validator.validate("server", message));
   }
 }
 
@@ -33,9 +33,6 @@ function messagesOf(text: string): Message[] {
   return [];
 }
 
-// Whether an answer has all that a seed shows: objects by key (more keys are fine), arrays by element (as many as
-// shown), everything else by value. What is missing comes back by its path, so that an exception can name it.
-
 export interface Difference {
   /** A JSON pointer into the message. */
   readonly path: string;
@@ -43,6 +40,7 @@ export interface Difference {
   readonly found: unknown;
 }
 
+/** What `shown` has and `found` lacks. Objects may have more keys; arrays must have the same length. */
 export function missing(shown: unknown, found: unknown, path = ""): Difference[] {
   if (Array.isArray(shown)) {
     if (!Array.isArray(found)) return [{ path, shown, found }];

@@ -1,20 +1,20 @@
-// Plays every golden transcript, byte for byte, over a real child process and over streams in this process. Each
-// answer has all that the seed shows, but for the table of exceptions; each message that we send is valid in the
-// official schema of its revision; nothing comes that is not in the transcript; the server ends by itself.
+// Plays each golden transcript, byte for byte, to a child process and over streams in memory. Each answer has everything
+// that the seed shows, except for the listed differences. Each message of the server is valid in the official schema of
+// its revision, no other message is sent, and the server exits by itself.
 
 import { afterAll, describe, expect, it } from "vitest";
-import { missing, Judge } from "./transcript-checks.ts";
+import { missing, LineValidator } from "./transcript-checks.ts";
 import { EXCEPTIONS, type Exception } from "./seed-exceptions.ts";
 import { TRANSCRIPTS } from "./golden-transcripts.ts";
 import type { Entry, Transcript } from "./golden-transcripts.ts";
-import { closeLines, LINES } from "./line-connection.ts";
-import type { Line } from "./line-connection.ts";
+import { closeConnections, CONNECTIONS } from "./line-connection.ts";
+import type { LineConnection } from "./line-connection.ts";
 
 const used = new Set<Exception>();
 
-afterAll(closeLines);
+afterAll(closeConnections);
 
-/** What an entry of the end shows and the answer lacks. */
+/** What an entry of the server shows and the answer lacks. */
 function differences(seed: string, entry: Entry, found: unknown): string[] {
   return missing(JSON.parse(entry.text), found).flatMap(({ path, ...values }) => {
     const exception = EXCEPTIONS.find(
@@ -25,37 +25,41 @@ function differences(seed: string, entry: Entry, found: unknown): string[] {
   });
 }
 
-/** Plays the entries; `ahead` sends all that the caller says in one piece before it reads anything. */
-async function play(line: Line, { seed, revision, entries }: Transcript, ahead: boolean): Promise<void> {
-  const judge = new Judge(revision);
-  const spoken = entries.filter(({ from }) => from === "caller").map(({ text }) => text);
+/** Plays the entries; with `ahead`, sends all messages of the client before it reads the first answer. */
+async function play(
+  connection: LineConnection,
+  { seed, revision, entries }: Transcript,
+  ahead: boolean,
+): Promise<void> {
+  const validator = new LineValidator(revision);
+  const sent = entries.filter(({ from }) => from === "client").map(({ text }) => text);
   if (ahead) {
-    for (const text of spoken) judge.sent(text);
-    line.send(spoken.map((text) => `${text}\n`).join(""));
+    for (const text of sent) validator.sent(text);
+    connection.send(sent.map((text) => `${text}\n`).join(""));
   }
   let answer: { result?: unknown } = {};
   for (const entry of entries) {
-    if (entry.from === "caller") {
+    if (entry.from === "client") {
       if (ahead) continue;
-      judge.sent(entry.text);
-      line.send(`${entry.text}\n`);
+      validator.sent(entry.text);
+      connection.send(`${entry.text}\n`);
     } else if (entry.within !== undefined) {
       expect(differences(seed, entry, answer[entry.within])).toEqual([]);
     } else {
-      const text = await line.next();
-      expect(judge.received(text), text).toEqual([]);
+      const text = await connection.next();
+      expect(validator.received(text), text).toEqual([]);
       answer = JSON.parse(text) as { result?: unknown };
       expect(differences(seed, entry, answer)).toEqual([]);
     }
   }
-  // Whatever else the server had to say would stand before this answer.
-  line.send('{"jsonrpc":"2.0","id":"the end of the transcript","method":"ping"}\n');
-  expect(await line.next()).toBe('{"jsonrpc":"2.0","id":"the end of the transcript","result":{}}');
-  expect(await line.end()).toBe(0);
-  expect(line.unread()).toEqual([]);
+  // Any other message would arrive before this answer.
+  connection.send('{"jsonrpc":"2.0","id":"the end of the transcript","method":"ping"}\n');
+  expect(await connection.next()).toBe('{"jsonrpc":"2.0","id":"the end of the transcript","result":{}}');
+  expect(await connection.end()).toBe(0);
+  expect(connection.unread()).toEqual([]);
 }
 
-describe.each(LINES)("over %s", (_, open) => {
+describe.each(CONNECTIONS)("over %s", (_, open) => {
   it.each(TRANSCRIPTS.map((transcript) => [transcript.seed, transcript.name, transcript] as const))(
     "seed %s, %s",
     async (_seed, _name, transcript) => {
@@ -72,6 +76,6 @@ describe.each(LINES)("over %s", (_, open) => {
   }
 });
 
-it("needs every exception of the table", () => {
+it("needs each exception of the table", () => {
   expect(EXCEPTIONS.filter((exception) => !used.has(exception))).toEqual([]);
 });

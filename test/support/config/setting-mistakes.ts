@@ -2,7 +2,7 @@
 
 import type { Mistake } from "./server-mistakes.ts";
 
-export const OTHER_MISTAKES: readonly Mistake[] = [
+export const SETTING_MISTAKES: readonly Mistake[] = [
   [
     "an unset variable",
     '{"mcpServers": {"a": {\n  "command": "x",\n  "env": {"\\u0041": "a\\n${MISSING} ${API_KEY}"}\n}}}',

@@ -14,20 +14,20 @@ const HINTS: Readonly<Record<string, Json | undefined>> = {
 
 const TOOLS = ["run", "peek", "again", "hold", "big", "ask"];
 
-export interface DeskOptions {
+export interface AnswerOptions {
   /** Whether results are dressed as the newest revision wants them. */
-  readonly dressed: boolean;
+  readonly newestFormat: boolean;
   /** Takes what is said before the answer. */
-  readonly say: (notification: Json) => void;
+  readonly send: (notification: Json) => void;
 }
 
-export class Desk {
+export class Backend {
   /** How often each key was executed, whichever tool it was. */
   readonly runs = new Map<string, number>();
   /** Names that were added to the list of tools. */
-  readonly grown: string[] = [];
+  readonly addedTools: string[] = [];
   /** Notifications and answers that came. */
-  readonly heard: Json[] = [];
+  readonly received: Json[] = [];
   readonly #asking: (() => void)[] = [];
   #questions = 0;
   readonly #doors = new Map<string, () => void>();
@@ -37,7 +37,7 @@ export class Desk {
     this.#wake = wake;
   }
 
-  runsOf(key: string): number {
+  runCount(key: string): number {
     return this.runs.get(key) ?? 0;
   }
 
@@ -50,21 +50,21 @@ export class Desk {
     return this.#doors.has(key);
   }
 
-  hear(message: Json): void {
-    this.heard.push(message);
+  receive(message: Json): void {
+    this.received.push(message);
     for (const look of this.#asking.splice(0)) look();
     this.#wake();
   }
 
   /** The answers that came to questions of `ask`. */
-  get answers(): Json[] {
-    return this.heard.filter((message) => message["method"] === undefined);
+  get responses(): Json[] {
+    return this.received.filter((message) => message["method"] === undefined);
   }
 
-  async answer({ id, method, params = {} }: Json, { dressed, say }: DeskOptions): Promise<Json> {
+  async answer({ id, method, params = {} }: Json, { newestFormat, send }: AnswerOptions): Promise<Json> {
     const dress = (result: Json, kept = false): Json => ({
-      ...(dressed && { resultType: "complete" }),
-      ...(dressed && kept && { ttlMs: 0, cacheScope: "private" }),
+      ...(newestFormat && { resultType: "complete" }),
+      ...(newestFormat && kept && { ttlMs: 0, cacheScope: "private" }),
       ...result,
     });
     const respond = (result: Json, kept?: boolean): Json => ({ jsonrpc: "2.0", id, result: dress(result, kept) });
@@ -75,13 +75,13 @@ export class Desk {
       case "resources/unsubscribe":
         return respond({});
       case "tools/list":
-        return respond({ tools: [...TOOLS, ...this.grown].map(toolNamed) }, true);
+        return respond({ tools: [...TOOLS, ...this.addedTools].map(toolNamed) }, true);
       case "resources/list":
         return respond({ resources: [{ uri: NOTE, name: "one" }] }, true);
       case "resources/read":
         return respond({ contents: [{ uri: params.uri, text: "The first note" }] }, true);
       case "tools/call":
-        return respond(await this.#call(params, say));
+        return respond(await this.#call(params, send));
       default:
         return { jsonrpc: "2.0", id, error: { code: -32601, message: `Method not found: ${String(method)}` } };
     }
@@ -89,7 +89,7 @@ export class Desk {
 
   async #call({ name, arguments: args = {}, _meta = {} }: Json, say: (notification: Json) => void): Promise<Json> {
     const key = String(args.key);
-    this.runs.set(key, this.runsOf(key) + 1);
+    this.runs.set(key, this.runCount(key) + 1);
     for (let step = 1; step <= Number(args.steps ?? 0); step += 1) {
       const progress = { progressToken: _meta.progressToken, progress: step, total: args.steps };
       say({ jsonrpc: "2.0", method: "notifications/progress", params: progress });
@@ -113,7 +113,7 @@ export class Desk {
     const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
     say({ jsonrpc: "2.0", id, method: "elicitation/create", params: { message: "Who are you?", requestedSchema } });
     for (;;) {
-      const answer = this.answers.find((message) => message["id"] === id);
+      const answer = this.responses.find((message) => message["id"] === id);
       if (answer !== undefined) return { content: [{ type: "text", text: JSON.stringify(answer["result"]) }] };
       await new Promise<void>((resolve) => this.#asking.push(resolve));
     }

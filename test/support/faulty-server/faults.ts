@@ -2,8 +2,8 @@
 // Those of `before` meet a request that was surely not executed; those of `after` one that was, or may have been.
 
 import type { Fault } from "./server.ts";
-import { eventOf } from "./stateless.ts";
-import type { AnswerHeaders, Json, Visit } from "../http/raw-server.ts";
+import { sseEvent } from "./stateless.ts";
+import type { ResponseHeaders, Json, RawRequest } from "../http/raw-server.ts";
 
 const PAGE = "<html><head><title>Sorry</title></head><body>Something is wrong here.</body></html>";
 const HTML = { "content-type": "text/html" };
@@ -11,84 +11,84 @@ const EVENTS = { "content-type": "text/event-stream" };
 
 /** A status and a page for people, as proxies answer. */
 export const status =
-  (code: number, headers: AnswerHeaders = {}): Fault =>
-  (visit) =>
-    visit.answer(code, PAGE, { ...HTML, ...headers });
+  (code: number, headers: ResponseHeaders = {}): Fault =>
+  (request) =>
+    request.answer(code, PAGE, { ...HTML, ...headers });
 
 /** A status and an error of JSON-RPC. */
-export const refusal =
+export const errorResponse =
   (code: number, error: Json): Fault =>
-  (visit) =>
-    visit.answer(code, { jsonrpc: "2.0", id: visit.json?.["id"] ?? null, error });
+  (request) =>
+    request.answer(code, { jsonrpc: "2.0", id: request.json?.["id"] ?? null, error });
 
 export const redirect =
-  (code: number, to: (visit: Visit) => string): Fault =>
-  (visit) =>
-    visit.answer(code, "", { location: to(visit) });
+  (code: number, to: (request: RawRequest) => string): Fault =>
+  (request) =>
+    request.answer(code, "", { location: to(request) });
 
 /** Nothing, and the connection stays. */
 export const silence: Fault = () => undefined;
 
 /** The connection ends before a byte of the answer, and the request was never looked at. */
-export const hangUp: Fault = (visit) => visit.hangUp();
-export const reset: Fault = (visit) => visit.reset();
+export const hangUp: Fault = (request) => request.hangUp();
+export const reset: Fault = (request) => request.reset();
 
 /** The connection ends after so many bytes of the right answer. */
 export const cut =
   (bytes: number): Fault =>
-  (visit, serve) => {
-    visit.cutAfter(bytes);
+  (request, serve) => {
+    request.cutAfter(bytes);
     return serve();
   };
 
 /** Executed, and then no word of it, but a page of a proxy. */
-export const lost =
+export const runThenStatus =
   (code: number): Fault =>
-  async (visit, serve) => {
-    const { answer } = visit;
-    visit.begin = () => undefined;
-    visit.chunk = () => undefined;
-    visit.end = () => undefined;
-    visit.answer = () => undefined;
+  async (request, serve) => {
+    const { answer } = request;
+    request.begin = () => undefined;
+    request.chunk = () => undefined;
+    request.end = () => undefined;
+    request.answer = () => undefined;
     await serve();
-    answer.call(visit, code, PAGE, HTML);
+    answer.call(request, code, PAGE, HTML);
   };
 
 /** The right answer, one byte at a time. */
-export const drip: Fault = (visit, serve) => {
-  visit.drips = true;
+export const drip: Fault = (request, serve) => {
+  request.drips = true;
   return serve();
 };
 
 /** The right answer, and a body that never ends after it. */
-export const endless: Fault = (visit, serve) => {
-  visit.end = () => undefined;
+export const neverEnds: Fault = (request, serve) => {
+  request.end = () => undefined;
   return serve();
 };
 
 /** The right answer under another type than it has. */
-export const typed =
+export const withContentType =
   (type: string): Fault =>
-  (visit, serve) => {
-    const { answer, begin } = visit;
-    visit.answer = (code, body, headers) => answer.call(visit, code, body, { ...headers, "content-type": type });
-    visit.begin = (code, headers) => begin.call(visit, code, { ...headers, "content-type": type });
+  (request, serve) => {
+    const { answer, begin } = request;
+    request.answer = (code, body, headers) => answer.call(request, code, body, { ...headers, "content-type": type });
+    request.begin = (code, headers) => begin.call(request, code, { ...headers, "content-type": type });
     return serve();
   };
 
 /** 200, and whatever is given in place of an answer. */
-export const instead =
-  (body: string, headers: AnswerHeaders = { "content-type": "application/json" }): Fault =>
-  (visit) =>
-    visit.answer(200, body, headers);
+export const respondWith =
+  (body: string, headers: ResponseHeaders = { "content-type": "application/json" }): Fault =>
+  (request) =>
+    request.answer(200, body, headers);
 
 /** An event stream made of the texts that are given; ended, unless it shall stay open. */
-export const events =
-  (make: (visit: Visit) => readonly string[], stays = false): Fault =>
-  (visit) => {
-    visit.begin(200, EVENTS);
-    for (const text of make(visit)) visit.chunk(text);
-    if (!stays) visit.end();
+export const eventStream =
+  (make: (request: RawRequest) => readonly string[], stays = false): Fault =>
+  (request) => {
+    request.begin(200, EVENTS);
+    for (const text of make(request)) request.chunk(text);
+    if (!stays) request.end();
   };
 
 const said = (id: unknown, text: string): Json => ({
@@ -98,18 +98,18 @@ const said = (id: unknown, text: string): Json => ({
 });
 
 /** An answer, but to another request. */
-export const misaddressed: Fault = (visit) => visit.answer(200, said("somebody else's", "not for you"));
-export const misaddressedEvent: Fault = events(() => [eventOf(said("somebody else's", "not for you"))]);
+export const wrongId: Fault = (request) => request.answer(200, said("somebody else's", "not for you"));
+export const wrongIdEvent: Fault = eventStream(() => [sseEvent(said("somebody else's", "not for you"))]);
 
 /** The answer twice, and the second time with other words. */
-export const twice: Fault = events((visit) => {
-  const id: unknown = visit.json?.["id"];
-  return [eventOf(said(id, "the first answer")), eventOf(said(id, "the second answer"))];
+export const answerTwice: Fault = eventStream((request) => {
+  const id: unknown = request.json?.["id"];
+  return [sseEvent(said(id, "the first answer")), sseEvent(said(id, "the second answer"))];
 });
 
 /** Noise of every kind that an event stream can hold, and then the right answer. */
-export const noisy: Fault = (visit, serve) => {
-  const { begin, answer } = visit;
+export const noise: Fault = (request, serve) => {
+  const { begin, answer } = request;
   const noise = [
     ": a comment\n\n",
     "data: this is no JSON\n\n",
@@ -122,16 +122,16 @@ export const noisy: Fault = (visit, serve) => {
     'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody","progress":1}}\n\n',
     "\n\n\n",
   ];
-  const open = (code: number, headers?: AnswerHeaders): void => {
-    begin.call(visit, code, { ...headers, ...EVENTS, "content-length": undefined });
-    for (const text of noise) visit.chunk(text);
+  const open = (code: number, headers?: ResponseHeaders): void => {
+    begin.call(request, code, { ...headers, ...EVENTS, "content-length": undefined });
+    for (const text of noise) request.chunk(text);
   };
-  visit.begin = open;
-  visit.answer = (code, body, headers) => {
-    if (code !== 200) return answer.call(visit, code, body, headers);
+  request.begin = open;
+  request.answer = (code, body, headers) => {
+    if (code !== 200) return answer.call(request, code, body, headers);
     open(code, headers);
-    visit.chunk(`data: ${typeof body === "string" ? body : JSON.stringify(body)}\n\n`);
-    return visit.end();
+    request.chunk(`data: ${typeof body === "string" ? body : JSON.stringify(body)}\n\n`);
+    return request.end();
   };
   return serve();
 };

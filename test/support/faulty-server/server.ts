@@ -2,22 +2,22 @@
 // it serves a request it looks whether a test has laid a fault in the way of it. A fault gets the request and the way
 // to serve it properly, so it may answer instead, serve and spoil the answer, or do nothing at all.
 
-import { Desk, NOTE } from "./backend.ts";
-import { StatelessStyle, isStateless, type ExchangeOptions } from "./stateless.ts";
+import { Backend, NOTE } from "./backend.ts";
+import { StatelessStyle, isStateless, type StatelessOptions } from "./stateless.ts";
 import { SessionStyle, type SessionOptions } from "./session.ts";
-import { RawServer, type Visit } from "../http/raw-server.ts";
+import { RawServer, type RawRequest } from "../http/raw-server.ts";
 
 export type Style = "stateless" | "session" | "old" | "both";
 
-export type Fault = (visit: Visit, serve: () => Promise<void>) => unknown;
+export type Fault = (request: RawRequest, serve: () => Promise<void>) => unknown;
 
-export interface UpstreamOptions {
+export interface FaultyServerOptions {
   readonly style?: Style;
   readonly session?: SessionOptions;
-  readonly exchange?: ExchangeOptions;
+  readonly stateless?: StatelessOptions;
 }
 
-interface Laid {
+interface PlannedFault {
   readonly what: string;
   readonly fault: Fault;
   times: number;
@@ -27,26 +27,26 @@ export class FaultyServer {
   static #count = 0;
   readonly #number: number = (FaultyServer.#count += 1);
   /** Every request that came, in order. */
-  readonly visits: Visit[] = [];
+  readonly requests: RawRequest[] = [];
   readonly server: RawServer;
-  readonly desk: Desk;
+  readonly backend: Backend;
   sessions: SessionStyle;
-  exchanges: StatelessStyle;
+  stateless: StatelessStyle;
   #style: Style;
-  readonly #options: UpstreamOptions;
-  #laid: Laid[] = [];
+  readonly #options: FaultyServerOptions;
+  #laid: PlannedFault[] = [];
 
-  private constructor(server: RawServer, options: UpstreamOptions) {
+  private constructor(server: RawServer, options: FaultyServerOptions) {
     this.server = server;
     this.#options = options;
     this.#style = options.style ?? "stateless";
-    this.desk = new Desk(() => server.wake());
-    this.sessions = new SessionStyle(this.desk, options.session ?? {});
-    this.exchanges = new StatelessStyle(this.desk, options.exchange ?? {});
-    server.onVisit = (visit) => this.#take(visit);
+    this.backend = new Backend(() => server.wake());
+    this.sessions = new SessionStyle(this.backend, options.session ?? {});
+    this.stateless = new StatelessStyle(this.backend, options.stateless ?? {});
+    server.onRequest = (request) => this.#take(request);
   }
 
-  static async open(options: UpstreamOptions = {}): Promise<FaultyServer> {
+  static async open(options: FaultyServerOptions = {}): Promise<FaultyServer> {
     return new FaultyServer(await RawServer.open(), options);
   }
 
@@ -56,26 +56,26 @@ export class FaultyServer {
   }
 
   /** What was asked, in order: methods of messages, and GET or DELETE. */
-  get asked(): string[] {
-    return this.visits.map(({ what }) => what);
+  get operations(): string[] {
+    return this.requests.map(({ operation }) => operation);
   }
 
   count(what: string): number {
-    return this.asked.filter((asked) => asked === what).length;
+    return this.operations.filter((asked) => asked === what).length;
   }
 
   /** Lays a fault in the way of the next requests for this: a method, GET, DELETE, "response", or "*" for any. */
-  lay(what: string, fault: Fault, times = 1): void {
+  inject(what: string, fault: Fault, times = 1): void {
     this.#laid.push({ what, fault, times });
   }
 
   /** Takes all faults away that were not met. */
-  clear(): void {
+  clearFaults(): void {
     this.#laid = [];
   }
 
   /** How many faults have not been met yet. */
-  get waiting(): number {
+  get pendingFaults(): number {
     return this.#laid.reduce((sum, { times }) => sum + times, 0);
   }
 
@@ -83,22 +83,22 @@ export class FaultyServer {
   async restart(style: Style = this.#style): Promise<void> {
     await this.server.stop();
     this.#style = style;
-    this.sessions = new SessionStyle(this.desk, this.#options.session ?? {});
-    this.exchanges = new StatelessStyle(this.desk, this.#options.exchange ?? {});
+    this.sessions = new SessionStyle(this.backend, this.#options.session ?? {});
+    this.stateless = new StatelessStyle(this.backend, this.#options.stateless ?? {});
     await this.server.start();
   }
 
   /** Somebody listens for changes. */
-  async untilHeard(): Promise<void> {
-    await this.until(() => this.sessions.isHeard || this.exchanges.isHeard);
+  async untilSubscribed(): Promise<void> {
+    await this.until(() => this.sessions.hasSubscriber || this.stateless.hasSubscriber);
   }
 
-  touch(): void {
+  updateNote(): void {
     this.#change("notifications/resources/updated", NOTE);
   }
 
-  grow(name: string): void {
-    this.desk.grown.push(name);
+  addTool(name: string): void {
+    this.backend.addedTools.push(name);
     this.#change("notifications/tools/list_changed");
   }
 
@@ -113,33 +113,33 @@ export class FaultyServer {
   #change(method: string, uri?: string): void {
     const notification = { method, ...(uri !== undefined && { params: { uri } }) };
     this.sessions.change(notification, uri);
-    this.exchanges.change(notification, uri);
+    this.stateless.change(notification, uri);
   }
 
-  #take(visit: Visit): void {
-    this.visits.push(visit);
-    const serve = async (): Promise<void> => this.#serve(visit);
-    const found = this.#laid.find(({ what }) => what === "*" || what === visit.what);
+  #take(request: RawRequest): void {
+    this.requests.push(request);
+    const serve = async (): Promise<void> => this.#serve(request);
+    const found = this.#laid.find(({ what }) => what === "*" || what === request.operation);
     if (found === undefined) {
       void serve();
       return;
     }
     found.times -= 1;
     if (found.times <= 0) this.#laid = this.#laid.filter((one) => one !== found);
-    void found.fault(visit, serve);
+    void found.fault(request, serve);
   }
 
-  #serve(visit: Visit): void | Promise<void> {
-    const { sessions, exchanges } = this;
-    const isPost = visit.method === "POST";
+  #serve(request: RawRequest): void | Promise<void> {
+    const { sessions, stateless } = this;
+    const isPost = request.method === "POST";
     if (this.#style === "old") {
-      if (visit.method === "GET") return sessions.oldGet(visit);
-      return isPost && visit.path.startsWith("/messages") ? sessions.oldPost(visit) : visit.answer(404, "Cannot POST");
+      if (request.method === "GET") return sessions.legacyGet(request);
+      return isPost && request.path.startsWith("/messages") ? sessions.legacyPost(request) : request.answer(404, "Cannot POST");
     }
-    if (this.#style === "stateless" || (this.#style === "both" && isPost && isStateless(visit.json))) {
-      return isPost ? exchanges.post(visit) : visit.answer(405, "", { allow: "POST" });
+    if (this.#style === "stateless" || (this.#style === "both" && isPost && isStateless(request.json))) {
+      return isPost ? stateless.post(request) : request.answer(405, "", { allow: "POST" });
     }
-    if (isPost) return sessions.post(visit);
-    return visit.method === "GET" ? sessions.get(visit) : sessions.delete(visit);
+    if (isPost) return sessions.post(request);
+    return request.method === "GET" ? sessions.get(request) : sessions.delete(request);
   }
 }

@@ -3,8 +3,8 @@
 // address for the messages). Everything here is as the specification wants it; what goes wrong is done from outside.
 
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import type { Desk } from "./backend.ts";
-import type { AnswerHeaders, Json, Visit } from "../http/raw-server.ts";
+import type { Backend } from "./backend.ts";
+import type { ResponseHeaders, Json, RawRequest } from "../http/raw-server.ts";
 
 export interface SessionOptions {
   /** Whether `initialize` gives out an id; true. */
@@ -20,9 +20,9 @@ export interface SessionOptions {
   /** What a message that wants no answer gets; 202. */
   readonly accepted?: 200 | 202 | 204;
   /** Whether the id of the session is another one after each answer. */
-  readonly changing?: boolean;
+  readonly changesIds?: boolean;
   /** What the ids of events end with; nothing. */
-  readonly mark?: string;
+  readonly idSuffix?: string;
   /** Whether a stream that is taken up brings everything again, from its beginning. */
   readonly replaysAll?: boolean;
 }
@@ -37,12 +37,12 @@ export class SessionStyle {
   readonly sessions = new Map<string, Session>();
   /** How many sessions there were. */
   opened = 0;
-  readonly #desk: Desk;
+  readonly #desk: Backend;
   readonly #options: SessionOptions;
   #events = 0;
 
-  constructor(desk: Desk, options: SessionOptions) {
-    this.#desk = desk;
+  constructor(backend: Backend, options: SessionOptions) {
+    this.#desk = backend;
     this.#options = options;
   }
 
@@ -59,81 +59,81 @@ export class SessionStyle {
   }
 
   /** A stream for messages that belong to no call is open, in each session that there is. */
-  get isHeard(): boolean {
-    const open = [...this.sessions.values()].map((session) => session.streams.get("get")?.visit);
-    return open.length > 0 && open.every((visit) => visit !== undefined && !visit.gone.aborted && !visit.isOver);
+  get hasSubscriber(): boolean {
+    const open = [...this.sessions.values()].map((session) => session.streams.get("get")?.request);
+    return open.length > 0 && open.every((request) => request !== undefined && !request.closed.aborted && !request.isFinished);
   }
 
-  async post(visit: Visit): Promise<void> {
-    const message = visit.json ?? {};
-    const { sessionIds = true, answers = "sse", accepted = 202, changing = false } = this.#options;
+  async post(request: RawRequest): Promise<void> {
+    const message = request.json ?? {};
+    const { sessionIds = true, answers = "sse", accepted = 202, changesIds = false } = this.#options;
     const isFirst = message["method"] === "initialize";
-    const session = isFirst ? this.#open() : this.#named(sessionIds ? visit.headers["mcp-session-id"] : "only");
+    const session = isFirst ? this.#open() : this.#named(sessionIds ? request.headers["mcp-session-id"] : "only");
     if (session === undefined) {
-      const id = visit.headers["mcp-session-id"];
+      const id = request.headers["mcp-session-id"];
       const words = id === undefined ? "Bad Request: Server not initialized" : "Session not found";
-      visit.answer(id === undefined ? 400 : 404, {
+      request.answer(id === undefined ? 400 : 404, {
         jsonrpc: "2.0",
         id: null,
         error: { code: id === undefined ? -32000 : -32001, message: words },
       });
       return;
     }
-    const headers = sessionIds && (isFirst || changing) ? { "mcp-session-id": this.#idFor(session, isFirst) } : {};
+    const headers = sessionIds && (isFirst || changesIds) ? { "mcp-session-id": this.#idFor(session, isFirst) } : {};
     if (message["method"] === undefined || message["id"] === undefined) {
-      this.#desk.hear(message);
-      visit.answer(accepted, accepted === 200 ? {} : "", headers);
+      this.#desk.receive(message);
+      request.answer(accepted, accepted === 200 ? {} : "", headers);
       return;
     }
     this.#note(session, message);
-    if (isFirst) visit.answer(200, this.#welcome(message), headers);
+    if (isFirst) request.answer(200, this.#welcome(message), headers);
     else if (answers === "json")
-      visit.answer(200, await this.#desk.answer(message, { dressed: false, say: () => undefined }), headers);
-    else await this.#stream(visit, session, message, headers);
+      request.answer(200, await this.#desk.answer(message, { newestFormat: false, send: () => undefined }), headers);
+    else await this.#stream(request, session, message, headers);
   }
 
   /** A GET: a new stream, or what was missed of an old one. */
-  get(visit: Visit): void {
+  get(request: RawRequest): void {
     const { sessionIds = true, eventIds = true, get = "stream" } = this.#options;
-    const session = this.#named(sessionIds ? visit.headers["mcp-session-id"] : "only");
-    const last = visit.headers["last-event-id"];
+    const session = this.#named(sessionIds ? request.headers["mcp-session-id"] : "only");
+    const last = request.headers["last-event-id"];
     if (session === undefined)
-      visit.answer(404, { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Gone" } });
-    else if (last !== undefined && eventIds) this.#resume(visit, session, last);
-    else if (get === "refused") visit.answer(405, "", { allow: "POST" });
+      request.answer(404, { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Gone" } });
+    else if (last !== undefined && eventIds) this.#resume(request, session, last);
+    else if (get === "refused") request.answer(405, "", { allow: "POST" });
     else if (get === "bad request")
-      visit.answer(400, { jsonrpc: "2.0", id: null, error: { code: -32000, message: "Bad Request" } });
+      request.answer(400, { jsonrpc: "2.0", id: null, error: { code: -32000, message: "Bad Request" } });
     else {
-      this.#begin(visit);
-      session.stream("get").take(visit);
+      this.#begin(request);
+      session.stream("get").attach(request);
       this.#prime(session, "get");
     }
   }
 
-  delete(visit: Visit): void {
-    const known = this.sessions.delete(visit.headers["mcp-session-id"] ?? "only");
-    visit.answer(known ? 200 : 404);
+  delete(request: RawRequest): void {
+    const known = this.sessions.delete(request.headers["mcp-session-id"] ?? "only");
+    request.answer(known ? 200 : 404);
   }
 
   /** The old way in: the stream of a new session, which begins with the address for its messages. */
-  oldGet(visit: Visit): void {
+  legacyGet(request: RawRequest): void {
     const session = this.#open();
-    this.#begin(visit);
-    session.stream("get").take(visit);
-    visit.chunk(`event: endpoint\ndata: /messages?session=${session.id}\n\n`);
-    visit.gone.addEventListener("abort", () => this.sessions.delete(session.id), { once: true });
+    this.#begin(request);
+    session.stream("get").attach(request);
+    request.chunk(`event: endpoint\ndata: /messages?session=${session.id}\n\n`);
+    request.closed.addEventListener("abort", () => this.sessions.delete(session.id), { once: true });
   }
 
-  async oldPost(visit: Visit): Promise<void> {
-    const session = this.#named(new URL(visit.path, "http://end").searchParams.get("session") ?? undefined);
-    const message = visit.json ?? {};
-    if (session === undefined) return visit.answer(404, "No such session");
-    visit.answer(202, "Accepted");
-    if (message["method"] === undefined || message["id"] === undefined) return this.#desk.hear(message);
+  async legacyPost(request: RawRequest): Promise<void> {
+    const session = this.#named(new URL(request.path, "http://end").searchParams.get("session") ?? undefined);
+    const message = request.json ?? {};
+    if (session === undefined) return request.answer(404, "No such session");
+    request.answer(202, "Accepted");
+    if (message["method"] === undefined || message["id"] === undefined) return this.#desk.receive(message);
     this.#note(session, message);
     const say = (said: Json): void => this.#say(session, "get", said);
     if (message["method"] === "initialize") say(this.#welcome(message));
-    else say(await this.#desk.answer(message, { dressed: false, say }));
+    else say(await this.#desk.answer(message, { newestFormat: false, send: say }));
     return undefined;
   }
 
@@ -160,7 +160,7 @@ export class SessionStyle {
   }
 
   #note(session: Session, { method, params }: Json): void {
-    if (method === "logging/setLevel") session.level = params.level;
+    if (method === "logging/setLevel") session.logLevel = params.level;
     if (method === "resources/subscribe") session.subscriptions.add(params.uri);
     if (method === "resources/unsubscribe") session.subscriptions.delete(params.uri);
   }
@@ -171,29 +171,29 @@ export class SessionStyle {
     return { jsonrpc: "2.0", id, result: { protocolVersion, capabilities: CAPABILITIES, serverInfo } };
   }
 
-  #begin(visit: Visit, headers: AnswerHeaders = {}): void {
-    visit.begin(200, { "content-type": "text/event-stream", "cache-control": "no-cache", ...headers });
+  #begin(request: RawRequest, headers: ResponseHeaders = {}): void {
+    request.begin(200, { "content-type": "text/event-stream", "cache-control": "no-cache", ...headers });
   }
 
-  async #stream(visit: Visit, session: Session, message: Json, headers: AnswerHeaders): Promise<void> {
+  async #stream(request: RawRequest, session: Session, message: Json, headers: ResponseHeaders): Promise<void> {
     const name = `post${(this.#events += 1)}`;
-    this.#begin(visit, headers);
-    session.stream(name).take(visit);
+    this.#begin(request, headers);
+    session.stream(name).attach(request);
     this.#prime(session, name);
     const say = (said: Json): void => this.#say(session, name, said);
-    say(await this.#desk.answer(message, { dressed: false, say }));
-    session.stream(name).done();
+    say(await this.#desk.answer(message, { newestFormat: false, send: say }));
+    session.stream(name).finish();
   }
 
-  #resume(visit: Visit, session: Session, last: string): void {
+  #resume(request: RawRequest, session: Session, last: string): void {
     // What is not ASCII comes as the bytes of UTF-8.
     const wanted = Buffer.from(last, "latin1").toString();
     const [name = ""] = wanted.split("/");
     const stream = session.stream(name);
     const found = stream.events.findIndex(({ id }) => id === wanted);
-    if (found < 0) return visit.answer(400, "No such event");
-    this.#begin(visit);
-    stream.take(visit, this.#options.replaysAll === true ? 0 : found + 1);
+    if (found < 0) return request.answer(400, "No such event");
+    this.#begin(request);
+    stream.attach(request, this.#options.replaysAll === true ? 0 : found + 1);
   }
 
   /** The first event of a stream: it says nothing but where the stream can be taken up, and when. */
@@ -202,19 +202,19 @@ export class SessionStyle {
     const retry = retryMs === undefined ? "" : `retry: ${retryMs}\n`;
     const stream = session.stream(name);
     const id = this.#idIn(stream, name);
-    if (eventIds) stream.say(`id: ${id}\n${retry}data: \n\n`, id);
-    else if (retry !== "") stream.visit?.chunk(`${retry}\n`);
+    if (eventIds) stream.write(`id: ${id}\n${retry}data: \n\n`, id);
+    else if (retry !== "") stream.request?.chunk(`${retry}\n`);
   }
 
   #idIn(stream: Stream, name: string): string {
-    return `${name}/${stream.events.length}${this.#options.mark ?? ""}`;
+    return `${name}/${stream.events.length}${this.#options.idSuffix ?? ""}`;
   }
 
   #say(session: Session, name: string, message: Json): void {
     const stream = session.stream(name);
     const id = this.#idIn(stream, name);
     const named = this.#options.eventIds === false ? "" : `id: ${id}\n`;
-    stream.say(`event: message\n${named}data: ${JSON.stringify(message)}\n\n`, id);
+    stream.write(`event: message\n${named}data: ${JSON.stringify(message)}\n\n`, id);
   }
 }
 
@@ -225,23 +225,23 @@ export class SessionStyle {
 /** Events under one name: they stay when the connection that carries them is gone. */
 export class Stream {
   readonly events: { readonly id: string; readonly text: string }[] = [];
-  visit: Visit | undefined;
+  request: RawRequest | undefined;
   isDone = false;
 
-  say(text: string, id: string): void {
+  write(text: string, id: string): void {
     this.events.push({ id, text });
-    this.visit?.chunk(text);
+    this.request?.chunk(text);
   }
 
-  done(): void {
+  finish(): void {
     this.isDone = true;
-    this.visit?.end();
+    this.request?.end();
   }
 
-  take(visit: Visit, after = this.events.length): void {
-    this.visit = visit;
-    for (const { text } of this.events.slice(after)) visit.chunk(text);
-    if (this.isDone) visit.end();
+  attach(request: RawRequest, after = this.events.length): void {
+    this.request = request;
+    for (const { text } of this.events.slice(after)) request.chunk(text);
+    if (this.isDone) request.end();
   }
 }
 
@@ -250,7 +250,7 @@ export class Session {
   readonly subscriptions = new Set<string>();
   readonly streams = new Map<string, Stream>();
   /** The level of logs that it was told. */
-  level: string | undefined;
+  logLevel: string | undefined;
 
   constructor(id: string) {
     this.id = id;

@@ -3,16 +3,16 @@
 
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
-import type { Desk } from "./backend.ts";
-import type { Json, Visit } from "../http/raw-server.ts";
+import type { Backend } from "./backend.ts";
+import type { Json, RawRequest } from "../http/raw-server.ts";
 
-export interface ExchangeOptions {
+export interface StatelessOptions {
   /** How a request is answered; as JSON where nothing is said before the answer. */
   readonly answers?: "auto" | "sse" | "json";
 }
 
-interface Listen {
-  readonly visit: Visit;
+interface Subscription {
+  readonly visit: RawRequest;
   readonly id: unknown;
   readonly filter: Json;
 }
@@ -28,16 +28,16 @@ export function isStateless(message: Json | undefined): boolean {
 }
 
 export class StatelessStyle {
-  readonly #desk: Desk;
-  readonly #options: ExchangeOptions;
-  readonly #listens = new Set<Listen>();
+  readonly #desk: Backend;
+  readonly #options: StatelessOptions;
+  readonly #listens = new Set<Subscription>();
 
-  constructor(desk: Desk, options: ExchangeOptions) {
-    this.#desk = desk;
+  constructor(backend: Backend, options: StatelessOptions) {
+    this.#desk = backend;
     this.#options = options;
   }
 
-  get isHeard(): boolean {
+  get hasSubscriber(): boolean {
     return this.#listens.size > 0;
   }
 
@@ -46,14 +46,14 @@ export class StatelessStyle {
       const wanted: unknown = uri === undefined ? filter["toolsListChanged"] : filter["resourceSubscriptions"];
       if (wanted !== true && !(Array.isArray(wanted) && wanted.includes(uri))) continue;
       const said = { ...params, _meta: { [META.subscriptionId]: id } };
-      visit.chunk(eventOf({ jsonrpc: "2.0", method, params: said }));
+      visit.chunk(sseEvent({ jsonrpc: "2.0", method, params: said }));
     }
   }
 
-  async post(visit: Visit): Promise<void> {
-    const message = visit.json ?? {};
+  async post(request: RawRequest): Promise<void> {
+    const message = request.json ?? {};
     const { id, method, params } = message;
-    const respond = (status: number, error: Json): void => visit.answer(status, { jsonrpc: "2.0", id, error });
+    const respond = (status: number, error: Json): void => request.answer(status, { jsonrpc: "2.0", id, error });
     if (!isStateless(message)) return respond(400, { code: -32602, message: "The request names no revision" });
     const wanted: unknown = params._meta[META.revision];
     if (wanted !== NEWEST.name)
@@ -62,44 +62,44 @@ export class StatelessStyle {
         message: "Unsupported protocol version",
         data: { supported: [NEWEST.name], requested: wanted },
       });
-    if (visit.headers["mcp-method"] !== method || visit.headers["mcp-protocol-version"] !== wanted)
+    if (request.headers["mcp-method"] !== method || request.headers["mcp-protocol-version"] !== wanted)
       return respond(400, { code: -32020, message: "Header mismatch" });
     if (id === undefined) {
-      this.#desk.hear(message);
-      return visit.answer(202);
+      this.#desk.receive(message);
+      return request.answer(202);
     }
-    if (method === "server/discover") return visit.answer(200, { jsonrpc: "2.0", id, result: DISCOVERED });
-    if (method === "subscriptions/listen") return this.#listen(visit, id, params.notifications ?? {});
-    return this.#answer(visit, message);
+    if (method === "server/discover") return request.answer(200, { jsonrpc: "2.0", id, result: DISCOVERED });
+    if (method === "subscriptions/listen") return this.#listen(request, id, params.notifications ?? {});
+    return this.#answer(request, message);
   }
 
-  async #answer(visit: Visit, message: Json): Promise<void> {
+  async #answer(request: RawRequest, message: Json): Promise<void> {
     const { answers = "auto" } = this.#options;
     let isStream = false;
     const say = (said: Json): void => {
       if (answers === "json") return;
-      if (!isStream) visit.begin(200, { "content-type": "text/event-stream" });
+      if (!isStream) request.begin(200, { "content-type": "text/event-stream" });
       isStream = true;
-      visit.chunk(eventOf(said));
+      request.chunk(sseEvent(said));
     };
-    const answer = await this.#desk.answer(message, { dressed: true, say });
+    const answer = await this.#desk.answer(message, { newestFormat: true, send: say });
     if (isStream || answers === "sse") {
       say(answer);
-      visit.end();
-    } else visit.answer(answer["error"]?.code === -32601 ? 404 : 200, answer);
+      request.end();
+    } else request.answer(answer["error"]?.code === -32601 ? 404 : 200, answer);
   }
 
-  #listen(visit: Visit, id: unknown, filter: Json): void {
-    const listen = { visit, id, filter };
+  #listen(request: RawRequest, id: unknown, filter: Json): void {
+    const listen = { visit: request, id, filter };
     this.#listens.add(listen);
-    visit.gone.addEventListener("abort", () => this.#listens.delete(listen), { once: true });
-    visit.begin(200, { "content-type": "text/event-stream" });
+    request.closed.addEventListener("abort", () => this.#listens.delete(listen), { once: true });
+    request.begin(200, { "content-type": "text/event-stream" });
     const params = { notifications: filter, _meta: { [META.subscriptionId]: id } };
-    visit.chunk(eventOf({ jsonrpc: "2.0", method: "notifications/subscriptions/acknowledged", params }));
+    request.chunk(sseEvent({ jsonrpc: "2.0", method: "notifications/subscriptions/acknowledged", params }));
   }
 }
 
-export function eventOf(message: Json): string {
+export function sseEvent(message: Json): string {
   return `event: message\ndata: ${JSON.stringify(message)}\n\n`;
 }
 

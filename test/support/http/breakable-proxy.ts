@@ -1,32 +1,32 @@
-// A way to a server over HTTP that breaks when it is told to: bytes are passed on as they are, until every connection
-// that is open is destroyed at once. New ones can be made right after. It reads nothing of what it carries.
+// A TCP proxy whose open connections the test can break all at once. It forwards bytes unread, and accepts new
+// connections right after a break.
 
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-export interface Breakable {
-  /** The server by this way. */
+export interface BreakableProxy {
+  /** The address of the proxy. */
   readonly url: URL;
-  /** The server itself. */
+  /** The address of the server. */
   readonly direct: URL;
   break(): void;
-  /** Breaks, and leads to another server from then on; resolves when the break can be seen. */
-  turn(target: URL): Promise<void>;
+  /** Breaks all connections and forwards new ones to another server; resolves when clients can notice the break. */
+  switchTo(target: URL): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function breakable(target: string): Promise<Breakable> {
+export async function breakableProxy(target: string): Promise<BreakableProxy> {
   const { pathname } = new URL(target);
   let { port, hostname } = new URL(target);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    const onward = connect(Number(port), hostname);
-    for (const one of [socket, onward]) {
+    const outgoing = connect(Number(port), hostname);
+    for (const one of [socket, outgoing]) {
       sockets.add(one);
       one.on("error", () => undefined).once("close", () => sockets.delete(one));
     }
-    socket.pipe(onward).pipe(socket);
-    socket.once("close", () => onward.destroy());
-    onward.once("close", () => socket.destroy());
+    socket.pipe(outgoing).pipe(socket);
+    socket.once("close", () => outgoing.destroy());
+    outgoing.once("close", () => socket.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const breakAll = (): void => {
@@ -36,7 +36,7 @@ export async function breakable(target: string): Promise<Breakable> {
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}${pathname}`),
     direct: new URL(target),
     break: breakAll,
-    turn: async (other) => {
+    switchTo: async (other) => {
       ({ port, hostname } = other);
       breakAll();
       for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve));

@@ -1,11 +1,10 @@
-// A caller on bare HTTP: it sends what a test likes, right or wrong, and shows what came back as it came. Every
-// request has a connection of its own, so that hanging up or not reading touches nothing else. It knows no more
-// of MCP than that bodies are JSON; the callers that speak a style stand in http-callers.
+// An HTTP client that sends any request, valid or not, and parses JSON and event streams. Each request has its own
+// connection, so hanging up or not reading affects no other request. The clients of mcp-clients.ts build on it.
 
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { connect as connectSocket, type Socket } from "node:net";
 
-/** Parsed JSON, looked into without a type for it. */
+/** Parsed JSON without a type. */
 export type Json = Record<string, ReturnType<typeof JSON.parse>>;
 
 export interface StreamEvent {
@@ -13,34 +12,34 @@ export interface StreamEvent {
   readonly event?: string;
   readonly retry?: string;
   readonly data?: string;
-  /** The data, where it is the JSON of a message. */
+  /** The data, if it is JSON. */
   readonly message?: Json;
 }
 
 export type SentHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export interface Sent {
+export interface SentRequest {
   readonly method?: string;
-  /** With its query; the peer's own where it is left out. */
+  /** With its query; by default the path of the peer's URL. */
   readonly path?: string;
   readonly headers?: SentHeaders;
-  /** A text or bytes as they are; anything else as its JSON. */
+  /** Strings and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown;
-  /** Reads nothing of the body until `resume`. */
+  /** Does not read the body until `resume`. */
   readonly paused?: boolean;
 }
 
-/** What came back: the head at once, the body as it comes. */
+/** A response: the head at once, the body while it arrives. */
 export class Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly isStream: boolean;
-  /** Every block of an event stream that had a field, in order. */
+  /** The events of an event stream, in order. */
   readonly events: StreamEvent[] = [];
-  /** The lines of an event stream that begin with a colon. */
+  /** The comments of an event stream. */
   readonly comments: string[] = [];
-  /** "whole": the other side ended it. "cut": it was broken off, by either side. */
-  readonly ended: Promise<"whole" | "cut">;
+  /** "complete": the server ended the body. "cut": the connection broke before. */
+  readonly ended: Promise<"complete" | "cut">;
   text = "";
   isEnded = false;
   readonly #socket: Socket;
@@ -60,14 +59,14 @@ export class Reply {
     this.ended = new Promise((resolve) => {
       response.once("close", () => {
         this.isEnded = true;
-        resolve(response.complete ? "whole" : "cut");
+        resolve(response.complete ? "complete" : "cut");
         this.#wake();
       });
     });
     response.on("error", () => undefined);
   }
 
-  /** The messages of the stream so far, without what else its events say. */
+  /** The messages of the event stream so far. */
   get messages(): Json[] {
     return this.events.flatMap(({ message }) => (message === undefined ? [] : [message]));
   }
@@ -76,33 +75,33 @@ export class Reply {
     return JSON.parse(this.text) as Json;
   }
 
-  /** The id of the last event that had one: where a caller would come back to. */
+  /** The id of the last event that had one, to resume from. */
   get lastEventId(): string | undefined {
     return this.events.findLast(({ id }) => id !== undefined)?.id;
   }
 
-  /** The first event, come or to come, that fits. Rejects where the stream ends without it. */
-  async until(fits: (event: StreamEvent) => boolean): Promise<StreamEvent> {
+  /** The first event that matches, received or still to come. Rejects if the stream ends without it. */
+  async until(matches: (event: StreamEvent) => boolean): Promise<StreamEvent> {
     for (;;) {
-      const found = this.events.find(fits);
+      const found = this.events.find(matches);
       if (found !== undefined) return found;
-      if (this.isEnded) throw new Error(`The stream has ended without it: ${this.status} ${this.text}`);
+      if (this.isEnded) throw new Error(`The stream ended without the event: ${this.status} ${this.text}`);
       await this.#more();
     }
   }
 
-  async untilMessage(fits: (message: Json) => boolean): Promise<Json> {
-    return (await this.until(({ message }) => message !== undefined && fits(message))).message as Json;
+  async untilMessage(matches: (message: Json) => boolean): Promise<Json> {
+    return (await this.until(({ message }) => message !== undefined && matches(message))).message as Json;
   }
 
-  /** The answer to a request, in whichever form it came. */
+  /** The answer to a request, from JSON or from an event stream. */
   async answerTo(id: unknown): Promise<Json> {
     if (this.isStream) return this.untilMessage((message) => message["id"] === id && !("method" in message));
     await this.ended;
     return this.json;
   }
 
-  /** Resolves when so many comments have come. */
+  /** Resolves after this many comments. */
   async untilComments(count: number): Promise<void> {
     while (this.comments.length < count && !this.isEnded) await this.#more();
   }
@@ -158,8 +157,8 @@ export class HttpPeer {
     this.url = new URL(url);
   }
 
-  /** Resolves with the head where it is a stream, and otherwise when all of it is there. */
-  async send({ method = "POST", path, headers = {}, body, paused = false }: Sent = {}): Promise<Reply> {
+  /** Resolves with the head of an event stream, and with the whole of any other response. */
+  async send({ method = "POST", path, headers = {}, body, paused = false }: SentRequest = {}): Promise<Reply> {
     const payload =
       body === undefined || typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
     const sent = request({
@@ -197,7 +196,7 @@ export class HttpPeer {
     });
   }
 
-  /** A request whose answer nobody waits for, and the way to hang up before it. */
+  /** Starts a request that can be aborted before its response. */
   begin(body: unknown, headers: SentHeaders = {}): { hangUp(): void; readonly reply: Promise<Reply> } {
     const reply = this.post(body, headers);
     reply.catch(() => undefined);
@@ -205,13 +204,13 @@ export class HttpPeer {
     return { reply, hangUp: () => last?.destroy() };
   }
 
-  /** Bytes as they are, on a connection of their own; resolves with all that came back when the other side closes. */
+  /** Sends bytes on a new connection; resolves with all bytes received when the server closes it. */
   raw(...chunks: readonly string[]): Promise<string> {
     return this.#bytes(chunks, false);
   }
 
-  /** As `raw`, and says that no more bytes will come. */
-  said(...chunks: readonly string[]): Promise<string> {
+  /** Like `raw`, and closes the sending side afterwards. */
+  rawThenEnd(...chunks: readonly string[]): Promise<string> {
     return this.#bytes(chunks, true);
   }
 
@@ -228,7 +227,7 @@ export class HttpPeer {
     return text;
   }
 
-  /** Hangs up on everything that is still open. */
+  /** Aborts all open requests. */
   close(): void {
     for (const sent of this.#open) sent.destroy();
   }

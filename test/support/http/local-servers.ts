@@ -1,5 +1,4 @@
-// What tests of our own requests over HTTP share: servers that go when the test is over, and the error of what must
-// fail. How such a server answers is each test's own.
+// For tests of the HTTP client: servers that are closed after the test, requests to send, and the error of a failure.
 
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
@@ -9,8 +8,8 @@ import type { ClientHttpRequest } from "../../../src/http/client/requester.ts";
 
 const closing: (() => unknown)[] = [];
 
-/** At the end of the test, before what was put here earlier. */
-export function later(close: () => unknown): void {
+/** Closes something in closeAll(), the last one first. */
+export function closeLater(close: () => unknown): void {
   closing.unshift(close);
 }
 
@@ -18,17 +17,17 @@ export async function closeAll(): Promise<void> {
   for (const close of closing.splice(0)) await close();
 }
 
-/** On a port of its own; gone at the end of the test, with its connections. */
+/** Listens on a free port; closeAll() closes the server and its connections. */
 export async function listen(server: Server, scheme = "http"): Promise<URL> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
-    // A reset is an end like any other here.
+    // A reset counts as a close.
     socket.on("error", () => {}).once("close", () => sockets.delete(socket));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  later(async () => {
+  closeLater(async () => {
     for (const socket of sockets) socket.destroy();
     server.close();
     await once(server, "close");
@@ -36,15 +35,15 @@ export async function listen(server: Server, scheme = "http"): Promise<URL> {
   return new URL(`${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
 }
 
-/** When a connection is over, however it ended. */
-export function closed(socket: Socket | undefined): Promise<void> {
+/** Resolves when the connection is closed, for any reason. */
+export function untilClosed(socket: Socket | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (socket === undefined || socket.closed) resolve();
     else socket.once("close", () => resolve());
   });
 }
 
-/** The error of what must fail with a ConnectionError. */
+/** The error of a promise that must reject with a ConnectionError. */
 export async function failure(promise: Promise<unknown>): Promise<ConnectionError> {
   const error: unknown = await promise.then(
     () => undefined,
@@ -54,37 +53,39 @@ export async function failure(promise: Promise<unknown>): Promise<ConnectionErro
   return error as ConnectionError;
 }
 
-export async function all(body: AsyncIterable<Uint8Array>): Promise<string> {
+export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
 }
 
-export interface Seen {
+export interface ReceivedRequest {
   readonly socket: Socket;
-  /** Of all connections, from 1. */
+  /** The number of the connection, from 1. */
   readonly connection: number;
-  /** By this connection, from 1. */
-  readonly turn: number;
+  /** The number of the request on its connection, from 1. */
+  readonly index: number;
   readonly text: string;
 }
 
-/** An end that answers by hand. It is asked with small requests, each of which comes in one piece. */
-export async function handEnd(answer: (seen: Seen) => void): Promise<{ url: URL; seen: Seen[] }> {
-  const seen: Seen[] = [];
+/** A server whose answers the test writes. Requests must be small enough to arrive in one piece. */
+export async function manualServer(
+  answer: (request: ReceivedRequest) => void,
+): Promise<{ url: URL; requests: ReceivedRequest[] }> {
+  const requests: ReceivedRequest[] = [];
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
     const connection = connections;
-    let turn = 0;
+    let index = 0;
     socket.on("data", (chunk) => {
-      turn += 1;
-      const one = { socket, connection, turn, text: chunk.toString() };
-      seen.push(one);
-      answer(one);
+      index += 1;
+      const request = { socket, connection, index, text: chunk.toString() };
+      requests.push(request);
+      answer(request);
     });
   });
-  return { url: await listen(server), seen };
+  return { url: await listen(server), requests };
 }
 
 export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";

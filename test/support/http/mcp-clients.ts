@@ -1,14 +1,13 @@
-// Three callers over HTTP, each in its style and each as plain as can be: one with a session, one whose requests
-// stand by themselves, and one on the old pair of paths. What they send can be overruled in every header, because
-// tests want to be wrong in one thing at a time.
+// Three minimal MCP clients over HTTP: with a session, stateless, and with legacy HTTP+SSE. Tests can override each
+// header, to send requests that are wrong in one detail.
 
 import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
 import type { HttpPeer, Json, Reply, SentHeaders } from "./http-peer.ts";
 import { statelessMeta } from "../dialogue/raw-peer.ts";
 
-export interface CallerOptions {
+export interface ClientOptions {
   readonly capabilities?: Json;
-  /** With every request: who asks, for instance. */
+  /** Sent with every request. */
   readonly headers?: SentHeaders;
 }
 
@@ -19,39 +18,38 @@ export function initialize(revision: string, capabilities: Json = {}, id: unknow
   return { jsonrpc: "2.0", id, method: "initialize", params };
 }
 
-export class SessionCaller {
+export class SessionClient {
   readonly peer: HttpPeer;
   readonly revision: string;
-  /** The session's id, as the server gave it. */
+  /** The id of the session. */
   readonly session: string;
-  /** The answer to `initialize`. */
-  readonly welcome: Json;
+  readonly initializeResponse: Json;
   readonly #headers: SentHeaders;
   #last = 0;
 
-  private constructor(peer: HttpPeer, session: string, welcome: Json, headers: SentHeaders) {
+  private constructor(peer: HttpPeer, session: string, initializeResponse: Json, headers: SentHeaders) {
     this.peer = peer;
     this.session = session;
-    this.welcome = welcome;
-    this.revision = String(welcome["result"].protocolVersion);
-    // The header came with the third revision.
+    this.initializeResponse = initializeResponse;
+    this.revision = String(initializeResponse["result"].protocolVersion);
+    // Revisions with batches are older than the header.
     const named = (revisionNamed(this.revision)?.batches ?? false) ? {} : { "mcp-protocol-version": this.revision };
     this.#headers = { ...named, ...headers, "mcp-session-id": session };
   }
 
-  static async open(peer: HttpPeer, revision: string, options: CallerOptions = {}): Promise<SessionCaller> {
+  static async open(peer: HttpPeer, revision: string, options: ClientOptions = {}): Promise<SessionClient> {
     const reply = await peer.post(initialize(revision, options.capabilities), options.headers);
-    const welcome = await reply.answerTo("init");
+    const response = await reply.answerTo("init");
     const session = reply.headers["mcp-session-id"];
     if (session === undefined) throw new Error(`No session: ${reply.status} ${reply.text}`);
-    const caller = new SessionCaller(peer, session, welcome, options.headers ?? {});
-    await caller.post({ method: "notifications/initialized" });
-    return caller;
+    const client = new SessionClient(peer, session, response, options.headers ?? {});
+    await client.post({ method: "notifications/initialized" });
+    return client;
   }
 
   post(message: Json | readonly Json[], headers: SentHeaders = {}): Promise<Reply> {
-    const whole = (one: Json): Json => ({ jsonrpc: "2.0", ...one });
-    const body = Array.isArray(message) ? message.map(whole) : whole(message);
+    const complete = (one: Json): Json => ({ jsonrpc: "2.0", ...one });
+    const body = Array.isArray(message) ? message.map(complete) : complete(message);
     return this.peer.post(body, { ...this.#headers, ...headers });
   }
 
@@ -60,7 +58,7 @@ export class SessionCaller {
     return (await this.post({ id, method, ...(params && { params }) })).answerTo(id);
   }
 
-  /** The reply to a call of a tool, which has a progress token of the same name as its id. */
+  /** Calls a tool, with a progress token made from the id. */
   call(id: unknown, name: string, args: Json = {}): Promise<Reply> {
     return this.post(toolCall(id, name, args));
   }
@@ -82,19 +80,19 @@ export function toolCall(id: unknown, name: string, args: Json = {}): Json {
   return { id, method: "tools/call", params: { name, arguments: args, _meta: { progressToken: `t-${String(id)}` } } };
 }
 
-export class StatelessCaller {
+export class StatelessClient {
   readonly peer: HttpPeer;
   readonly #capabilities: Json;
   readonly #headers: SentHeaders;
 
-  constructor(peer: HttpPeer, { capabilities = {}, headers = {} }: CallerOptions = {}) {
+  constructor(peer: HttpPeer, { capabilities = {}, headers = {} }: ClientOptions = {}) {
     this.peer = peer;
     this.#capabilities = capabilities;
     this.#headers = headers;
   }
 
-  /** A whole request and the headers that mirror it. */
-  made(id: unknown, method: string, params: Json = {}): { body: Json; headers: SentHeaders } {
+  /** A request and the headers that repeat its fields. */
+  build(id: unknown, method: string, params: Json = {}): { body: Json; headers: SentHeaders } {
     const { _meta, ...rest } = params;
     const body = {
       jsonrpc: "2.0",
@@ -113,7 +111,7 @@ export class StatelessCaller {
   }
 
   post(id: unknown, method: string, params: Json = {}, more: SentHeaders = {}): Promise<Reply> {
-    const { body, headers } = this.made(id, method, params);
+    const { body, headers } = this.build(id, method, params);
     return this.peer.post(body, { ...headers, ...more });
   }
 
@@ -121,18 +119,18 @@ export class StatelessCaller {
     return (await this.post(id, method, params)).answerTo(id);
   }
 
-  /** A call that is under way, and the way to hang up on it. */
+  /** Starts a request that can be aborted before its response. */
   begin(id: unknown, method: string, params: Json = {}): ReturnType<HttpPeer["begin"]> {
-    const { body, headers } = this.made(id, method, params);
+    const { body, headers } = this.build(id, method, params);
     return this.peer.begin(body, headers);
   }
 }
 
-/** Speaks by POST and hears everything on the one stream that it opened. */
-export class OldCaller {
+/** Sends by POST and receives everything on one stream. */
+export class LegacySseClient {
   readonly peer: HttpPeer;
   readonly stream: Reply;
-  /** Where it posts to, with the query. */
+  /** The path for POST, with the query. */
   readonly endpoint: string;
   readonly #headers: SentHeaders;
   #last = 0;
@@ -144,11 +142,11 @@ export class OldCaller {
     this.#headers = headers;
   }
 
-  static async open(peer: HttpPeer, path = "/sse", headers: SentHeaders = {}): Promise<OldCaller> {
+  static async open(peer: HttpPeer, path = "/sse", headers: SentHeaders = {}): Promise<LegacySseClient> {
     const stream = await peer.get(headers, path);
     const { data = "" } = await stream.until(({ event }) => event === "endpoint");
     const { pathname, search } = new URL(data, new URL(path, peer.url));
-    return new OldCaller(peer, stream, pathname + search, headers);
+    return new LegacySseClient(peer, stream, pathname + search, headers);
   }
 
   post(message: Json, headers: SentHeaders = {}): Promise<Reply> {
@@ -164,8 +162,8 @@ export class OldCaller {
 
   async handshake(revision: string, capabilities: Json = {}): Promise<Json> {
     await this.post(initialize(revision, capabilities));
-    const welcome = await this.stream.answerTo("init");
+    const response = await this.stream.answerTo("init");
     await this.post({ method: "notifications/initialized" });
-    return welcome;
+    return response;
   }
 }

@@ -8,16 +8,16 @@ import { onTestFinished } from "vitest";
 import { NodeHttpRequest } from "../../../src/http/server/node-request.ts";
 import { RawHttp } from "./raw-http.ts";
 
-export type Take = (httpRequest: NodeHttpRequest, request: IncomingMessage, response: ServerResponse) => void;
+export type OnRequest = (httpRequest: NodeHttpRequest, request: IncomingMessage, response: ServerResponse) => void;
 
 export interface NodeHttpServer {
   readonly port: number;
   open(): Promise<RawHttp>;
 }
 
-export async function nodeHttpServer(take: Take): Promise<NodeHttpServer> {
+export async function nodeHttpServer(onRequest: OnRequest): Promise<NodeHttpServer> {
   const server = createServer({ requireHostHeader: false }, (request, response) => {
-    take(new NodeHttpRequest(request, response), request, response);
+    onRequest(new NodeHttpRequest(request, response), request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {
@@ -25,12 +25,12 @@ export async function nodeHttpServer(take: Take): Promise<NodeHttpServer> {
     await new Promise((resolve) => server.close(resolve));
   });
   const { port } = server.address() as AddressInfo;
-  return { port, open: () => opened(port) };
+  return { port, open: () => openRawHttp(port) };
 }
 
 /** A raw connection that is closed when the test ends. */
-export async function opened(port: number, host?: string): Promise<RawHttp> {
-  const caller = await RawHttp.open(port, host);
-  onTestFinished(() => caller.destroy());
-  return caller;
+export async function openRawHttp(port: number, host?: string): Promise<RawHttp> {
+  const client = await RawHttp.open(port, host);
+  onTestFinished(() => client.destroy());
+  return client;
 }

@@ -1,5 +1,5 @@
-// HTTP by hand, for what no client library would send: bytes go out as they are given, and what comes back is read
-// just far enough to find the end of each answer.
+// An HTTP client on a bare socket, for requests that no client library would send: bytes are sent unchanged, and
+// responses are parsed just enough to find their end.
 
 import { connect } from "node:net";
 import type { Socket } from "node:net";
@@ -12,7 +12,7 @@ export interface RawAnswer {
 
 export class RawHttp {
   readonly socket: Socket;
-  /** When the connection is over, however it ended. */
+  /** Resolves when the connection is closed, for any reason. */
   readonly closed: Promise<void>;
   #received = "";
   #isClosed = false;
@@ -25,7 +25,7 @@ export class RawHttp {
       this.#received += text;
       this.#wake?.();
     });
-    // A reset is an end like any other here.
+    // A reset counts as a close.
     socket.on("error", () => {});
     this.closed = new Promise((resolve) => {
       socket.once("close", () => {
@@ -47,7 +47,7 @@ export class RawHttp {
     });
   }
 
-  /** Lines of a head, joined and ended as HTTP wants it, and whatever shall follow. */
+  /** Sends the lines of a head with the line breaks of HTTP, and then the body. */
   send(head: readonly string[], body = ""): this {
     this.socket.write(`${head.join("\r\n")}\r\n\r\n${body}`, "latin1");
     return this;
@@ -59,18 +59,18 @@ export class RawHttp {
     return this;
   }
 
-  /** Waits until the text has come, and takes everything up to its end. */
+  /** Waits for the text, and returns everything up to its end. */
   async until(text: string): Promise<string> {
     for (;;) {
       const at = this.#received.indexOf(text);
       if (at >= 0) return this.#take(at + text.length);
       if (this.#isClosed)
-        throw new Error(`the connection ended before ${JSON.stringify(text)} came: ${this.#received}`);
+        throw new Error(`The connection was closed before ${JSON.stringify(text)} came: ${this.#received}`);
       await this.#more();
     }
   }
 
-  /** The next answer, interim ones left out. */
+  /** The next response that is not an interim one. */
   async answer(): Promise<RawAnswer> {
     for (;;) {
       const { status, headers } = await this.head();
@@ -89,7 +89,7 @@ export class RawHttp {
     return { status: Number(first.split(" ")[1]), headers };
   }
 
-  /** Everything that came until the end. */
+  /** Everything received until the connection is closed. */
   async rest(): Promise<string> {
     await this.closed;
     return this.#take(this.#received.length);
@@ -115,7 +115,8 @@ export class RawHttp {
 
   async #exactly(length: number): Promise<string> {
     while (this.#received.length < length) {
-      if (this.#isClosed) throw new Error(`the connection ended after ${this.#received.length} of ${length} bytes`);
+      if (this.#isClosed)
+        throw new Error(`The connection was closed after ${this.#received.length} of ${length} bytes`);
       await this.#more();
     }
     return this.#take(length);

@@ -1,44 +1,43 @@
-// The answering side of HTTP by hand: requests are read just far enough to be whole, and answers are bytes that a test
-// may cut off after any of them, let out one at a time, or never send. It knows nothing of MCP but that bodies are
-// JSON. Everything is on the loopback address; a server that was stopped comes back on the same port.
+// An HTTP server on bare sockets. The test controls the bytes of each response: it can cut them off anywhere, send them
+// one at a time, or never send them. A server that is stopped and started again keeps its port.
 
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** Parsed JSON, looked into without a type for it. */
+/** Parsed JSON without a type. */
 export type Json = Record<string, ReturnType<typeof JSON.parse>>;
 
-export type AnswerHeaders = Readonly<Record<string, string | number | undefined>>;
+export type ResponseHeaders = Readonly<Record<string, string | number | undefined>>;
 
-/** One request, and the way to answer it, well or badly. */
-export class Visit {
+/** One request, with methods to answer it correctly or not. */
+export class RawRequest {
   readonly method: string;
   readonly path: string;
-  /** By lower-case names. */
+  /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** How many requests came by the same connection before. */
-  readonly before: number;
-  /** Aborted when the connection is over. */
-  readonly gone: AbortSignal;
-  /** Lets the bytes out one at a time. */
+  /** The number of earlier requests on the same connection. */
+  readonly requestsBefore: number;
+  /** Aborted when the connection is closed. */
+  readonly closed: AbortSignal;
+  /** Whether the response is sent one byte at a time. */
   drips = false;
-  /** Whether the answer is over, by its end or by a cut. */
-  isOver = false;
-  /** How many bytes of the answer were let out. */
+  /** Whether the response has ended or was cut off. */
+  isFinished = false;
+  /** The number of bytes sent. */
   sent = 0;
   readonly #socket: Socket;
-  #most = Number.POSITIVE_INFINITY;
-  #dripping: Buffer = Buffer.alloc(0);
+  #maxBytes = Number.POSITIVE_INFINITY;
+  #unsent: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket, gone: AbortSignal, head: string, body: Buffer, before: number) {
+  constructor(socket: Socket, closed: AbortSignal, head: string, body: Buffer, requestsBefore: number) {
     const [first = "", ...lines] = head.split("\r\n");
     const [method = "", path = ""] = first.split(" ");
     this.method = method;
     this.path = path;
     this.headers = headersIn(lines);
     this.text = body.toString();
-    this.before = before;
-    this.gone = gone;
+    this.requestsBefore = requestsBefore;
+    this.closed = closed;
     this.#socket = socket;
   }
 
@@ -46,26 +45,26 @@ export class Visit {
     return this.text.startsWith("{") ? (JSON.parse(this.text) as Json) : undefined;
   }
 
-  /** What is asked: the method of the message, or that of HTTP where there is no message with one. */
-  get what(): string {
+  /** The method of the message; without a message the HTTP method; "response" for a posted response. */
+  get operation(): string {
     return String(this.json?.["method"] ?? (this.method === "POST" ? "response" : this.method));
   }
 
-  /** Hangs up as soon as so many bytes of the answer, its head included, are out. */
+  /** Closes the connection after this many bytes of the response, head included. */
   cutAfter(bytes: number): void {
-    this.#most = bytes;
+    this.#maxBytes = bytes;
   }
 
-  /** A whole answer; an object is sent as its JSON. */
-  answer(status: number, body: string | object = "", headers: AnswerHeaders = {}): void {
+  /** A complete response; an object is sent as JSON. */
+  answer(status: number, body: string | object = "", headers: ResponseHeaders = {}): void {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const type = typeof body === "string" ? undefined : { "content-type": "application/json" };
     this.write(headOf(status, { ...type, "content-length": Buffer.byteLength(text), ...headers }) + text);
-    this.isOver = true;
+    this.isFinished = true;
   }
 
-  /** The head of an answer whose body comes in chunks. */
-  begin(status: number, headers: AnswerHeaders = {}): void {
+  /** The head of a response with a chunked body. */
+  begin(status: number, headers: ResponseHeaders = {}): void {
     this.write(headOf(status, { "transfer-encoding": "chunked", ...headers }));
   }
 
@@ -75,49 +74,49 @@ export class Visit {
 
   end(): void {
     this.write("0\r\n\r\n");
-    this.isOver = true;
+    this.isFinished = true;
   }
 
-  /** Bytes as they are. */
+  /** Sends bytes unchanged. */
   write(text: string): void {
-    if (this.isOver || this.gone.aborted) return;
-    const bytes = Buffer.from(text).subarray(0, this.#most - this.sent);
+    if (this.isFinished || this.closed.aborted) return;
+    const bytes = Buffer.from(text).subarray(0, this.#maxBytes - this.sent);
     this.sent += bytes.length;
     if (this.drips) this.#drip(bytes);
     else this.#socket.write(bytes);
-    if (this.sent >= this.#most) this.hangUp();
+    if (this.sent >= this.#maxBytes) this.hangUp();
   }
 
-  /** Ends the connection after what was written. */
+  /** Closes the connection after the bytes that were written. */
   hangUp(): void {
-    this.isOver = true;
+    this.isFinished = true;
     this.#socket.destroySoon();
   }
 
-  /** Ends the connection by a reset. */
+  /** Resets the connection. */
   reset(): void {
-    this.isOver = true;
+    this.isFinished = true;
     this.#socket.resetAndDestroy();
   }
 
   #drip(bytes: Buffer): void {
-    const isIdle = this.#dripping.length === 0;
-    this.#dripping = Buffer.concat([this.#dripping, bytes]);
-    if (isIdle) this.#fall();
+    const isIdle = this.#unsent.length === 0;
+    this.#unsent = Buffer.concat([this.#unsent, bytes]);
+    if (isIdle) this.#sendNextByte();
   }
 
-  #fall(): void {
-    if (this.#dripping.length === 0 || this.gone.aborted) return;
-    this.#socket.write(this.#dripping.subarray(0, 1));
-    this.#dripping = this.#dripping.subarray(1);
-    setImmediate(() => this.#fall());
+  #sendNextByte(): void {
+    if (this.#unsent.length === 0 || this.closed.aborted) return;
+    this.#socket.write(this.#unsent.subarray(0, 1));
+    this.#unsent = this.#unsent.subarray(1);
+    setImmediate(() => this.#sendNextByte());
   }
 }
 
 export class RawServer {
-  /** What hears of every request; it may answer whenever it likes. */
-  onVisit: (visit: Visit) => void = (visit) => visit.answer(404);
-  /** Called when the first bytes of a request come by a connection that has served one; true ends the connection. */
+  /** Called with each request. */
+  onRequest: (request: RawRequest) => void = (request) => request.answer(404);
+  /** Called when a connection is used for another request; true resets the connection. */
   onReuse: () => boolean = () => false;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
@@ -134,13 +133,13 @@ export class RawServer {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** How many connections are open. */
+  /** The number of open connections. */
   get connections(): number {
     return this.#sockets.size;
   }
 
   async start(): Promise<void> {
-    const server = createServer({ noDelay: true }, (socket) => this.#take(socket));
+    const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen(this.#port, "127.0.0.1", resolve);
@@ -149,7 +148,7 @@ export class RawServer {
     this.#server = server;
   }
 
-  /** Connections are ended, and new ones are refused. */
+  /** Closes all connections and refuses new ones. */
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -159,13 +158,13 @@ export class RawServer {
     await closed;
   }
 
-  /** Ends every connection that is open; resolves when the other side, in this process too, has seen it. */
+  /** Closes all connections; resolves when a client in this process has noticed. */
   async hangUp(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Waits until it holds; looked at again whenever something happens here. */
+  /** Waits until the condition holds; it is checked again after each event. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -174,15 +173,15 @@ export class RawServer {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  #take(socket: Socket): void {
-    const over = new AbortController();
+  #accept(socket: Socket): void {
+    const closed = new AbortController();
     let bytes = Buffer.alloc(0);
     let served = 0;
     this.#sockets.add(socket);
     socket.on("error", () => undefined);
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      over.abort();
+      closed.abort();
       this.wake();
     });
     socket.on("data", (chunk) => {
@@ -199,9 +198,9 @@ export class RawServer {
         if (bytes.length < end + 4 + length) return;
         const body = bytes.subarray(end + 4, end + 4 + length);
         bytes = bytes.subarray(end + 4 + length);
-        const visit = new Visit(socket, over.signal, head, body, served);
+        const request = new RawRequest(socket, closed.signal, head, body, served);
         served += 1;
-        this.onVisit(visit);
+        this.onRequest(request);
         this.wake();
       }
     });
@@ -217,7 +216,7 @@ function headersIn(lines: readonly string[]): Record<string, string> {
   return headers;
 }
 
-function headOf(status: number, headers: AnswerHeaders): string {
+function headOf(status: number, headers: ResponseHeaders): string {
   const lines = Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]));
-  return [`HTTP/1.1 ${status} ${status < 400 ? "Fine" : "Wrong"}`, ...lines, "", ""].join("\r\n");
+  return [`HTTP/1.1 ${status} ${status < 400 ? "OK" : "Error"}`, ...lines, "", ""].join("\r\n");
 }

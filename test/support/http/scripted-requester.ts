@@ -1,21 +1,21 @@
-// A requester without a network: each request is answered by a function of the test, and kept for it to look at.
+// A requester without a network: a function of the test answers each request, and the requests are recorded.
 
 import type { HttpResponse, ClientHttpRequest, Requester } from "../../../src/http/client/requester.ts";
 
-export interface Scripted extends Requester {
+export interface ScriptedRequester extends Requester {
   readonly requests: ClientHttpRequest[];
   closed: boolean;
 }
 
 export type Script = (request: ClientHttpRequest, count: number) => HttpResponse | Promise<HttpResponse>;
 
-export function scripted(script: Script): Scripted {
+export function scriptedRequester(script: Script): ScriptedRequester {
   const requests: ClientHttpRequest[] = [];
   const send = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     requests.push(request);
     return script(request, requests.length);
   };
-  const requester: Scripted = Object.assign(send, {
+  const requester: ScriptedRequester = Object.assign(send, {
     requests,
     closed: false,
     close: () => {

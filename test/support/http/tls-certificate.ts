@@ -1,5 +1,4 @@
-// A certificate for this machine's own names, signed by itself and good until 2120, for tests that need TLS. Its key
-// is no secret: it stands here.
+// A self-signed certificate for localhost, valid until 2120, for tests that need TLS. Its key is public.
 
 const KEY = `
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbxnq5ai/V2QvtRyM
@@ -16,7 +15,7 @@ BTADAQH/MB0GA1UdDgQWBBQWR7oZg+LvN20zaXVrB44CiBdCojAKBggqhkjOPQQD
 AgNHADBEAiA0yXuGAmLdIjFG72Ib+r5wI+WAtzbr9bH4EjQ+F5/ACgIgX+wZ+eAG
 oA3fHTIWVLU9RpQylOQ6VwfNxNmFedPVMUU=`;
 
-/** For localhost and 127.0.0.1, as node:tls takes them. */
+/** For localhost and 127.0.0.1, in the format of node:tls. */
 export const key: string = pem("PRIVATE KEY", KEY);
 export const cert: string = pem("CERTIFICATE", CERTIFICATE);
 

@@ -52,7 +52,7 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-export function same(actual: unknown, expected: unknown): void {
+export function expectSame(actual: unknown, expected: unknown): void {
   // The matcher explains the difference; the plain comparison is what can be run a hundred thousand times.
   if (!isDeepStrictEqual(actual, expected)) expect(actual).toStrictEqual(expected);
 }
@@ -65,7 +65,7 @@ export function walk(codec: Codec, one: Case, body: Json | undefined): Json | un
 }
 
 /** A revision, by its place, as its successor alone sees it: its codecs are the single step. */
-export function stepOf(index: number): Revision {
+export function singleStep(index: number): Revision {
   const delta = DELTAS[index];
   const successor = REVISIONS[index + 1];
   if (!delta || !successor) throw new Error("The newest has no successor");

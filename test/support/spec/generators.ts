@@ -76,7 +76,7 @@ class Generator {
   constructor(spec: Spec, known: boolean) {
     this.#spec = spec;
     this.#known = known;
-    this.#free = !spec.sendsAsks;
+    this.#free = !spec.sendsClientRequests;
   }
 
   named(name: string): Arbitrary<unknown> {
@@ -174,7 +174,7 @@ export function valuesOf(revision: string, definition: string, known = true): Ar
 /** Any message of the revision, asks and their answers among them, also where those are no messages of their own. */
 export function messagesOf(revision: string, known = true): Arbitrary<Case> {
   const spec = specOf(revision);
-  const requests = new Map([...spec.requests, ...spec.asks]);
+  const requests = new Map([...spec.requests, ...spec.clientRequests]);
   const notifications = new Map([...spec.clientNotifications, ...spec.serverNotifications]);
   return fc.oneof(
     ...[...requests].map(([method, name]) => requestsOf(revision, method, name, known)),

@@ -6,7 +6,7 @@ import type { Message } from "../../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { itWithSpec } from "./official-schema.ts";
 import type { Side } from "./official-schema.ts";
-import { MessageJudge } from "./message-validator.ts";
+import { MessageValidator } from "./message-validator.ts";
 import { statelessMeta } from "../dialogue/raw-peer.ts";
 
 const message = (body: Readonly<Record<string, unknown>>): Message =>
@@ -18,8 +18,8 @@ function wrong(
   closed: boolean,
   ...said: readonly (readonly [Side, Record<string, unknown>])[]
 ): string[] {
-  const judge = new MessageJudge(revision, { closed });
-  const found = said.map(([from, body]) => judge.judge(from, message(body)));
+  const judge = new MessageValidator(revision, { closed });
+  const found = said.map(([from, body]) => judge.validate(from, message(body)));
   for (const problems of found.slice(0, -1)) expect(problems).toEqual([]);
   return found.at(-1) ?? [];
 }

@@ -7,24 +7,24 @@
 import { idKey, isNotification, isRequest, isResponse } from "../../../src/jsonrpc/message.ts";
 import type { Message, RequestMessage, ResponseMessage } from "../../../src/jsonrpc/message.ts";
 import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
-import { haveSpec, validateMessage, validateResult } from "./official-schema.ts";
+import { hasSpec, validateMessage, validateResult } from "./official-schema.ts";
 import type { Side } from "./official-schema.ts";
 
 const REVISION = "io.modelcontextprotocol/protocolVersion";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-interface Asked {
+interface PendingRequest {
   readonly method: string;
   readonly revision: string;
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-export class MessageJudge {
+export class MessageValidator {
   readonly #revision: string;
   readonly #closed: boolean;
   /** By the side that asked. */
-  readonly #asked: Readonly<Record<Side, Map<string, Asked>>> = { client: new Map(), server: new Map() };
+  readonly #asked: Readonly<Record<Side, Map<string, PendingRequest>>> = { client: new Map(), server: new Map() };
   /** What an end asked inside a result, by the state that comes back with the answers. */
   readonly #rounds = new Map<unknown, Json>();
 
@@ -35,7 +35,7 @@ export class MessageJudge {
   }
 
   /** Only notes what is asked, for what may be wrong on purpose. */
-  hear(from: Side, message: Message): void {
+  observe(from: Side, message: Message): void {
     if (!isRequest(message)) return;
     const named = metaOf(message.params)[REVISION];
     // A request that names a revision stands by itself; whoever does not know the name answers in the newest.
@@ -44,9 +44,9 @@ export class MessageJudge {
   }
 
   /** Everything that is wrong with a message of this side. */
-  judge(from: Side, message: Message): string[] {
-    this.hear(from, message);
-    if (!haveSpec("every message on a wire is valid in its revision")) return [];
+  validate(from: Side, message: Message): string[] {
+    this.observe(from, message);
+    if (!hasSpec("every message on a wire is valid in its revision")) return [];
     const options = { from, closed: this.#closed };
     if (isRequest(message)) {
       const revision = this.#asked[from].get(idKey(message.id))?.revision ?? this.#revision;

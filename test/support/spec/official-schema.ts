@@ -23,7 +23,7 @@ const specFound: boolean = REVISIONS.every((revision) => existsSync(fileOf(revis
 const leftOut = new Set<string>();
 
 /** Whether the official schemas are there; where they are not, says once by name what is left out. */
-export function haveSpec(name: string): boolean {
+export function hasSpec(name: string): boolean {
   if (!specFound && !leftOut.has(name)) {
     leftOut.add(name);
     console.warn(`Left out, because the official schemas are not in ../shared/spec: ${name}`);
@@ -33,7 +33,7 @@ export function haveSpec(name: string): boolean {
 
 /** A test that needs the official schemas. */
 export function itWithSpec(name: string, test: () => void | Promise<void>, timeout?: number): void {
-  it.skipIf(!haveSpec(name))(name, test, timeout);
+  it.skipIf(!hasSpec(name))(name, test, timeout);
 }
 
 export type Side = "client" | "server";
@@ -59,11 +59,11 @@ export interface Spec {
   readonly definitions: Readonly<Record<string, Definition>>;
   /** Names of definitions by method. Asks are requests of an end, or, in an exchange, what it asks inside a result. */
   readonly requests: ReadonlyMap<string, string>;
-  readonly asks: ReadonlyMap<string, string>;
+  readonly clientRequests: ReadonlyMap<string, string>;
   readonly clientNotifications: ReadonlyMap<string, string>;
   readonly serverNotifications: ReadonlyMap<string, string>;
   /** Whether asks are messages of their own. */
-  readonly sendsAsks: boolean;
+  readonly sendsClientRequests: boolean;
   validator(definition: string, closed: boolean): ValidateFunction;
 }
 
@@ -102,7 +102,7 @@ export function validateMessage(
   }
   const name =
     (from === "server" ? undefined : spec.requests.get(method)) ??
-    (from === "client" || !spec.sendsAsks ? undefined : spec.asks.get(method));
+    (from === "client" || !spec.sendsClientRequests ? undefined : spec.clientRequests.get(method));
   if (name === undefined) return [`${revision} has no request ${method}${ofSide(from)}`];
   if (kind === "request") return [...check("JSONRPCRequest", sent), ...check(name, sent)];
   const { result } = sent as { result?: unknown };
@@ -128,14 +128,14 @@ export function validateResult(
 /** The params alone, for a request that is not a message of its own. */
 export function validateParams(revision: string, method: string, params: unknown, closed = false): string[] {
   const spec = specOf(revision);
-  const name = spec.requests.get(method) ?? spec.asks.get(method);
+  const name = spec.requests.get(method) ?? spec.clientRequests.get(method);
   if (name === undefined) return [`${revision} has no request ${method}`];
   return problems(spec.validator(name, closed), { jsonrpc: "2.0", id: 1, method, params });
 }
 
 /** The definition of a method's result; some may be answered by questions, which `result` then shows. */
 export function resultDefinition(spec: Spec, method: string, result?: unknown): string | undefined {
-  const request = spec.requests.get(method) ?? spec.asks.get(method);
+  const request = spec.requests.get(method) ?? spec.clientRequests.get(method);
   if (request === undefined) return undefined;
   const own = request.replace(/Request$/, "Result");
   const asks = spec.definitions[`${own}Response`]?.properties?.result?.anyOf?.map(refName)[0];
@@ -179,10 +179,10 @@ function load(revision: string): Spec {
   return {
     definitions,
     requests: members("ClientRequest"),
-    asks: members(Object.hasOwn(definitions, "ServerRequest") ? "ServerRequest" : "InputRequest"),
+    clientRequests: members(Object.hasOwn(definitions, "ServerRequest") ? "ServerRequest" : "InputRequest"),
     clientNotifications: members("ClientNotification"),
     serverNotifications: members("ServerNotification"),
-    sendsAsks: Object.hasOwn(definitions, "ServerRequest"),
+    sendsClientRequests: Object.hasOwn(definitions, "ServerRequest"),
     validator: (definition, isClosed) => {
       const validate = ajv.getSchema(`${isClosed ? "closed" : "open"}#/${key}/${definition}`);
       if (!validate) throw new Error(`${revision} has no definition ${definition}`);

@@ -1,5 +1,5 @@
-// The server of seed 004: the weather example under the seed's name. The seed's cursors are placeholders; here
-// they are cursors like any other, so that its lists can be played as they are written.
+// The server of seed 004: the weather example under the seed's name. It accepts and returns the placeholder cursors of the
+// seed, so that the lists of the seed can be played unchanged.
 
 import { createWeather } from "../../../../examples/weather/server.js";
 

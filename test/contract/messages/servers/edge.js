@@ -1,5 +1,5 @@
-// A server for inputs at the edge: tools that echo, that wait until they are cancelled or let go, that report
-// progress, and that change a resource.
+// A server for bad inputs and exact ids: its tools echo, wait until they are cancelled or released, report progress, and
+// update a resource.
 
 import { createServer } from "catenary";
 
@@ -9,12 +9,12 @@ export const server = createServer({ name: "edge", version: "1.0.0" })
   .tool(
     "echo",
     {
-      description: "Give the text back",
+      description: "Return the text",
       input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     },
     ({ text }) => text,
   )
-  .tool("hold", { description: "Wait until somebody lets go" }, async (_, { signal }) => {
+  .tool("hold", { description: "Wait for let_go or a cancellation" }, async (_, { signal }) => {
     await new Promise((resolve, reject) => {
       waiting.add(resolve);
       signal.addEventListener("abort", () => {
@@ -24,8 +24,8 @@ export const server = createServer({ name: "edge", version: "1.0.0" })
     });
     return "let go";
   })
-  .tool("held", { description: "How many calls wait" }, () => String(waiting.size))
-  .tool("let_go", { description: "Let all that wait go on" }, () => {
+  .tool("held", { description: "Count waiting calls" }, () => String(waiting.size))
+  .tool("let_go", { description: "Release all waiting calls" }, () => {
     const count = waiting.size;
     for (const resolve of waiting) resolve();
     waiting.clear();

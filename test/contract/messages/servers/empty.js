@@ -1,5 +1,5 @@
-// A server that has tools and none of them, as in the examples of seeds 002 and 004: a plain handler, because a
-// server made by createServer offers only what is registered.
+// A server with an empty list of tools, as in the examples of seeds 002 and 004. It is a plain handler, because
+// createServer() declares only the capabilities of what is registered.
 
 const meta = { "io.modelcontextprotocol/serverInfo": { name: "empty", version: "1.0.0" } };
 
@@ -10,5 +10,5 @@ export const server = async ({ method }) => {
   if (method === "tools/list") {
     return { resultType: "complete", tools: [], ttlMs: 0, cacheScope: "private", _meta: meta };
   }
-  throw new Error(`Nobody should ask for ${method}`);
+  throw new Error(`Unexpected ${method}`);
 };

@@ -1,5 +1,5 @@
-// The server of seeds 000 and 001, without a Lisp: it answers the seeds' inputs with the seeds' outputs, byte for byte,
-// and says so of any other input. A real Lisp is asked the same in test/live.
+// The server of seeds 000 and 001 without a Lisp: it answers the inputs of the seeds with their outputs. The tests of live
+// sessions play the same transcripts with a real Lisp.
 
 import { createServer } from "catenary";
 
@@ -22,5 +22,5 @@ export const server = createServer({ name: "cl-mcp-server", version: "0.1.0" }, 
       properties: { code: { type: "string", description: "The Lisp code to evaluate" } },
     },
   },
-  ({ code }) => ANSWERS.get(code) ?? failed(`This stand-in knows no ${code}`),
+  ({ code }) => ANSWERS.get(code) ?? failed(`No answer for ${code}`),
 );

@@ -1,4 +1,4 @@
-// A server of this folder on the process's own stdio: `node main.js NAME OPTIONS`, OPTIONS as JSON for `serve`.
+// Serves a server of this folder on stdio: `node main.js NAME OPTIONS`. OPTIONS are the options of serve(), as JSON.
 
 import { serve } from "catenary";
 

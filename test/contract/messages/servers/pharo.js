@@ -1,5 +1,5 @@
-// The server of seed 002: the example, which needs no Pharo, and its tool `evaluate`, which does. Here the tool
-// answers the seed's inputs with the seed's outputs. Live images come later; then a real one stands here.
+// The server of seed 002: the Pharo example, which needs no Pharo, and the tool `evaluate`, which answers the inputs of the
+// seed with their outputs.
 
 import { createPharo } from "../../../../examples/pharo/server.js";
 

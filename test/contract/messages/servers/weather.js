@@ -1,5 +1,5 @@
-// The server of seed 003: the weather example under the seed's name, with the resource whose change the seed
-// shows. Every call of a tool changes it, so that a transcript can bring the change about.
+// The server of seed 003: the weather example under the seed's name, with the resource that changes in the seed. Each tool
+// call updates it, so that a transcript can cause the notification.
 
 import { createWeather } from "../../../../examples/weather/server.js";
 
@@ -8,7 +8,6 @@ const DATA = "file:///project/data.json";
 const weather = createWeather({ name: "my-mcp-server", description: "Get weather for a location" });
 weather.resource(DATA, { name: "Data" }, () => "{}");
 
-/** A server is a handler, so whoever wants more wraps it. */
 export const server = async (request, context) => {
   if (request.method === "tools/call") weather.resourceUpdated(DATA);
   return weather(request, context);

@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { childTransport, type ChildTransport } from "../../src/transport/child-process.ts";
-import { BusyCaller, type Plan } from "./callers.ts";
-import { chanceOf, type Chance } from "./chance.ts";
-import { judge, type Kill, type Verdict } from "./judge.ts";
-import { bearing, commandLine, processes, type Seen } from "../support/processes.ts";
-import { counted, countedFetch, Tally } from "./tally.ts";
+import { BusyCaller, type Plan } from "./busy-caller.ts";
+import { chanceOf, type Chance } from "./random.ts";
+import { judge, type Kill, type Verdict } from "./evaluate-calls.ts";
+import { withEnvironment, commandLine, processes, type ProcessInfo } from "../support/processes.ts";
+import { counted, countedFetch, Tally } from "./response-counter.ts";
 
 /** After so long without a kill, what the last one hit is answered, and the next call works. */
 const QUIET_MS = 1_000;
@@ -67,7 +67,7 @@ class Stage {
   readonly #tallies = new Map<string, Tally>();
   readonly #kills: Kill[] = [];
   /** All that the gateway ever started, as far as it was seen. */
-  readonly #started = new Map<string, Seen>();
+  readonly #started = new Map<string, ProcessInfo>();
   readonly #faults: string[] = [];
   readonly #up = new Set<number>();
   #gateway: ChildTransport | undefined;
@@ -193,19 +193,62 @@ class Stage {
     return this.#up.has(pid);
   }
 
-  #workers(): Seen[] {
+  #workers(): ProcessInfo[] {
     return this.#children().filter(({ pid, state }) => state !== "Z" && commandLine(pid).includes(this.#log));
   }
 
-  #children(): Seen[] {
+  #children(): ProcessInfo[] {
     const gateway = this.#gateway?.child?.pid;
     const found = processes().filter(({ parent }) => parent === gateway);
-    for (const one of found) this.#started.set(`${one.pid} ${one.began}`, one);
+    for (const one of found) this.#started.set(`${one.pid} ${one.startTime}`, one);
     return found;
   }
 
   #left(): number[] {
-    const ours = processes().filter(({ pid, began, state }) => state !== "Z" && this.#started.has(`${pid} ${began}`));
-    return [...new Set([...bearing(MARK, this.#mark), ...ours.map(({ pid }) => pid)])];
+    const ours = processes().filter(({ pid, startTime, state }) => state !== "Z" && this.#started.has(`${pid} ${startTime}`));
+    return [...new Set([...withEnvironment(MARK, this.#mark), ...ours.map(({ pid }) => pid)])];
   }
 }
+
+// The trials that there are: one end that speaks everything, one of each style alone with callers of both, and the
+// three of them merged.
+
+
+const OLDEST = "2024-11-05";
+const SESSION = "2025-11-25";
+const EXCHANGE = "2026-07-28";
+
+const SESSIONS: readonly Plan[] = [
+  { name: "old", style: "session", revision: OLDEST, door: "sse" },
+  { name: "session", style: "session", revision: SESSION, door: "http", holds: true },
+];
+const EXCHANGES: readonly Plan[] = [
+  { name: "stateless", style: "stateless", revision: EXCHANGE, door: "http", holds: true },
+  { name: "asked-exchange", style: "stateless", revision: EXCHANGE, door: "http", asked: true },
+];
+const SESSION_AT_HOME: Plan = {
+  name: "asked-session",
+  style: "session",
+  revision: SESSION,
+  door: "stdio",
+  asked: true,
+  holds: true,
+};
+const EXCHANGE_AT_HOME: Plan = {
+  name: "home-exchange",
+  style: "stateless",
+  revision: EXCHANGE,
+  door: "stdio",
+  asked: true,
+};
+
+export const TRIALS: readonly Trial[] = [
+  { title: "an end of both styles", ends: ["both="], plans: [...SESSIONS, ...EXCHANGES, SESSION_AT_HOME] },
+  { title: "an end of sessions", ends: [`old=${SESSION}`], plans: [...SESSIONS, ...EXCHANGES, EXCHANGE_AT_HOME] },
+  { title: "an end of exchanges", ends: [`new=${EXCHANGE}`], plans: [...SESSIONS, ...EXCHANGES, SESSION_AT_HOME] },
+  {
+    title: "three ends merged",
+    ends: ["both=", `old=${SESSION}`, `new=${EXCHANGE}`],
+    plans: [...SESSIONS, ...EXCHANGES, SESSION_AT_HOME],
+  },
+];

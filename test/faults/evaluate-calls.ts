@@ -1,7 +1,7 @@
 // What the calls, the kills and the file of what ran say together: whether each call was answered as it may be, whether
 // any ran twice, and how long after a kill those were answered that it hit.
 
-import type { Call } from "./callers.ts";
+import type { Call } from "./busy-caller.ts";
 
 export interface Kill {
   readonly pid: number;

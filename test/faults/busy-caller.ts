@@ -4,7 +4,7 @@
 import { setTimeout as after } from "node:timers/promises";
 import { connect, type Client, type ConnectOptions, type Target } from "../../src/client/index.ts";
 import { McpError } from "../../src/protocol/errors.ts";
-import type { Chance } from "./chance.ts";
+import type { Chance } from "./random.ts";
 
 export interface Plan {
   readonly name: string;

@@ -3,13 +3,12 @@
 
 import { randomInt } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { canSee } from "../support/processes.ts";
-import { tryOut } from "./trial.ts";
-import { TRIALS } from "./trials.ts";
+import { canListProcesses } from "../support/processes.ts";
+import { tryOut, TRIALS } from "./kill-trial.ts";
 
 const KILLS = 25;
 
-describe.runIf(canSee)("kill -9 of an end at any moment", { timeout: 120_000 }, () => {
+describe.runIf(canListProcesses)("kill -9 of an end at any moment", { timeout: 120_000 }, () => {
   it.each([TRIALS[0]!, TRIALS.at(-1)!])("breaks no promise: $title", async (trial) => {
     const seed = randomInt(2 ** 31);
     const { faults, kills, results, errors, struck } = await tryOut(trial, KILLS, seed);

@@ -2,8 +2,7 @@
 // count, or the same moments again. What it measured is written to stdout; it ends with 1 where a promise was broken.
 
 import { randomInt } from "node:crypto";
-import { tryOut, type Report } from "./trial.ts";
-import { TRIALS } from "./trials.ts";
+import { tryOut, type Report, TRIALS } from "./kill-trial.ts";
 
 const [count = "1000", given = String(randomInt(2 ** 31))] = process.argv.slice(2);
 const kills = Number(count);
