@@ -1,74 +1,41 @@
-// The least that a caller over HTTP can do: one kept connection, one request at a time, written as text and read
-// as text. Node's own client costs several times as much, and the server would wait for it.
+// CPU time of a client per call over HTTP, compared with bare node:http: our client in both styles, and SDK 2.x with a
+// session. All of them call the same server and check every result.
 
-import { connect, type Socket } from "node:net";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { MeasuredServer, median, nextMessage, programPath, type Measurement } from "./measurement.ts";
 
-export interface Answer {
-  readonly status: number;
-  /** As they came, with the status line. */
-  readonly head: string;
-  /** Without the marks of a chunked body. */
-  readonly body: string;
+const ROUNDS = 3;
+const CALLS = 5_000;
+const WARM_UP = 2_000;
+
+/** Microseconds of CPU for each call. */
+async function measureCaller(kind: string, url: string): Promise<number> {
+  const args = [kind, url, String(CALLS), String(WARM_UP)];
+  const child = fork(programPath("http-caller.js"), args, { execArgv: ["--no-warnings"] });
+  const exited = once(child, "exit");
+  const { microseconds } = await nextMessage<{ microseconds: number }>(child, kind);
+  await exited;
+  return microseconds;
 }
 
-export class Connection {
-  readonly #socket: Socket;
-  readonly #host: string;
-  #text = "";
-  #settle: { resolve(answer: Answer): void; reject(error: Error): void } | undefined;
-
-  constructor(url: string) {
-    const { hostname, port, host } = new URL(url);
-    this.#host = host;
-    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    this.#socket.setEncoding("latin1");
-    this.#socket.on("data", (text: string) => this.#take(text));
-    this.#socket.on("error", (error) => this.#fail(error));
-    this.#socket.on("close", () => this.#fail(new Error(`The server hung up after: ${this.#text}`)));
+export const measureHttpClient: Measurement = async (onProgress) => {
+  onProgress(`calls of a client over HTTP: ${ROUNDS} rounds of ${CALLS} calls`);
+  const server = await MeasuredServer.start("catenary-http.js");
+  const costs = { bare: [], stateless: [], session: [], sdk: [] } as Record<string, number[]>;
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [kind, values] of Object.entries(costs)) values.push(await measureCaller(kind, server.url));
+    }
+  } finally {
+    await server.stop();
   }
-
-  post(path: string, headers: string, body: string): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
-      this.#socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
-    });
-  }
-
-  close(): void {
-    this.#settle = undefined;
-    this.#socket.destroy();
-  }
-
-  #take(text: string): void {
-    this.#text += text;
-    const end = this.#text.indexOf("\r\n\r\n");
-    if (end < 0) return;
-    const head = this.#text.slice(0, end).toLowerCase();
-    const rest = this.#text.slice(end + 4);
-    const length = /\r\ncontent-length: (\d+)/.exec(head)?.[1];
-    if (length === undefined ? !rest.endsWith("0\r\n\r\n") : rest.length < Number(length)) return;
-    this.#text = "";
-    const settle = this.#settle;
-    this.#settle = undefined;
-    const body = length === undefined ? unchunked(rest) : rest;
-    settle?.resolve({ status: Number(head.slice(9, 12)), head, body });
-  }
-
-  #fail(error: Error): void {
-    this.#settle?.reject(error);
-    this.#settle = undefined;
-  }
-}
-
-function unchunked(text: string): string {
-  let body = "";
-  for (let at = 0; ;) {
-    const line = text.indexOf("\r\n", at);
-    const size = Number.parseInt(text.slice(at, line), 16);
-    if (!(size > 0)) return body;
-    body += text.slice(line + 2, line + 2 + size);
-    at = line + 2 + size + 2;
-  }
-}
+  const medianOf = (kind: string): number => median(costs[kind] ?? []);
+  const others = `bare ${medianOf("bare").toFixed(0)} us, SDK 2.x ${medianOf("sdk").toFixed(0)} us`;
+  return ["stateless", "session"].map((kind) => ({
+    name: `call of a client over HTTP, ${kind} style`,
+    value: medianOf(kind) / medianOf("bare"),
+    unit: "x bare",
+    detail: `${medianOf(kind).toFixed(0)} us a call, ${others}`,
+  }));
+};

@@ -1,53 +1,45 @@
-// `npm run bench`: what things cost, each as a ratio to bare Node in the same run. Figures go to stdout
-// (`--json` for machines); progress to stderr. `npm run bench -- http` measures that alone. Nothing here is a test:
-// tests assert bounds of work.
+// `npm run bench`: measures costs as ratios to bare Node in the same run. Figures go to stdout (as JSON with `--json`),
+// progress to stderr. `npm run bench -- http` runs one measurement. Exits with 1 where a figure is over its bound.
 
-import { chainCosts } from "./chain.ts";
-import { clientCosts } from "./client.ts";
-import { echoCosts } from "./echo.ts";
-import { framingCosts } from "./framing.ts";
-import { httpCosts } from "./http.ts";
-import { importCosts } from "./import.ts";
-import { liveCosts } from "./live.ts";
+import { measureEndlessLine } from "./endless-line.ts";
+import { measureHttpClient } from "./http-client.ts";
+import { measureGateway, measureHttpServer } from "./http-server.ts";
+import { measureImport } from "./import-time.ts";
+import { measureLiveLisp } from "./live-lisp.ts";
+import type { Figure, Measurement } from "./measurement.ts";
+import { measureStdioServer } from "./stdio-server.ts";
 
-export interface Figure {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  /** The most that it may be, by the project's own promise; absent where nothing is promised. */
-  readonly bound?: number;
-  readonly detail: string;
-}
-
-/** What is no number keeps no promise. */
+/** Also true for NaN. */
 const isOver = ({ value, bound = Infinity }: Figure): boolean => !(value <= bound);
 
-const MEASURES = {
-  import: importCosts,
-  framing: framingCosts,
-  echo: echoCosts,
-  http: httpCosts,
-  client: clientCosts,
-  chain: chainCosts,
-  live: liveCosts,
+const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
+  import: measureImport,
+  framing: measureEndlessLine,
+  echo: measureStdioServer,
+  http: measureHttpServer,
+  client: measureHttpClient,
+  chain: measureGateway,
+  live: measureLiveLisp,
 };
 
-const words = process.argv.slice(2).filter((word) => word !== "--json");
-const stranger = words.find((word) => !Object.hasOwn(MEASURES, word));
-if (stranger !== undefined) throw new Error(`${stranger} is none of ${Object.keys(MEASURES).join(", ")}`);
+const names = process.argv.slice(2).filter((argument) => argument !== "--json");
+const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
+if (unknown !== undefined) {
+  throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
+}
 
 const figures: Figure[] = [];
-for (const [name, measure] of Object.entries(MEASURES)) {
-  if (words.length > 0 && !words.includes(name)) continue;
-  for (const figure of await measure((text) => process.stderr.write(`${text}\n`))) figures.push(figure);
+for (const [name, measure] of Object.entries(MEASUREMENTS)) {
+  if (names.length > 0 && !names.includes(name)) continue;
+  for (const figure of await measure((line) => process.stderr.write(`${line}\n`))) figures.push(figure);
 }
 if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
 else {
   for (const figure of figures) {
     const { name, value, unit, bound, detail } = figure;
     const mark = isOver(figure) ? "OVER" : "ok  ";
-    const promise = bound === undefined ? "" : ` (bound ${bound})`;
-    process.stdout.write(`${mark} ${name}: ${value.toFixed(2)} ${unit}${promise} ${detail}\n`);
+    const limit = bound === undefined ? "" : ` (bound ${bound})`;
+    process.stdout.write(`${mark} ${name}: ${value.toFixed(2)} ${unit}${limit} ${detail}\n`);
   }
 }
 if (figures.some(isOver)) process.exitCode = 1;

@@ -1,22 +1,28 @@
 // Plays the documentation: every command of a page is typed into a shell, in a folder with the files of the page, and
-// must print what the page shows. A short run plays the getting-started pages, a long run all of them.
+// must print what the page shows. A short run plays the getting-started pages and the references of the command line and
+// of live sessions, a long run all pages.
 
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IS_LONG } from "../support/thoroughness.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
+import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
+import { codeBlocks } from "./markdown.ts";
 import { commandsOf, PageFolder, readPage, ROOT } from "./page.ts";
 
 const STARTING = "docs/getting-started";
 const MAX_STARTING_LINES = 100;
+const CLI_REFERENCE = "docs/reference/cli.md";
+const LIVE_REFERENCE = "docs/reference/live.md";
 
 const pages = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".md"))
   .map((name) => `docs/${name}`)
   .toSorted();
 const starting = pages.filter((page) => page.startsWith(STARTING));
-const played = (IS_LONG ? ["README.md", ...pages] : starting).filter((page) => commandsOf(readPage(page)).length > 0);
+const always = [...starting, CLI_REFERENCE, LIVE_REFERENCE];
+const played = (IS_LONG ? ["README.md", ...pages] : always).filter((page) => commandsOf(readPage(page)).length > 0);
 
 describe.each(played)("%s", (page) => {
   const markdown = readPage(page);
@@ -41,5 +47,35 @@ describe("getting started", () => {
 
   it.each(starting)("%s is short", (page) => {
     expect(readPage(page).split("\n").length).toBeLessThanOrEqual(MAX_STARTING_LINES + 1);
+  });
+});
+
+describe(CLI_REFERENCE, () => {
+  const markdown = readPage(CLI_REFERENCE);
+
+  it("has commands to play", () => {
+    expect(commandsOf(markdown).length).toBeGreaterThan(8);
+  });
+
+  it.skipIf(!HAS_TERMINAL)("shows a question in a terminal", async () => {
+    const block = codeBlocks(markdown).find(({ code }) => code.includes("report_sighting location"))?.code ?? "";
+    const [command = "", ...shown] = block.split("\n");
+    const folder = await PageFolder.create(markdown);
+    const env = { PATH: `${folder.path("bin")}${delimiter}${process.env["PATH"]}` };
+    const terminal = new Terminal(["sh", "-c", command.replace("$ ", "")], { env, cwd: folder.path(".") });
+    await terminal.shows("sky (number or name):");
+    terminal.type(`2${ENTER}`);
+    await terminal.shows("Send this?");
+    terminal.type(ENTER);
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.screen).toBe(shown.join("\n").trimEnd());
+    await folder.close();
+  });
+});
+
+describe(LIVE_REFERENCE, () => {
+  it("has an evaluation in each language, and the output of `catenary up`", () => {
+    const commands = commandsOf(readPage(LIVE_REFERENCE)).map(({ line }) => line.split(" ", 3).join(" "));
+    expect(commands).toEqual(["catenary eval js", "catenary eval lisp", "catenary up"]);
   });
 });

@@ -1,100 +1,101 @@
-// What the calls, the kills and the file of what ran say together: whether each call was answered as it may be, whether
-// any ran twice, and how long after a kill those were answered that it hit.
+// Compares the calls, the kills and the log of the workers: whether each call was answered correctly, whether any ran
+// twice, and how long after a kill the calls that it hit were answered.
 
-import type { Call } from "./busy-caller.ts";
+import type { RecordedCall } from "./busy-caller.ts";
 
 export interface Kill {
   readonly pid: number;
   readonly at: number;
 }
 
-export interface Verdict {
+export interface Evaluation {
   readonly results: number;
   readonly errors: number;
   /** Kills that hit at least one call. */
   readonly hits: number;
-  /** Milliseconds from a kill to the error that it made of a call, the shortest first. */
-  readonly struck: readonly number[];
-  /** The same for calls that were left for the process that came next: not begun, or with a caller who was asked. */
-  readonly carried: readonly number[];
+  /** Milliseconds from a kill to the error of a call that it hit, ascending. */
+  readonly errorDelays: readonly number[];
+  /** The same for calls that the next process answered: those not begun, or waiting for their caller's input. */
+  readonly resumedDelays: readonly number[];
   readonly faults: readonly string[];
 }
 
-/** An error may come of a kill that was shortly before the call: the gateway has not heard of it yet. */
+/** A kill shortly before the call may cause its error, while the gateway has not noticed it yet. */
 const BEFORE_MS = 1_000;
 
-export function judge(calls: readonly Call[], kills: readonly Kill[], log: string): Verdict {
-  const { ranIn, whose, upAt, faults } = read(log);
-  const struck: number[] = [];
-  const carried: number[] = [];
+export function evaluateCalls(calls: readonly RecordedCall[], kills: readonly Kill[], log: string): Evaluation {
+  const { ranIn, ownerOf, upAt, faults } = parseLog(log);
+  const errorDelays: number[] = [];
+  const resumedDelays: number[] = [];
   const hit = new Set<Kill>();
-  const killOf = new Map(kills.map((kill) => [kill.pid, kill]));
-  const mayBeOf = (call: Call, { pid }: Kill): boolean => {
-    const owner = whose.get(pid);
-    return owner === undefined || owner === `${call.end} ${call.style}`;
+  const killByPid = new Map(kills.map((kill) => [kill.pid, kill]));
+  const canHit = (call: RecordedCall, { pid }: Kill): boolean => {
+    const owner = ownerOf.get(pid);
+    return owner === undefined || owner === `${call.upstream} ${call.style}`;
   };
   for (const call of calls) {
     const pid = ranIn.get(call.text);
     const near = kills.filter(
-      (kill) => kill.at > call.sentAt - BEFORE_MS && kill.at < call.answeredAt && mayBeOf(call, kill),
+      (kill) => kill.at > call.sentAt - BEFORE_MS && kill.at < call.answeredAt && canHit(call, kill),
     );
-    if (call.outcome === "open") faults.push(`${call.text} was not answered: ${call.words}`);
+    if (call.outcome === "open") faults.push(`${call.text} was not answered: ${call.answer}`);
     else if (call.outcome === "result") {
-      if (call.words !== `${pid} ${call.text}`) faults.push(`${call.text} got ${call.words}, and ran in ${pid}`);
+      if (call.answer !== `${pid} ${call.text}`) faults.push(`${call.text} got ${call.answer}, but ran in ${pid}`);
       const first = near.find((kill) => kill.at > call.sentAt && kill.at < (upAt.get(pid ?? 0) ?? 0));
-      if (first !== undefined) carried.push(call.answeredAt - first.at);
+      if (first !== undefined) resumedDelays.push(call.answeredAt - first.at);
     } else {
-      // Known where it ran; else the last kill that can have been it, perhaps of a process that was only starting.
-      const kill = pid === undefined ? near.at(-1) : killOf.get(pid);
-      if (kill === undefined) faults.push(`${call.text} failed, and nothing was killed: ${call.words}`);
+      // The kill of the process in which it ran; else the last that can have hit it, perhaps while a process started.
+      const kill = pid === undefined ? near.at(-1) : killByPid.get(pid);
+      if (kill === undefined) faults.push(`${call.text} failed, but nothing was killed: ${call.answer}`);
       else {
-        (isWithCaller(call, kill) ? carried : struck).push(call.answeredAt - kill.at);
+        (isWaitingForCaller(call, kill) ? resumedDelays : errorDelays).push(call.answeredAt - kill.at);
         hit.add(kill);
       }
-      // The process that comes next does not know what the one before had asked.
-      const isTold = call.words.includes(`The upstream ${call.end} `) || call.words.includes("requestState");
-      if (!isTold) faults.push(`${call.text}: nobody is named by: ${call.words}`);
+      // The next process does not know the state of a request that the one before had sent.
+      const isExplained =
+        call.answer.includes(`The upstream ${call.upstream} `) || call.answer.includes("requestState");
+      if (!isExplained) faults.push(`${call.text}: the error does not name its upstream: ${call.answer}`);
     }
   }
   return {
     results: calls.filter(({ outcome }) => outcome === "result").length,
     errors: calls.filter(({ outcome }) => outcome === "error").length,
     hits: hit.size,
-    struck: struck.toSorted((a, b) => a - b),
-    carried: carried.toSorted((a, b) => a - b),
+    errorDelays: errorDelays.toSorted((a, b) => a - b),
+    resumedDelays: resumedDelays.toSorted((a, b) => a - b),
     faults,
   };
 }
 
-/** In an exchange a call that asks is with its caller until that one replies, and comes back to the next process. */
-function isWithCaller({ style, repliedAt }: Call, { at }: Kill): boolean {
+/** A stateless call that elicits waits for its caller's answer, and then goes to the next process. */
+function isWaitingForCaller({ style, repliedAt }: RecordedCall, { at }: Kill): boolean {
   return style === "stateless" && repliedAt > at;
 }
 
-interface Told {
-  /** By text, the process. */
+interface WorkerLog {
+  /** Process by the text of a call. */
   readonly ranIn: Map<string, number>;
-  /** By process, the end and the style of its callers. */
-  readonly whose: Map<number, string>;
-  /** By process, when it was first spoken with. */
+  /** Upstream and style of the callers by process. */
+  readonly ownerOf: Map<number, string>;
+  /** When a process got its first request. */
   readonly upAt: Map<number, number>;
   readonly faults: string[];
 }
 
-function read(log: string): Told {
+function parseLog(log: string): WorkerLog {
   const ranIn = new Map<string, number>();
   const upAt = new Map<number, number>();
-  const whose = new Map<number, string>();
+  const ownerOf = new Map<number, string>();
   const faults: string[] = [];
   for (const line of log.split("\n")) {
     const [verb, pid, first = "", second, at] = line.split(" ");
     if (verb === "here") {
-      whose.set(Number(pid), `${first} ${second}`);
+      ownerOf.set(Number(pid), `${first} ${second}`);
       upAt.set(Number(pid), Number(at) - performance.timeOrigin);
     }
     if (verb !== "ran") continue;
     if (ranIn.has(first)) faults.push(`${first} ran in ${ranIn.get(first)} and again in ${pid}`);
     ranIn.set(first, Number(pid));
   }
-  return { ranIn, whose, upAt, faults };
+  return { ranIn, ownerOf, upAt, faults };
 }

@@ -1,16 +1,16 @@
-// Chance that can be repeated: numbers that look random and follow from a seed.
+// Repeatable random numbers, generated from a seed.
 
-export interface Chance {
+export interface Random {
   /** From 0 up to but not including 1. */
   next(): number;
-  /** True so often of a hundred times. */
-  percent(of: number): boolean;
-  /** One of several; there must be one. */
-  pick<T>(of: readonly T[]): T;
+  /** True with this probability. */
+  percent(probability: number): boolean;
+  /** One element of an array, which must not be empty. */
+  pick<T>(items: readonly T[]): T;
 }
 
-/** The generator mulberry32, which is enough to choose moments. */
-export function chanceOf(seed: number): Chance {
+/** The generator mulberry32, which is good enough to choose moments. */
+export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -20,11 +20,11 @@ export function chanceOf(seed: number): Chance {
   };
   return {
     next,
-    percent: (of) => next() * 100 < of,
-    pick: (of) => {
-      const one = of[Math.floor(next() * of.length)];
-      if (one === undefined) throw new RangeError("There is nothing to pick from");
-      return one;
+    percent: (probability) => next() * 100 < probability,
+    pick: (items) => {
+      const item = items[Math.floor(next() * items.length)];
+      if (item === undefined) throw new RangeError("Cannot pick from an empty array");
+      return item;
     },
   };
 }

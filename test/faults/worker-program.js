@@ -1,6 +1,5 @@
-// The end that is killed: a program whose tool tells in a file of each call that ran, and in which process, before it
-// does anything else. A text stands for one call and for no other. `--end NAME` is what its end is called;
-// `--revisions a,b` bounds what it speaks.
+// The upstream that is killed. Its tool first logs to a file which call ran in which process; the text identifies the
+// call. `--name NAME` is the name of the upstream, `--revisions a,b` limits the revisions.
 
 import { appendFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
@@ -8,13 +7,13 @@ import { parseArgs } from "node:util";
 import { createServer, serve } from "catenary";
 
 const { values } = parseArgs({
-  options: { log: { type: "string" }, end: { type: "string" }, revisions: { type: "string" } },
+  options: { log: { type: "string" }, name: { type: "string" }, revisions: { type: "string" } },
 });
-const tell = (line) => appendFileSync(values.log, `${line}\n`);
+const writeLog = (line) => appendFileSync(values.log, `${line}\n`);
 
 const held = new Set();
-// Of each end another, so that a merged chain leaves it as it is.
-const uri = `board://${values.end}`;
+// A different URI for each upstream, so that the router does not rewrite it.
+const uri = `board://${values.name}`;
 let board = "empty";
 const properties = {
   text: { type: "string" },
@@ -26,7 +25,7 @@ const properties = {
 
 const server = createServer({ name: "worker", version: "1" })
   .tool("work", { inputSchema: { type: "object", properties } }, async ({ text, ms, steps, ask, hold }, context) => {
-    tell(`ran ${process.pid} ${String(text)}`);
+    writeLog(`ran ${process.pid} ${String(text)}`);
     for (let step = 1; step <= (steps ?? 0); step += 1) context.progress(step, steps, text);
     if (ms > 0) await after(ms);
     if (hold) await new Promise((resolve) => held.add(resolve));
@@ -47,12 +46,13 @@ const server = createServer({ name: "worker", version: "1" })
   })
   .resource(uri, { name: "board" }, () => board);
 
-let isKnown = false;
-const known = (request, context) => {
-  // Whose process this is: callers go by the name of their style.
-  if (!isKnown) tell(`here ${process.pid} ${values.end} ${context.caller.info?.name ?? "nobody"} ${Date.now()}`);
-  isKnown = true;
+let hasLogged = false;
+const handler = (request, context) => {
+  // Logs for which style this process runs: callers use the style as their name.
+  if (!hasLogged)
+    writeLog(`here ${process.pid} ${values.name} ${context.caller.info?.name ?? "unknown"} ${Date.now()}`);
+  hasLogged = true;
   return server(request, context);
 };
 
-await serve(known, values.revisions === undefined ? {} : { revisions: values.revisions.split(",") });
+await serve(handler, values.revisions === undefined ? {} : { revisions: values.revisions.split(",") });

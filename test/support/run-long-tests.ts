@@ -31,8 +31,8 @@ function unitTestsOn(version: string): boolean {
   console.log(`\nUnit tests on Node ${version}`);
   const node = installNode(version);
   if (node === undefined) {
-    console.error(`Left out: unit tests on Node ${version}, which could not be installed from npm`);
-    // In CI, whatever cannot be installed is a failure.
+    console.error(`Skipped: unit tests on Node ${version}, which could not be installed from npm`);
+    // In CI, a failed installation is a failure.
     return process.env["CI"] !== "true";
   }
   const path = [dirname(node), process.env["PATH"]].join(delimiter);

@@ -1,5 +1,5 @@
-// Nothing of a client is left when it is closed: no connection, no timer, no promise that fails with nobody to see it.
-// Shown by a process that has clients in every situation, closes them, and must leave by itself without a word.
+// A closed client leaves nothing behind: no connection, no timer, no unhandled rejection. A child process uses clients in
+// many situations, closes them, and must exit by itself without output on stderr.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,15 +10,15 @@ import { cut, hangUp, silence, status } from "../../support/faulty-server/faults
 import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import { LEGACY_SSE, startServer, STYLES } from "./fixture.ts";
 
-const LEAVER = fileURLToPath(new URL("exiting-client.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("exiting-client.ts", import.meta.url));
 
-const [exchange, session] = [STYLES["exchanges"] ?? {}, STYLES["sessions"] ?? {}];
-/** One that wants its callers to come back much later. */
-const patient: FaultyServerOptions = { style: "session", session: { retryMs: 60_000 } };
+const [stateless, session] = [STYLES["stateless"] ?? {}, STYLES["sessions"] ?? {}];
+/** Asks clients to resume only after a minute. */
+const slowRetry: FaultyServerOptions = { style: "session", session: { retryMs: 60_000 } };
 
-async function leave(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
-  const words = tasks.map(([name, end]) => `${name}@${end.url}`);
-  const child = spawn(process.execPath, ["--import", "tsx", LEAVER, ...words], { stdio: ["ignore", "pipe", "pipe"] });
+async function runAndExit(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
+  const args = tasks.map(([name, end]) => `${name}@${end.url}`);
+  const child = spawn(process.execPath, ["--import", "tsx", PROGRAM, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let [out, err] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
@@ -31,44 +31,44 @@ async function leave(...tasks: readonly (readonly [string, FaultyServer])[]): Pr
 
 async function failing(
   options: FaultyServerOptions,
-  what: string,
+  operation: string,
   ...faults: Parameters<FaultyServer["inject"]>[1][]
 ): Promise<FaultyServer> {
   const server = await startServer(options);
-  for (const fault of faults) server.inject(what, fault, 100);
+  for (const fault of faults) server.inject(operation, fault, 100);
   return server;
 }
 
-describe("a process leaves by itself", () => {
-  it("after its clients have called, listened, cancelled and been cut off, in every style", async () => {
+describe("a process exits by itself", () => {
+  it("after calls, subscriptions, cancellations and broken connections, in each style", async () => {
     const tasks: [string, FaultyServer][] = [];
-    for (const options of [exchange, session, LEGACY_SSE]) {
-      for (const name of ["calls", "listens", "cancels", "closes in mid-call"])
+    for (const options of [stateless, session, LEGACY_SSE]) {
+      for (const name of ["calls", "subscribes", "cancels", "closes during a call"])
         tasks.push([name, await startServer(options)]);
       tasks.push(["fails", await failing(options, "tools/call", hangUp)]);
       tasks.push(["fails", await failing(options, "tools/call", status(500))]);
-      tasks.push(["refused", await failing(options, "*", status(404))]);
-      tasks.push(["refused", await failing(options, "*", silence)]);
+      tasks.push(["cannot connect", await failing(options, "*", status(404))]);
+      tasks.push(["cannot connect", await failing(options, "*", silence)]);
     }
-    await leave(...tasks);
+    await runAndExit(...tasks);
   });
 
-  it("after its clients were closed while they waited to try again", async () => {
-    await leave(
-      ["closes while it waits", await failing(exchange, "tools/list", hangUp)],
-      ["closes while it waits", await failing(exchange, "tools/call", silence)],
-      ["closes while it waits", await failing(patient, "tools/call", cut(400))],
-      ["closes while it waits", await failing(session, "GET", hangUp)],
-      ["closes while it waits", await failing(session, "GET", silence)],
+  it("after its clients were closed while they waited for a retry", async () => {
+    await runAndExit(
+      ["closes while waiting", await failing(stateless, "tools/list", hangUp)],
+      ["closes while waiting", await failing(stateless, "tools/call", silence)],
+      ["closes while waiting", await failing(slowRetry, "tools/call", cut(400))],
+      ["closes while waiting", await failing(session, "GET", hangUp)],
+      ["closes while waiting", await failing(session, "GET", silence)],
       ["calls", await failing(session, "DELETE", silence)],
       ["calls", await failing(session, "notifications/initialized", status(500))],
     );
   });
 });
 
-describe("a client that is closed", () => {
-  it.each([...Object.entries(STYLES), ["the old pair of addresses", LEGACY_SSE] as const])(
-    "in %s leaves no timer and no connection in the process",
+describe("a closed client", () => {
+  it.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
+    "leaves no timer and no connection in the process (%s)",
     async (_, options) => {
       const server = await startServer(options);
       const count = (): number =>
@@ -85,7 +85,7 @@ describe("a client that is closed", () => {
     },
   );
 
-  it("does not close those of others", async () => {
+  it("does not close other clients", async () => {
     const server = await startServer(session);
     const [one, two] = [await connect(server.url), await connect(server.url)];
     await one.close();
@@ -94,7 +94,7 @@ describe("a client that is closed", () => {
     expect(server.count("DELETE")).toBe(2);
   });
 
-  it("may be closed twice, and is closed by its signal", async () => {
+  it("may be closed twice, and by its signal", async () => {
     const server = await startServer(session);
     const stop = new AbortController();
     const client = await connect(server.url, { signal: stop.signal });

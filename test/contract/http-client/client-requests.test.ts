@@ -1,5 +1,5 @@
-// Questions of a session-style end in mid-call, over connections that break: a person is asked once, the end hears the
-// answer, and where it cannot be told the call fails in its own time and not before.
+// Requests of a session-style server during a call, over connections that break: the user is asked once, and the server gets
+// the answer. If the answer cannot be sent, the call fails only after its own timeout.
 
 import { describe, expect, it } from "vitest";
 import { cut, hangUp, reset, status } from "../../support/faulty-server/faults.ts";
@@ -8,13 +8,13 @@ import { expectHelpful, startAndConnect, LEGACY_SSE, outcome, STYLES, textOf } f
 
 const SESSION = STYLES["sessions"] ?? {};
 
-const WAYS: readonly [string, FaultyServerOptions][] = [
+const KINDS: readonly [string, FaultyServerOptions][] = [
   ["sessions", SESSION],
-  ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
-  ["the old pair of addresses", LEGACY_SSE],
+  ["sessions without event ids", STYLES["sessions without event ids"] ?? {}],
+  ["legacy HTTP+SSE", LEGACY_SSE],
 ];
 
-function person(): { asked: number; elicit: () => { action: "accept"; content: { name: string } } } {
+function user(): { asked: number; elicit: () => { action: "accept"; content: { name: string } } } {
   const self = {
     asked: 0,
     elicit: () => {
@@ -27,9 +27,9 @@ function person(): { asked: number; elicit: () => { action: "accept"; content: {
 
 const ANSWER = '{"action":"accept","content":{"name":"Ada"}}';
 
-describe.each(WAYS)("a question in %s", (_, options) => {
-  it("is put once and answered once, under the id that the end gave it", async () => {
-    const who = person();
+describe.each(KINDS)("a request of the server (%s)", (_, options) => {
+  it("reaches the user once, and is answered with its id", async () => {
+    const who = user();
     const { server, client } = await startAndConnect(options, { elicit: who.elicit });
     for (const key of ["a", "b"]) expect(textOf(await client.callTool("ask", { key }))).toBe(ANSWER);
     expect(who.asked).toBe(2);
@@ -37,11 +37,11 @@ describe.each(WAYS)("a question in %s", (_, options) => {
   });
 
   it.each([
-    ["hangs up on", hangUp],
-    ["resets", reset],
-    ["cuts off what it says to", cut(10)],
-  ])("is answered again where the end %s the first answer", async (_name, fault) => {
-    const who = person();
+    ["closes the connection of", hangUp],
+    ["resets the connection of", reset],
+    ["cuts off its response to", cut(10)],
+  ])("is answered again if the server %s the first answer", async (_name, fault) => {
+    const who = user();
     const { server, client } = await startAndConnect(options, { elicit: who.elicit });
     server.inject("response", fault);
     expect(textOf(await client.callTool("ask", { key: "a" }))).toBe(ANSWER);
@@ -49,31 +49,33 @@ describe.each(WAYS)("a question in %s", (_, options) => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("whose answer is refused leaves the call to its own time, and the client in order", async () => {
-    const who = person();
+  it("does not fail its call before the timeout if the answer is refused, and the client works", async () => {
+    const who = user();
     const { server, client } = await startAndConnect(options, { elicit: who.elicit });
     server.inject("response", status(500), 10);
     const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeoutMs: 500 }));
     expectHelpful(error);
     expect(who.asked).toBe(1);
-    // Whatever is said again is the same: an answer is not followed by another one.
-    expect(new Set(server.requests.flatMap(({ operation, text }) => (operation === "response" ? [text] : []))).size).toBe(1);
+    // A repeated answer is the same.
+    expect(
+      new Set(server.requests.flatMap(({ operation, text }) => (operation === "response" ? [text] : []))).size,
+    ).toBe(1);
     server.clearFaults();
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("that nobody answers is told to the end as soon as the call is over", async () => {
+  it("is cancelled at the server when its call is cancelled", async () => {
     const stop = new AbortController();
-    let asked: () => void = () => undefined;
-    const question = new Promise<void>((resolve) => (asked = resolve));
+    let onRequest: () => void = () => undefined;
+    const asked = new Promise<void>((resolve) => (onRequest = resolve));
     const { server, client } = await startAndConnect(options, {
       elicit: () => {
-        asked();
+        onRequest();
         return new Promise<never>(() => undefined);
       },
     });
     const call = outcome(client.callTool("ask", { key: "a" }, { signal: stop.signal }));
-    await question;
+    await asked;
     stop.abort(new Error("enough"));
     expect((await call).error).toMatchObject({ kind: "cancelled" });
     await server.until(() => server.backend.received.some(({ method }) => method === "notifications/cancelled"));
@@ -81,15 +83,15 @@ describe.each(WAYS)("a question in %s", (_, options) => {
   });
 });
 
-describe("a question on a stream that breaks", () => {
-  it("is put once, wherever in it the stream is cut, and the answer to the call is had", async () => {
-    const lengths = await startAndConnect(SESSION, { elicit: person().elicit });
-    await lengths.client.callTool("ask", { key: "a" });
-    const length = lengths.server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
-    const places = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
+describe("a request on a stream that breaks", () => {
+  it("reaches the user once, wherever the stream is cut off", async () => {
+    const measured = await startAndConnect(SESSION, { elicit: user().elicit });
+    await measured.client.callTool("ask", { key: "a" });
+    const length = measured.server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
+    const cuts = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
     await Promise.all(
-      places.map(async (bytes) => {
-        const who = person();
+      cuts.map(async (bytes) => {
+        const who = user();
         const { server, client } = await startAndConnect(SESSION, { elicit: who.elicit });
         server.inject("tools/call", cut(bytes));
         const { value, error } = await outcome(client.callTool("ask", { key: "a" }));
@@ -106,8 +108,8 @@ describe("a question on a stream that breaks", () => {
     );
   });
 
-  it("belongs to no session after the end was started anew: the call fails, and the next one asks again", async () => {
-    const who = person();
+  it("is lost if the server restarts: the call fails, and the next one asks again", async () => {
+    const who = user();
     const { server, client } = await startAndConnect(SESSION, { elicit: who.elicit });
     server.inject("response", async (request) => {
       request.hangUp();

@@ -1,17 +1,26 @@
-// How the client finds out what an end speaks: the newest style first, then a handshake, then the old pair of addresses.
-// A refusal for want of a token says nothing of a style, and neither does a proxy without its server.
+// How the client detects the style of a server: first stateless, then a session, then legacy HTTP+SSE. A missing token or
+// the error page of a proxy says nothing about the style.
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../../src/client/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { hangUp, respondWith, errorResponse, silence, status } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./fixture.ts";
+import {
+  expectHelpful,
+  connectTo,
+  startAndConnect,
+  LEGACY_SSE,
+  startServer,
+  outcome,
+  STYLES,
+  textOf,
+} from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 
-describe("an end that is met for the first time", () => {
-  it("is found to speak exchanges by the first request", async () => {
+describe("a new server", () => {
+  it("is detected as stateless by the first request", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     expect(client.revision).toBe(NEWEST.name);
     await client.listTools();
@@ -26,13 +35,13 @@ describe("an end that is met for the first time", () => {
     expect(first?.headers["mcp-session-id"]).toBeUndefined();
   });
 
-  it("is found to speak both, and is spoken to in the newer way", async () => {
+  it("is used in the stateless style if it has both", async () => {
     const { server, client } = await startAndConnect({ style: "both" });
     expect(client.revision).toBe(NEWEST.name);
     expect(server.operations).toEqual(["server/discover"]);
   });
 
-  it("is found to keep sessions by the handshake", async () => {
+  it("is detected as session-style by the handshake", async () => {
     const { server, client } = await startAndConnect(SESSION);
     expect(client.revision).toBe(NEWEST_SESSION.name);
     await server.untilSubscribed();
@@ -41,24 +50,30 @@ describe("an end that is met for the first time", () => {
     expect(initialize?.headers["mcp-session-id"]).toBeUndefined();
     for (const request of [initialized, get]) {
       expect(request?.headers).toMatchObject({
-        "mcp-session-id": "session-1-of-this-end",
+        "mcp-session-id": "session-1-of-this-server",
         "mcp-protocol-version": NEWEST_SESSION.name,
       });
     }
     expect(get?.headers["accept"]).toContain("text/event-stream");
   });
 
-  it("is found at the old pair of addresses, after the other two", async () => {
+  it("is detected as legacy HTTP+SSE after the other two", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     await server.until(() => server.count("notifications/initialized") === 1);
-    expect(server.operations).toEqual(["server/discover", "initialize", "GET", "initialize", "notifications/initialized"]);
+    expect(server.operations).toEqual([
+      "server/discover",
+      "initialize",
+      "GET",
+      "initialize",
+      "notifications/initialized",
+    ]);
     expect(REVISIONS.map(({ name }) => name)).toContain(client.revision);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
   const answers: Record<string, Fault> = {
-    "400 and an error of its own": errorResponse(400, { code: -32000, message: "Bad Request: Server not initialized" }),
-    "400 and nothing": (request) => request.answer(400),
+    "400 and another error": errorResponse(400, { code: -32000, message: "Bad Request: Server not initialized" }),
+    "400 and an empty body": (request) => request.answer(400),
     "400 and a page": status(400),
     "404 and a page": status(404),
     "405": status(405),
@@ -67,26 +82,32 @@ describe("an end that is met for the first time", () => {
     "422 and an error": errorResponse(422, { code: -32000, message: "Unprocessable" }),
     "200 and an unknown method": errorResponse(200, { code: -32601, message: "Method not found" }),
     "200 and bad params": errorResponse(200, { code: -32602, message: "Invalid params" }),
-    "400 and an unknown revision": errorResponse(400, { code: -32000, message: "Bad Request: Unsupported protocol version" }),
+    "400 and an unknown revision": errorResponse(400, {
+      code: -32000,
+      message: "Bad Request: Unsupported protocol version",
+    }),
     "500 and an error": errorResponse(500, { code: -32603, message: "Internal error" }),
   };
-  it.each(Object.entries(answers))("is found to keep sessions where the newest request gets %s", async (_, fault) => {
-    const server = await startServer(SESSION);
-    server.inject("server/discover", fault);
-    const client = await connectTo(server);
-    expect(client.revision).toBe(NEWEST_SESSION.name);
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    expect(server.count("server/discover")).toBe(1);
-  });
+  it.each(Object.entries(answers))(
+    "is detected as session-style if the stateless request gets %s",
+    async (_, fault) => {
+      const server = await startServer(SESSION);
+      server.inject("server/discover", fault);
+      const client = await connectTo(server);
+      expect(client.revision).toBe(NEWEST_SESSION.name);
+      expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+      expect(server.count("server/discover")).toBe(1);
+    },
+  );
 
-  it("may name the revisions that it speaks, and is spoken to in one of them", async () => {
+  it("may list its revisions, of which the client uses one", async () => {
     const supported = [NEWEST_SESSION.name];
     const server = await startServer(SESSION);
     server.inject("server/discover", errorResponse(400, { code: -32022, message: "Unsupported", data: { supported } }));
     expect((await connectTo(server)).revision).toBe(NEWEST_SESSION.name);
   });
 
-  it("is told apart from one that speaks nothing that we do", async () => {
+  it("is rejected if it supports none of our revisions", async () => {
     const server = await startServer({ style: "stateless" });
     const error = { code: -32022, message: "Unsupported", data: { supported: ["2031-01-01"], requested: NEWEST.name } };
     server.inject("*", errorResponse(400, error), 20);
@@ -95,7 +116,7 @@ describe("an end that is met for the first time", () => {
     expect(server.operations).not.toContain("GET");
   });
 
-  it("is not guessed at where nothing at that address speaks MCP", async () => {
+  it("is rejected if the address answers 404 to everything", async () => {
     const server = await startServer();
     server.inject("*", status(404), 20);
     const { error } = await outcome(connectTo(server));
@@ -105,7 +126,7 @@ describe("an end that is met for the first time", () => {
     expect(server.operations).toEqual(["server/discover", "initialize", "GET"]);
   });
 
-  it("is not guessed at where a page for people answers everything", async () => {
+  it("is rejected if the address answers everything with a web page", async () => {
     const server = await startServer();
     server.inject("*", respondWith("<html>Welcome</html>", { "content-type": "text/html" }), 20);
     const { error } = await outcome(connectTo(server));
@@ -114,7 +135,7 @@ describe("an end that is met for the first time", () => {
     expect(error?.message).toContain("text/html");
   });
 
-  it.each([502, 503, 504])("is not taken for an older one while a proxy answers %i for it", async (code) => {
+  it.each([502, 503, 504])("is not taken for an older one while a proxy answers %i", async (code) => {
     const server = await startServer({ style: "stateless" });
     server.inject("*", status(code), 20);
     const { error } = await outcome(connectTo(server));
@@ -125,7 +146,7 @@ describe("an end that is met for the first time", () => {
     expect(client.revision).toBe(NEWEST.name);
   });
 
-  it.each([502, 503, 504])("is not taken for an older one by one %i before it is there", async (code) => {
+  it.each([502, 503, 504])("is not taken for an older one after a single %i", async (code) => {
     const server = await startServer({ style: "both" });
     server.inject("server/discover", status(code));
     const { error, value } = await outcome(connectTo(server));
@@ -134,7 +155,7 @@ describe("an end that is met for the first time", () => {
     expect((await connectTo(server)).revision).toBe(NEWEST.name);
   });
 
-  it("that is not there is said to be not there", async () => {
+  it("is reported as refused if it is not running", async () => {
     const server = await startServer();
     await server.server.stop();
     const { error } = await outcome(connectTo(server));
@@ -142,7 +163,7 @@ describe("an end that is met for the first time", () => {
     expect(error).toMatchObject({ kind: "refused", mayHaveRun: false });
   });
 
-  it("that hangs up on everything is not there either", async () => {
+  it("is reported as closed if it closes every connection", async () => {
     const server = await startServer();
     server.inject("*", hangUp, 50);
     const { error } = await outcome(connectTo(server));
@@ -150,7 +171,7 @@ describe("an end that is met for the first time", () => {
     expect(error).toMatchObject({ kind: "closed" });
   });
 
-  it("that never answers is given up after the time to start", async () => {
+  it("times out after startTimeoutMs if it never answers", async () => {
     const server = await startServer();
     server.inject("*", silence, 50);
     const { error } = await outcome(connectTo(server, { startTimeoutMs: 200 }));
@@ -158,7 +179,7 @@ describe("an end that is met for the first time", () => {
     expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("startTimeoutMs") });
   });
 
-  it("that never answers can be left at once", async () => {
+  it("can be aborted while it does not answer", async () => {
     const server = await startServer();
     server.inject("*", silence, 50);
     const stop = new AbortController();
@@ -173,8 +194,8 @@ describe("an end that is met for the first time", () => {
   });
 });
 
-describe("a refusal of who we are", () => {
-  it.each([401, 403])("by %i is no evidence of a style: nothing else is tried", async (code) => {
+describe("an authorization error", () => {
+  it.each([401, 403])("%i says nothing about the style: nothing else is tried", async (code) => {
     for (const options of [{ style: "stateless" as const }, SESSION, LEGACY_SSE]) {
       const server = await startServer(options);
       server.inject("*", status(code, { "www-authenticate": "Bearer" }), 20);
@@ -188,7 +209,7 @@ describe("a refusal of who we are", () => {
     }
   });
 
-  it("in mid-life is an error of the call, and no more", async () => {
+  it("during a connection fails only its call", async () => {
     for (const options of [{ style: "stateless" as const }, SESSION]) {
       const { server, client } = await startAndConnect(options);
       server.inject("tools/call", status(401));
@@ -200,9 +221,9 @@ describe("a refusal of who we are", () => {
   });
 });
 
-describe("a revision that is asked for", () => {
+describe("the option `revision`", () => {
   it.each(REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name))(
-    "%s is spoken without a probe, also at the old pair of addresses",
+    "%s is used without a probe, also over legacy HTTP+SSE",
     async (revision) => {
       const { server, client } = await startAndConnect(SESSION, { revision });
       expect(client.revision).toBe(revision);
@@ -214,7 +235,7 @@ describe("a revision that is asked for", () => {
     },
   );
 
-  it("of exchanges is not spoken by an end of sessions", async () => {
+  it("fails if it is stateless and the server is session-style", async () => {
     const server = await startServer(SESSION);
     const { error } = await outcome(connectTo(server, { revision: NEWEST.name }));
     expect(error).toBeInstanceOf(ConnectionError);

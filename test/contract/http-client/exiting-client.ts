@@ -1,5 +1,5 @@
-// A process that does with an end what it is told, by the name of it, closes its client, and has nothing more to do: if
-// it does not leave by itself, something of the client is still there. Nothing here ends the process.
+// A process that runs the named tasks with a client, closes it, and must then exit by itself. If it does not, the client
+// left something open.
 
 import { connect, type Client } from "../../../src/client/index.ts";
 import { NOTE } from "../../support/faulty-server/backend.ts";
@@ -9,7 +9,7 @@ const [, , ...tasks] = process.argv;
 const call = (client: Client, options?: Parameters<Client["callTool"]>[2]): Promise<unknown> =>
   client.callTool("run", { key: "a", steps: 2 }, { onProgress: () => undefined, ...options });
 
-const WORKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
+const TASKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
   calls: async (url) => {
     const client = await connect(url);
     await client.listTools();
@@ -19,18 +19,18 @@ const WORKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
   fails: async (url) => {
     const client = await connect(url);
     await call(client).then(
-      () => Promise.reject(new Error("It should have failed")),
+      () => Promise.reject(new Error("The call should have failed")),
       () => undefined,
     );
     await client.close();
   },
-  refused: async (url) => {
+  "cannot connect": async (url) => {
     await connect(url, { startTimeoutMs: 200 }).then(
-      () => Promise.reject(new Error("It should have been refused")),
+      () => Promise.reject(new Error("The connection should have failed")),
       () => undefined,
     );
   },
-  listens: async (url) => {
+  subscribes: async (url) => {
     const client = await connect(url);
     await client.listen({ toolsListChanged: true, resourceSubscriptions: [NOTE] });
     await client.close();
@@ -46,16 +46,18 @@ const WORKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
     await held.catch(() => undefined);
     await client.close();
   },
-  "closes in mid-call": async (url) => {
+  "closes during a call": async (url) => {
     const client = await connect(url);
-    let begun: () => void = () => undefined;
-    const beginning = new Promise<void>((resolve) => (begun = resolve));
-    const held = client.callTool("hold", { key: "b", steps: 1 }, { onProgress: () => begun() }).catch(() => undefined);
-    await beginning;
+    let onStart: () => void = () => undefined;
+    const started = new Promise<void>((resolve) => (onStart = resolve));
+    const held = client
+      .callTool("hold", { key: "b", steps: 1 }, { onProgress: () => onStart() })
+      .catch(() => undefined);
+    await started;
     await client.close();
     await held;
   },
-  "closes while it waits": async (url) => {
+  "closes while waiting": async (url) => {
     const client = await connect(url);
     const calls = [call(client).catch(() => undefined), client.listTools().catch(() => undefined)];
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -66,6 +68,6 @@ const WORKS: Readonly<Record<string, (url: string) => Promise<void>>> = {
 
 for (const task of tasks) {
   const [name = "", url = ""] = task.split("@");
-  await WORKS[name]?.(url);
+  await TASKS[name]?.(url);
   process.stdout.write(`${name}\n`);
 }

@@ -1,28 +1,30 @@
-// One fault at a time, in each style: the call comes to one outcome that names what failed, its tool has not run twice,
-// and when the fault is over the same client goes on as if nothing had been. What the end did before the fault is known
-// here, because the end counts.
+// One fault at a time, in each style: the call has one outcome that names the failure, its tool does not run twice, and the
+// same client works afterwards.
 
 import { describe, expect, it } from "vitest";
 import { redirect, silence, answerTwice } from "../../support/faulty-server/faults.ts";
-import { FAILS, WORKS } from "./fault-table.ts";
+import { FAILING_CALLS, WORKING_CALLS } from "./fault-table.ts";
 import { expectHelpful, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
-describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
-  it.each(Object.entries(FAILS))("fails by %s, once, and the next one works", async (_name, { fault, runs, error }) => {
-    const { server, client } = await startAndConnect(options);
-    await client.listTools();
-    server.inject("tools/call", fault);
-    const { error: failure } = await outcome(client.callTool("run", { key: "a" }));
-    expect(failure).toMatchObject(error ?? {});
-    expectHelpful(failure);
-    expect(server.backend.runCount("a")).toBe(runs);
-    expect(server.count("tools/call")).toBe(1);
-    expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
-    expect(server.backend.runCount("b")).toBe(1);
-    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("run");
-  });
+describe.each(Object.entries(STYLES))("a call (%s)", (_, options) => {
+  it.each(Object.entries(FAILING_CALLS))(
+    "fails after %s, and the next one works",
+    async (_name, { fault, runs, error }) => {
+      const { server, client } = await startAndConnect(options);
+      await client.listTools();
+      server.inject("tools/call", fault);
+      const { error: failure } = await outcome(client.callTool("run", { key: "a" }));
+      expect(failure).toMatchObject(error ?? {});
+      expectHelpful(failure);
+      expect(server.backend.runCount("a")).toBe(runs);
+      expect(server.count("tools/call")).toBe(1);
+      expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
+      expect(server.backend.runCount("b")).toBe(1);
+      expect((await client.listTools()).tools.map(({ name }) => name)).toContain("run");
+    },
+  );
 
-  it.each(Object.entries(WORKS))("works in spite of %s", async (_name, { fault, runs }) => {
+  it.each(Object.entries(WORKING_CALLS))("works despite %s", async (_name, { fault, runs }) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", fault);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
@@ -38,17 +40,17 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is given up where the end stays silent, and the connection is let go of", async () => {
+  it("times out if the server does not answer, and its connection is closed", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", silence);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
     expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("100 ms") });
-    const [silent] = server.requests.filter(({ operation }) => operation === "tools/call");
-    await server.until(() => silent?.closed.aborted === true);
+    const [unanswered] = server.requests.filter(({ operation }) => operation === "tools/call");
+    await server.until(() => unanswered?.closed.aborted === true);
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is given up where the end says half of it and stays silent", async () => {
+  it("times out if the server sends only a part of the answer", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", (request, serve) => {
       const { write } = request;
@@ -65,7 +67,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is cancelled by its caller, and the end hears of it", async () => {
+  it("can be cancelled, and the server is notified", async () => {
     const { server, client } = await startAndConnect(options);
     const stop = new AbortController();
     const call = outcome(client.callTool("hold", { key: "a" }, { signal: stop.signal }));
@@ -98,7 +100,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is not sent round in circles", async () => {
+  it("fails after too many redirects", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject(
       "tools/call",
@@ -113,7 +115,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it.each([307, 308])("follows %i on the same origin, with all that it brought", async (code) => {
+  it.each([307, 308])("follows %i on the same origin with the same body", async (code) => {
     const { server, client } = await startAndConnect(options);
     server.inject(
       "tools/call",
@@ -126,7 +128,7 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("works when a connection that was kept was closed meanwhile", async () => {
+  it("works if the server has closed the idle connection", async () => {
     const { server, client } = await startAndConnect(options);
     await client.callTool("run", { key: "a" });
     await server.server.hangUp();
@@ -134,11 +136,11 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
     expect(server.backend.runCount("b")).toBe(1);
   });
 
-  it("is not sent twice where a connection is closed just as it is used again", async () => {
+  it("is not sent twice if the connection is closed while it is reused", async () => {
     const { server, client } = await startAndConnect(options);
     await client.listTools();
     for (let n = 0; n < 10; n += 1) {
-      await client.callTool("peek", { key: "to have a connection" });
+      await client.callTool("peek", { key: "opens a connection" });
       let closed = false;
       server.server.onReuse = () => {
         if (closed) return false;
@@ -155,23 +157,26 @@ describe.each(Object.entries(STYLES))("a call in %s", (_, options) => {
   });
 });
 
-describe.each(["exchanges", "sessions"])("a call in %s by a fetch of the program's own", (style) => {
+describe.each(["stateless", "sessions"])("a call with a custom fetch (%s)", (style) => {
   const options = STYLES[style] ?? {};
 
-  it.each(Object.entries(FAILS))("fails by %s, once, and the next one works", async (_name, { fault, runs, error }) => {
-    const { server, client } = await startAndConnect(options, { fetch });
-    await client.listTools();
-    server.inject("tools/call", fault);
-    const { error: failure } = await outcome(client.callTool("run", { key: "a" }));
-    expect(failure).toMatchObject(error ?? {});
-    expectHelpful(failure);
-    expect(server.backend.runCount("a")).toBe(runs);
-    expect(server.count("tools/call")).toBe(1);
-    expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
-    expect(server.backend.runCount("b")).toBe(1);
-  });
+  it.each(Object.entries(FAILING_CALLS))(
+    "fails after %s, and the next one works",
+    async (_name, { fault, runs, error }) => {
+      const { server, client } = await startAndConnect(options, { fetch });
+      await client.listTools();
+      server.inject("tools/call", fault);
+      const { error: failure } = await outcome(client.callTool("run", { key: "a" }));
+      expect(failure).toMatchObject(error ?? {});
+      expectHelpful(failure);
+      expect(server.backend.runCount("a")).toBe(runs);
+      expect(server.count("tools/call")).toBe(1);
+      expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
+      expect(server.backend.runCount("b")).toBe(1);
+    },
+  );
 
-  it.each(Object.entries(WORKS))("works in spite of %s", async (_name, { fault, runs }) => {
+  it.each(Object.entries(WORKING_CALLS))("works despite %s", async (_name, { fault, runs }) => {
     const { server, client } = await startAndConnect(options, { fetch });
     server.inject("tools/call", fault);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");

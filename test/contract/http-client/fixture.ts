@@ -1,26 +1,25 @@
-// Where a client of ours meets an end that can be told to fail, and what is true after every test: the client closes,
-// and no connection of it is left at the end. The ends are on ports of their own; an end is in the style that the row
-// of a table names.
+// Connects our client to a faulty server. After each test, the clients are closed, and the test fails if one of their
+// connections stays open.
 
 import { afterEach, expect } from "vitest";
 import { connect, ConnectionError, McpError, type Client, type ConnectOptions } from "../../../src/client/index.ts";
 import { FaultyServer, type FaultyServerOptions } from "../../support/faulty-server/server.ts";
 
-/** Every way in which an end may speak, by a name that fits into a sentence. */
+/** All kinds of servers, by the name in test titles. */
 export const STYLES: Readonly<Record<string, FaultyServerOptions>> = {
-  exchanges: { style: "stateless" },
-  "exchanges as streams": { style: "stateless", stateless: { answers: "sse" } },
+  stateless: { style: "stateless" },
+  "stateless with SSE": { style: "stateless", stateless: { answers: "sse" } },
   sessions: { style: "session", session: { retryMs: 10 } },
-  "sessions of JSON": { style: "session", session: { answers: "json", get: "refused", eventIds: false } },
-  "sessions without ids of events": { style: "session", session: { eventIds: false, retryMs: 10 } },
-  "sessions without a name": { style: "session", session: { sessionIds: false, eventIds: false, get: "refused" } },
+  "sessions with JSON": { style: "session", session: { answers: "json", get: "refused", eventIds: false } },
+  "sessions without event ids": { style: "session", session: { eventIds: false, retryMs: 10 } },
+  "sessions without ids": { style: "session", session: { sessionIds: false, eventIds: false, get: "refused" } },
 };
 
-export const LEGACY_SSE: FaultyServerOptions = { style: "old" };
+export const LEGACY_SSE: FaultyServerOptions = { style: "legacy-sse" };
 
 const clients: Client[] = [];
 const servers: FaultyServer[] = [];
-/** Ends whose idle connections are kept by a fetch that is not ours to close. */
+/** Servers with idle connections of a fetch() that we cannot close. */
 const pooled = new WeakSet<FaultyServer>();
 
 export async function startServer(options: FaultyServerOptions = {}): Promise<FaultyServer> {
@@ -48,7 +47,8 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.close()));
   for (const server of servers.splice(0)) {
     server.clearFaults();
-    if (pooled.has(server)) await server.until(() => server.requests.every(({ isFinished, closed }) => isFinished || closed.aborted));
+    if (pooled.has(server))
+      await server.until(() => server.requests.every(({ isFinished, closed }) => isFinished || closed.aborted));
     else await server.until(() => server.server.connections === 0);
     await server.close();
   }
@@ -58,7 +58,7 @@ export function textOf(result: { readonly content?: unknown }): string {
   return String((result.content as readonly { readonly text?: string }[] | undefined)?.[0]?.text);
 }
 
-/** What a promise came to: it settles once by its nature, so what counts is to what. */
+/** The value or the error of a promise; the error must be one of ours. */
 export async function outcome<T>(promise: Promise<T>): Promise<{ value?: T; error?: ConnectionError | McpError }> {
   try {
     return { value: await promise };
@@ -68,7 +68,7 @@ export async function outcome<T>(promise: Promise<T>): Promise<{ value?: T; erro
   }
 }
 
-/** An error that helps: words for people that name who failed, and no remains of what went on inside. */
+/** Checks that an error message names the server and contains no internal values. */
 export function expectHelpful(error: ConnectionError | McpError | undefined): void {
   expect(error).toBeInstanceOf(Error);
   const { message = "" } = error ?? {};

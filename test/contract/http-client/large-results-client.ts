@@ -1,6 +1,5 @@
-// A process of its own that takes big results by our client, one after another, and writes how much memory that took at
-// most: more than it held just before, counted from the greatest size that the system saw of it. What is needed once
-// for the first call of all (code, tables) was taken before, by small calls.
+// A process that receives large results with our client and prints its peak memory: the peak resident size during the calls
+// minus the size before them. Small calls come first, so that memory for code and tables is not counted.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "../../../src/client/index.ts";
@@ -20,7 +19,7 @@ async function take(many: number): Promise<number> {
 
 for (let n = 0; n < 20; n += 1) await take(10_000);
 globalThis.gc?.();
-// From here on the greatest size is counted anew.
+// Resets the peak.
 writeFileSync("/proc/self/clear_refs", "5");
 const before = kilobytes("VmRSS");
 let length = 0;

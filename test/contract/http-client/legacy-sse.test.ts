@@ -1,5 +1,5 @@
-// The old pair of addresses: one stream that brings everything, and another address for what we say. There is nothing to
-// take up again: a stream that breaks takes with it what was under way, and the next call opens another.
+// The client over legacy HTTP+SSE: one stream for all messages of the server, and another address for ours. The stream
+// cannot be resumed: if it breaks, running calls fail, and the next call opens another.
 
 import { describe, expect, it } from "vitest";
 import {
@@ -20,23 +20,24 @@ import type { Fault, FaultyServer } from "../../support/faulty-server/server.ts"
 import type { RawRequest } from "../../support/http/raw-server.ts";
 import { expectHelpful, connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, textOf } from "./fixture.ts";
 
-const streamOf = (server: FaultyServer): RawRequest | undefined => server.requests.findLast(({ operation }) => operation === "GET");
+const streamOf = (server: FaultyServer): RawRequest | undefined =>
+  server.requests.findLast(({ operation }) => operation === "GET");
 
-describe("a message to the other address", () => {
+describe("a POST", () => {
   const fails: Readonly<Record<string, readonly [Fault, number, object]>> = {
     "500 and a page": [status(500), 0, { kind: "http", status: 500 }],
     "502 and a page": [status(502), 0, { kind: "http", status: 502 }],
     "400 and an error": [errorResponse(400, { code: -32000, message: "No" }), 0, { kind: "http", mayHaveRun: false }],
     "403": [status(403), 0, { kind: "unauthorized", mayHaveRun: false }],
-    "hanging up": [hangUp, 0, { kind: "closed", mayHaveRun: true }],
+    "a closed connection": [hangUp, 0, { kind: "closed", mayHaveRun: true }],
     "a reset": [reset, 0, { kind: "closed", mayHaveRun: true }],
   };
-  it.each(Object.entries(fails))("that meets %s fails its call once, and the next one works", async (_, row) => {
-    const [fault, runs, failure] = row;
+  it.each(Object.entries(fails))("fails its call after %s, and the next one works", async (_, row) => {
+    const [fault, runs, expected] = row;
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", fault);
     const { error } = await outcome(client.callTool("run", { key: "a" }));
-    expect(error).toMatchObject(failure);
+    expect(error).toMatchObject(expected);
     expectHelpful(error);
     expect(server.backend.runCount("a")).toBe(runs);
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
@@ -44,11 +45,11 @@ describe("a message to the other address", () => {
   });
 
   it.each([
-    ["drips", drip],
-    ["says OK and more", respondWith("OK", { "content-type": "text/plain" })],
+    ["arrives byte by byte", drip],
+    ["is text", respondWith("OK", { "content-type": "text/plain" })],
     ["is a page", respondWith("<html>Thanks</html>", { "content-type": "text/html" })],
     ["is a message", wrongId],
-  ])("counts as sent where the answer %s", async (_, fault) => {
+  ])("counts as sent if the response %s", async (_, fault) => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", async (request, serve) => {
       const { answer } = request;
@@ -61,7 +62,7 @@ describe("a message to the other address", () => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("that is executed though nobody says that it came is answered by the stream", async () => {
+  it("gets its answer on the stream, even without a response to the POST", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", async (request, serve) => {
       request.answer = () => undefined;
@@ -71,7 +72,7 @@ describe("a message to the other address", () => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("that is executed while a proxy says 502 comes to one outcome, and runs once", async () => {
+  it("has one outcome and runs once if a proxy answers 502 after it ran", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", runThenStatus(502));
     const { value, error } = await outcome(client.callTool("run", { key: "a" }));
@@ -81,7 +82,7 @@ describe("a message to the other address", () => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("that nobody answers is given up", async () => {
+  it("times out without an answer", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", silence);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
@@ -104,12 +105,12 @@ describe("a message to the other address", () => {
       request.begin(200, { "content-type": "text/event-stream" });
       request.chunk(`event: endpoint\ndata: ${other.server.origin}/messages\n\n`);
     });
-    const { error: refused } = await outcome(connectTo(away));
-    expect(refused).toMatchObject({ mayHaveRun: false, message: expect.stringContaining(other.server.origin) });
+    const { error: failure } = await outcome(connectTo(away));
+    expect(failure).toMatchObject({ mayHaveRun: false, message: expect.stringContaining(other.server.origin) });
     expect(other.requests).toEqual([]);
   });
 
-  it("that finds its session forgotten is sent in a new one", async () => {
+  it("is sent in a new session if the server has forgotten the old one", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     server.inject("tools/call", status(404));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
@@ -118,15 +119,15 @@ describe("a message to the other address", () => {
   });
 });
 
-describe("the one stream", () => {
-  it("brings noise, and the answers all the same", async () => {
+describe("the stream", () => {
+  it("may contain noise", async () => {
     const server = await startServer(LEGACY_SSE);
     server.inject("GET", noise);
     const client = await connectTo(server);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
-  it("drips", async () => {
+  it("may arrive byte by byte", async () => {
     const server = await startServer(LEGACY_SSE);
     server.inject("GET", drip);
     const client = await connectTo(server);
@@ -136,7 +137,7 @@ describe("the one stream", () => {
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it("breaks in mid-call: all that was under way fails, once, and nothing runs twice", async () => {
+  it("fails all running calls if it breaks, and nothing runs twice", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     const keys = ["a", "b", "c"];
     const calls = keys.map((key) => outcome(client.callTool("hold", { key })));
@@ -152,18 +153,20 @@ describe("the one stream", () => {
     expect(server.sessions.opened).toBe(2);
   });
 
-  it("is opened again where somebody listens, and told what it must know", async () => {
+  it("is opened again for a subscription, and the server gets the subscription again", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     let wake: () => void = () => undefined;
-    const heard = new Promise<void>((resolve) => (wake = resolve));
+    const updated = new Promise<void>((resolve) => (wake = resolve));
     await client.listen({ resourceSubscriptions: [NOTE] }, () => wake());
     await server.restart();
-    await server.until(() => [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)));
+    await server.until(() =>
+      [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)),
+    );
     server.updateNote();
-    await heard;
+    await updated;
   });
 
-  it("that names no address is given up after the time to start", async () => {
+  it("times out after startTimeoutMs if it does not send the address", async () => {
     const server = await startServer(LEGACY_SSE);
     server.inject("GET", (request) => request.begin(200, { "content-type": "text/event-stream" }), 10);
     const { error } = await outcome(connectTo(server, { startTimeoutMs: 200 }));
@@ -171,7 +174,7 @@ describe("the one stream", () => {
     expect(error).toMatchObject({ kind: "timeout" });
   });
 
-  it("that ends before it named an address is an end that is not there", async () => {
+  it("fails the connection if it ends before the address", async () => {
     const server = await startServer(LEGACY_SSE);
     server.inject("GET", (request) => request.answer(200, "", { "content-type": "text/event-stream" }), 10);
     const { error } = await outcome(connectTo(server));

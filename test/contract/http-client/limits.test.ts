@@ -1,14 +1,13 @@
-// Answers that are longer than the client takes, and arguments that travel in headers too: both are seen only where the
-// whole client meets a whole end.
+// The limit on the size of messages, and arguments that are also sent as headers (`x-mcp-header`).
 
 import { describe, expect, it } from "vitest";
 import { errorResponse } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, startAndConnect, LEGACY_SSE, outcome, STYLES, textOf } from "./fixture.ts";
 
-describe("an answer that is too long", () => {
-  it.each(["exchanges", "exchanges as streams", "sessions", "sessions of JSON"])(
-    "in %s fails its call alone, and the limit is named",
+describe("a message that is too long", () => {
+  it.each(["stateless", "stateless with SSE", "sessions", "sessions with JSON"])(
+    "fails only its call, and the error names the limit (%s)",
     async (style) => {
       const { server, client } = await startAndConnect(STYLES[style], { limits: { messageBytes: 100_000 } });
       const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }));
@@ -20,7 +19,7 @@ describe("an answer that is too long", () => {
     },
   );
 
-  it("on the old stream fails what was under way, and another stream is opened", async () => {
+  it("breaks the stream of legacy HTTP+SSE, and another stream is opened", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE, { limits: { messageBytes: 100_000 } });
     const { error } = await outcome(client.callTool("big", { key: "a", bytes: 200_000 }, { timeoutMs: 3_000 }));
     expectHelpful(error);
@@ -41,7 +40,7 @@ describe("arguments in headers", () => {
     },
   });
 
-  /** The list of tools, with this one in place of all others. */
+  /** A list of these tools only. */
   const listing =
     (...tools: readonly object[]): Fault =>
     (request) =>
@@ -51,7 +50,7 @@ describe("arguments in headers", () => {
         result: { resultType: "complete", tools, ttlMs: 0, cacheScope: "private" },
       });
 
-  it("are there as the list of tools says, in words that a header can hold", async () => {
+  it("are sent as the list of tools says, encoded for headers", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     server.inject("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     await client.listTools();
@@ -64,11 +63,13 @@ describe("arguments in headers", () => {
       "mcp-param-place": `=?base64?${Buffer.from(" here ").toString("base64")}?=`,
     });
     await client.callTool("run", { key: null });
-    expect(Object.keys(server.requests.at(-1)?.headers ?? {}).filter((name) => name.startsWith("mcp-param"))).toEqual([]);
+    expect(Object.keys(server.requests.at(-1)?.headers ?? {}).filter((name) => name.startsWith("mcp-param"))).toEqual(
+      [],
+    );
   });
 
-  it("are not there for an end of sessions, whatever its list says", async () => {
-    const { server, client } = await startAndConnect(STYLES["sessions of JSON"]);
+  it("are not sent to a session-style server", async () => {
+    const { server, client } = await startAndConnect(STYLES["sessions with JSON"]);
     server.inject(
       "tools/list",
       listing({ name: "run", inputSchema: schema("Key") }, { name: "odd", inputSchema: schema("") }),
@@ -78,9 +79,12 @@ describe("arguments in headers", () => {
     expect(server.requests.at(-1)?.headers["mcp-param-key"]).toBeUndefined();
   });
 
-  it("that are declared wrongly cost the tool its place in the list, and a word is said of it", async () => {
+  it("that are declared incorrectly hide the tool, with a warning", async () => {
     const warnings: unknown[] = [];
-    const { server, client } = await startAndConnect({ style: "stateless" }, { onLog: ({ data }) => warnings.push(data) });
+    const { server, client } = await startAndConnect(
+      { style: "stateless" },
+      { onLog: ({ data }) => warnings.push(data) },
+    );
     const wrong = ["", "with space", "Many", "line\nbreak"].map((name, n) => ({
       name: `odd${n}`,
       inputSchema: schema(name),
@@ -90,7 +94,7 @@ describe("arguments in headers", () => {
     for (const { name } of wrong) expect(warnings.join("\n")).toContain(name);
   });
 
-  it("are there though nobody has asked for the list", async () => {
+  it("are sent even if the client has not listed the tools", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     server.inject("tools/list", listing({ name: "run", inputSchema: schema("Key") }));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
@@ -99,7 +103,7 @@ describe("arguments in headers", () => {
     expect(server.count("tools/list")).toBe(1);
   });
 
-  it("that the end misses are looked up, and the call is made once more", async () => {
+  it("that the server misses are looked up, and the call is sent once more", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     await client.listTools();
     const mismatch = errorResponse(400, { code: -32020, message: "Header mismatch: Mcp-Param-Key is missing" });

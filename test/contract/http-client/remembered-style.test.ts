@@ -1,5 +1,5 @@
-// What the client has found out of an end it does not ask again: the next one that connects goes straight to the style
-// that was found. What is no longer true is found out anew, and what could not be found out is not remembered.
+// The client remembers the style of a server: the next connection uses it at once. A style that has changed is detected
+// again, and a failed detection is not remembered.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
@@ -8,15 +8,15 @@ import { connectTo, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./f
 
 const SESSION = STYLES["sessions"] ?? {};
 
-describe("an end that is met again", () => {
-  it("in exchanges is asked once, as the first time", async () => {
+describe("a known server", () => {
+  it("that is stateless gets one request, as the first time", async () => {
     const server = await startServer({ style: "stateless" });
     await connectTo(server);
     await connectTo(server);
     expect(server.operations).toEqual(["server/discover", "server/discover"]);
   });
 
-  it("in sessions is shaken hands with at once", async () => {
+  it("that is session-style gets the handshake at once", async () => {
     const server = await startServer(SESSION);
     await connectTo(server);
     await server.untilSubscribed();
@@ -27,7 +27,7 @@ describe("an end that is met again", () => {
     expect(client.revision).toBe(NEWEST_SESSION.name);
   });
 
-  it("at the old pair of addresses is gone to at once", async () => {
+  it("with legacy HTTP+SSE gets the GET at once", async () => {
     const server = await startServer(LEGACY_SSE);
     await connectTo(server);
     await server.until(() => server.count("notifications/initialized") === 1);
@@ -40,10 +40,10 @@ describe("an end that is met again", () => {
 
   it.each([
     ["sessions", "stateless", NEWEST.name],
-    ["exchanges", "session", NEWEST_SESSION.name],
-    ["exchanges", "old", undefined],
-    ["sessions", "old", undefined],
-  ] as const)("and no longer speaks %s is asked anew, and found to speak by %s", async (was, is, revision) => {
+    ["stateless", "session", NEWEST_SESSION.name],
+    ["stateless", "legacy-sse", undefined],
+    ["sessions", "legacy-sse", undefined],
+  ] as const)("is detected again if it changes from %s to %s", async (was, is, revision) => {
     const server = await startServer(STYLES[was] ?? {});
     const first = await connectTo(server);
     await first.close();
@@ -54,7 +54,7 @@ describe("an end that is met again", () => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("that was old and is renewed is found too", async () => {
+  it("is detected again if it changes from legacy HTTP+SSE to stateless", async () => {
     const server = await startServer(LEGACY_SSE);
     await (await connectTo(server)).close();
     await server.restart("stateless");
@@ -62,7 +62,7 @@ describe("an end that is met again", () => {
     expect(client.revision).toBe(NEWEST.name);
   });
 
-  it("is not taken for what it was while it could not be asked", async () => {
+  it("is not remembered from errors of a proxy", async () => {
     const server = await startServer({ style: "stateless" });
     server.inject("*", status(503), 20);
     await outcome(connectTo(server));

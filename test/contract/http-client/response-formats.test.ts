@@ -1,5 +1,5 @@
-// The many forms in which an answer may come over HTTP and still be one: types with parameters, bodies without a length,
-// interim heads, batches, answers by another stream; and forms that are refused with a word on why.
+// Formats of responses that the client accepts: content types with parameters, bodies without a length, interim responses,
+// batches, answers on another stream. And formats that it rejects, with the reason.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -13,80 +13,88 @@ const SESSION = STYLES["sessions"] ?? {};
 const resultOf = (request: RawRequest): Json => ({
   jsonrpc: "2.0",
   id: request.json?.["id"],
-  result: { resultType: "complete", content: [{ type: "text", text: "it came" }], isError: false },
+  result: { resultType: "complete", content: [{ type: "text", text: "the result" }], isError: false },
 });
 const bodyOf = (request: RawRequest): string => JSON.stringify(resultOf(request));
 const eventsOf = (request: RawRequest): string => `data: ${bodyOf(request)}\n\n`;
 
 const FORMS: Readonly<Record<string, Fault>> = {
-  "with a charset": (request) => request.answer(200, bodyOf(request), { "content-type": "application/json; charset=utf-8" }),
+  "with a charset": (request) =>
+    request.answer(200, bodyOf(request), { "content-type": "application/json; charset=utf-8" }),
   "with a type in capitals": (request) => request.answer(200, bodyOf(request), { "Content-Type": "Application/JSON" }),
   "as events with a charset": (request) =>
     request.answer(200, eventsOf(request), { "content-type": "text/event-stream;charset=UTF-8" }),
-  "as an event without a name": (request) => request.answer(200, eventsOf(request), { "content-type": "text/event-stream" }),
+  "as an event without a name": (request) =>
+    request.answer(200, eventsOf(request), { "content-type": "text/event-stream" }),
   "as an event over several lines": (request) => {
     const body = JSON.stringify(resultOf(request), undefined, 2);
     const lines = body.split("\n").map((line) => `data: ${line}\n`);
     request.answer(200, `${lines.join("")}\n`, { "content-type": "text/event-stream" });
   },
-  "as events with the ends of lines of another age": (request) =>
+  "as events with CR line breaks": (request) =>
     request.answer(200, `: hi\r\r${eventsOf(request).replaceAll("\n", "\r")}`, { "content-type": "text/event-stream" }),
-  "as events with a mark before them": (request) =>
+  "as events with a BOM and CR LF line breaks": (request) =>
     request.answer(200, `\uFEFF${eventsOf(request).replaceAll("\n", "\r\n")}`, { "content-type": "text/event-stream" }),
-  "as JSON with a mark before it": (request) =>
+  "as JSON with a BOM": (request) =>
     request.answer(200, `\uFEFF${bodyOf(request)}`, { "content-type": "application/json" }),
-  "with a head of an older HTTP, and an end that is that of the connection": (request) => {
+  "as HTTP/1.0, ended by the end of the connection": (request) => {
     request.write(`HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n${bodyOf(request)}`);
     request.hangUp();
   },
   "as events that end with the connection": (request) => {
-    request.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n${eventsOf(request)}`);
+    request.write(
+      `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n${eventsOf(request)}`,
+    );
     request.hangUp();
   },
-  "after interim heads": (request) => {
+  "after interim responses": (request) => {
     request.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n");
     request.answer(200, bodyOf(request), { "content-type": "application/json" });
   },
-  "in chunks of one byte": (request) => {
+  "in chunks of one character": (request) => {
     request.begin(200, { "content-type": "application/json" });
-    for (const letter of bodyOf(request)) request.chunk(letter);
+    for (const character of bodyOf(request)) request.chunk(character);
     request.end();
   },
-  "and the connection is closed after it": (request) => {
+  "with a connection that is closed after it": (request) => {
     request.answer(200, bodyOf(request), { "content-type": "application/json", connection: "close" });
     request.hangUp();
   },
-  "with headers that are there twice": (request) =>
+  "with a header twice": (request) =>
     request.answer(200, bodyOf(request), { "content-type": "application/json", "x-one": "a\r\nx-one: b" }),
-  "as 201": (request) => request.answer(201, bodyOf(request), { "content-type": "application/json" }),
+  "with status 201": (request) => request.answer(201, bodyOf(request), { "content-type": "application/json" }),
 };
 
 describe.each([
-  ["exchanges", STYLES["exchanges"] ?? {}],
+  ["stateless", STYLES["stateless"] ?? {}],
   ["sessions", SESSION],
-])("an answer in %s", (_, options) => {
+])("a response (%s)", (_, options) => {
   it.each(Object.entries(FORMS))("may come %s", async (_form, form) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", form);
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
     expect(server.count("tools/call")).toBe(2);
   });
 
-  it("may come with any status of its own, if it is an error of the protocol", async () => {
+  it("may be a JSON-RPC error with any status", async () => {
     const { server, client } = await startAndConnect(options);
     for (const code of [200, 400, 404, 422, 500, 503]) {
       if (code === 404 && options === SESSION) continue;
       server.inject("tools/call", (request) =>
-        request.answer(code, { jsonrpc: "2.0", id: request.json?.["id"], error: { code: -32603, message: `No: ${code}` } }),
+        request.answer(code, {
+          jsonrpc: "2.0",
+          id: request.json?.["id"],
+          error: { code: -32603, message: `Error: ${code}` },
+        }),
       );
       const { error } = await outcome(client.callTool("run", { key: "a" }));
-      expect(error, String(code)).toMatchObject({ code: -32603, message: `No: ${code}` });
+      expect(error, String(code)).toMatchObject({ code: -32603, message: `Error: ${code}` });
     }
     expect(server.backend.runCount("a")).toBe(0);
   });
 
-  it("that is compressed though nobody asked for it is refused, and named", async () => {
+  it("is rejected if it is compressed, and the error names the encoding", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", (request) => {
       const body = gzipSync(bodyOf(request)).toString("latin1");
@@ -99,18 +107,19 @@ describe.each([
   });
 
   it.each([
-    ["a head that has no end", (request: RawRequest) => request.write(`HTTP/1.1 200 OK\r\nx-long: ${"x".repeat(100_000)}`)],
-    ["a head that is none", (request: RawRequest) => request.write("SSH-2.0-OpenSSH_9.6\r\n\r\n")],
-    ["a length that is none", (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}")],
+    ["an endless head", (request: RawRequest) => request.write(`HTTP/1.1 200 OK\r\nx-long: ${"x".repeat(100_000)}`)],
+    ["an invalid head", (request: RawRequest) => request.write("SSH-2.0-OpenSSH_9.6\r\n\r\n")],
+    ["an invalid length", (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}")],
     [
       "two lengths",
-      (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"),
+      (request: RawRequest) =>
+        request.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"),
     ],
     [
       "a chunk that is none",
       (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
     ],
-  ])("with %s is no HTTP, and that is said", async (_form, form) => {
+  ])("with %s is rejected at once", async (_form, form) => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", form);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
@@ -120,14 +129,16 @@ describe.each([
   });
 });
 
-describe("an answer to a call in a session", () => {
-  it("may be an array of one, where the revision has such", async () => {
-    const { server, client } = await startAndConnect(SESSION, { revision: REVISIONS.find(({ batches }) => batches)?.name ?? "" });
+describe("the answer to a call in a session", () => {
+  it("may be a batch of one, if the revision has batches", async () => {
+    const { server, client } = await startAndConnect(SESSION, {
+      revision: REVISIONS.find(({ batches }) => batches)?.name ?? "",
+    });
     server.inject("tools/call", (request) => request.answer(200, [resultOf(request)]));
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
   });
 
-  it("may come by the stream that belongs to no call, after a bare 202", async () => {
+  it("may come on the GET stream, after a 202", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", (request) => {
@@ -135,10 +146,10 @@ describe("an answer to a call in a session", () => {
       const stream = server.requests.find(({ operation }) => operation === "GET");
       stream?.chunk(eventsOf(request));
     });
-    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("it came");
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("the result");
   });
 
-  it("to the handshake may come as a stream, with or without ids", async () => {
+  it("may be an event stream for the handshake too, with or without event ids", async () => {
     for (const id of ["", "id: 1\n"]) {
       const server = await startServer(SESSION);
       server.inject("initialize", (request, serve) => {
@@ -157,10 +168,12 @@ describe("an answer to a call in a session", () => {
   });
 });
 
-describe("headers of a program's own", () => {
-  it("go with every request, in every style", async () => {
-    for (const options of [STYLES["exchanges"] ?? {}, SESSION]) {
-      const { server, client } = await startAndConnect(options, { headers: { "X-Team": "green", Authorization: "Basic eDp5" } });
+describe("the option `headers`", () => {
+  it("adds headers to each request, in each style", async () => {
+    for (const options of [STYLES["stateless"] ?? {}, SESSION]) {
+      const { server, client } = await startAndConnect(options, {
+        headers: { "X-Team": "green", Authorization: "Basic eDp5" },
+      });
       await client.callTool("run", { key: "a" });
       await client.close();
       for (const { headers } of server.requests) {
@@ -169,7 +182,7 @@ describe("headers of a program's own", () => {
     }
   });
 
-  it("that no header can be are refused before anything is sent, and their value is not shown", async () => {
+  it("is checked before the first request, and errors do not show the value", async () => {
     const server = await startServer();
     const { error } = await outcome(connectTo(server, { headers: { authorization: "Bearer secret\r\nx: y" } }));
     expect(error).toMatchObject({ mayHaveRun: false });

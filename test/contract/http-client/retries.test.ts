@@ -1,5 +1,5 @@
-// What is sent again after it failed on its way, and what is not: reading is, tools that say so are, and what was surely
-// not executed is. Anything else is not, however the connection broke, and the error says that it may have run.
+// Which requests are retried after a network failure: reads, tools that declare it, and requests that were certainly not
+// executed. Other calls are not retried, and their error says that they may have run.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
@@ -7,13 +7,13 @@ import { cut, hangUp, runThenStatus, reset, status } from "../../support/faulty-
 import type { FaultyServerOptions, Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, connectTo, startAndConnect, outcome, STYLES, textOf } from "./fixture.ts";
 
-/** Tries are apart by some time, so the styles are tried side by side. */
+/** In parallel, since retries take some time. */
 async function inEveryStyle(work: (options: FaultyServerOptions, style: string) => Promise<void>): Promise<void> {
   await Promise.all(Object.entries(STYLES).map(([style, options]) => work(options, style)));
 }
 
-describe("in every style", () => {
-  it("a call that cannot be sent because nobody is there has not run, and works when the end is back", () =>
+describe("in each style", () => {
+  it("a call to a stopped server has not run, and works when the server is back", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await server.server.stop();
@@ -25,7 +25,7 @@ describe("in every style", () => {
       expect(server.backend.runCount("a"), style).toBe(1);
     }));
 
-  it("a call goes on where the end was away for a moment before it was sent", () =>
+  it("a call works if the server is back after a moment", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await server.server.stop();
@@ -35,15 +35,15 @@ describe("in every style", () => {
       expect(server.backend.runCount("a"), style).toBe(1);
     }));
 
-  const passing: Readonly<Record<string, Fault>> = {
-    "hanging up": hangUp,
+  const temporary: Readonly<Record<string, Fault>> = {
+    "a closed connection": hangUp,
     "a reset": reset,
     "a cut after it ran": cut(0),
     "502": status(502),
     "503 after it ran": runThenStatus(503),
   };
 
-  it.each(Object.entries(passing))("a tool that says that it may be is sent again after %s", (_name, fault) =>
+  it.each(Object.entries(temporary))("a tool that may run again is retried after %s", (_name, fault) =>
     inEveryStyle(async (options, style) => {
       for (const tool of ["peek", "again"]) {
         const { server, client } = await startAndConnect(options);
@@ -55,12 +55,12 @@ describe("in every style", () => {
     }),
   );
 
-  it("a tool is not sent again that has not said so to us", () =>
+  it("a tool is not retried if the client does not know that it may run again", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       server.inject("tools/call", cut(0));
       const { error } = await outcome(client.callTool("peek", { key: "a" }));
-      // Of an end of exchanges the list is read before the first call, for the headers that its tools may want.
+      // In the stateless style, the list is read before the first call, for the headers that tools may need.
       const isKnown = server.operations.includes("tools/list");
       expect(isKnown, style).toBe(client.revision === NEWEST.name);
       if (isKnown) expect(error, style).toBeUndefined();
@@ -68,7 +68,7 @@ describe("in every style", () => {
       expect(server.backend.runCount("a"), style).toBe(isKnown ? 2 : 1);
     }));
 
-  it("what was tried again and failed at last may have run, if any of the tries may", () =>
+  it("a call whose retries failed may have run if one of the attempts may have", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await client.listTools();
@@ -83,7 +83,7 @@ describe("in every style", () => {
       await server.server.start();
     }));
 
-  it("lists and reads are sent again", () =>
+  it("lists and reads are retried", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       server.inject("tools/list", hangUp);
@@ -94,26 +94,23 @@ describe("in every style", () => {
 });
 
 describe("many calls at once", () => {
-  it.each(Object.entries(STYLES))(
-    "in %s each come to their own outcome when all connections break",
-    async (_, options) => {
-      const { server, client } = await startAndConnect(options);
-      const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
-      const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeoutMs: 5_000 })));
-      await server.until(() => keys.every((key) => server.backend.isHolding(key)));
-      await server.server.hangUp();
-      for (const key of keys) server.backend.release(key);
-      const outcomes = await Promise.all(calls);
-      for (const [n, { value, error }] of outcomes.entries()) {
-        if (error === undefined) expect(textOf(value ?? {})).toBe(`ran k${n}`);
-        else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-        expect(server.backend.runCount(`k${n}`)).toBe(1);
-      }
-      // Only where events have ids can what was missed be had.
-      const isResumed = options.session?.eventIds !== false && options.style === "session";
-      expect(outcomes.filter(({ value }) => value !== undefined)).toHaveLength(isResumed ? 20 : 0);
-      const client2 = await connectTo(server);
-      expect(textOf(await client2.callTool("run", { key: "after" }))).toBe("ran after");
-    },
-  );
+  it.each(Object.entries(STYLES))("have their own outcomes when all connections break (%s)", async (_, options) => {
+    const { server, client } = await startAndConnect(options);
+    const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
+    const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeoutMs: 5_000 })));
+    await server.until(() => keys.every((key) => server.backend.isHolding(key)));
+    await server.server.hangUp();
+    for (const key of keys) server.backend.release(key);
+    const outcomes = await Promise.all(calls);
+    for (const [n, { value, error }] of outcomes.entries()) {
+      if (error === undefined) expect(textOf(value ?? {})).toBe(`ran k${n}`);
+      else expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
+      expect(server.backend.runCount(`k${n}`)).toBe(1);
+    }
+    // Only streams with event ids can be resumed.
+    const isResumed = options.session?.eventIds !== false && options.style === "session";
+    expect(outcomes.filter(({ value }) => value !== undefined)).toHaveLength(isResumed ? 20 : 0);
+    const client2 = await connectTo(server);
+    expect(textOf(await client2.callTool("run", { key: "after" }))).toBe("ran after");
+  });
 });

@@ -1,5 +1,5 @@
-// Sessions that the end forgets, by itself or because it was started anew: the client begins another one, says again
-// what the end must know (subscriptions, the level of logs), and repeats only what was surely not executed.
+// Sessions that the server forgets, for example after a restart: the client opens a new one, restores subscriptions and the
+// log level, and retries only requests that were certainly not executed.
 
 import { describe, expect, it } from "vitest";
 import { cut, respondWith, errorResponse, status } from "../../support/faulty-server/faults.ts";
@@ -9,29 +9,29 @@ import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES
 
 const SESSIONS: readonly [string, FaultyServerOptions][] = [
   ["sessions", STYLES["sessions"] ?? {}],
-  ["sessions of JSON", STYLES["sessions of JSON"] ?? {}],
-  ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
+  ["sessions with JSON", STYLES["sessions with JSON"] ?? {}],
+  ["sessions without event ids", STYLES["sessions without event ids"] ?? {}],
 ];
 const SESSION = STYLES["sessions"] ?? {};
 const idOf = (request: { headers: Readonly<Record<string, string>> } | undefined): string | undefined =>
   request?.headers["mcp-session-id"];
 
-describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
-  it("and the call that found out is made in a new one, once", async () => {
+describe.each(SESSIONS)("a forgotten session (%s)", (_, options) => {
+  it("is replaced, and the call runs once in the new one", async () => {
     const { server, client } = await startAndConnect(options);
-    // Otherwise the end of the handshake may be the first to find out.
+    // Otherwise `notifications/initialized` may detect it first.
     await server.until(() => server.count("GET") > 0);
     server.sessions.forget();
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     expect(server.backend.runCount("a")).toBe(1);
     expect(server.sessions.opened).toBe(2);
     const calls = server.requests.filter(({ operation }) => operation === "tools/call");
-    expect(calls.map(idOf)).toEqual(["session-1-of-this-end", "session-2-of-this-end"]);
-    const anew = server.requests.filter(({ operation }) => operation === "initialize").at(-1);
-    expect(idOf(anew)).toBeUndefined();
+    expect(calls.map(idOf)).toEqual(["session-1-of-this-server", "session-2-of-this-server"]);
+    const last = server.requests.filter(({ operation }) => operation === "initialize").at(-1);
+    expect(idOf(last)).toBeUndefined();
   });
 
-  it("while many calls are made, and there is one new session for all of them", async () => {
+  it("is replaced once for many concurrent calls", async () => {
     const { server, client } = await startAndConnect(options);
     server.sessions.forget();
     const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
@@ -41,7 +41,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
     expect(server.sessions.opened).toBe(2);
   });
 
-  it("again and again, each time with a new one", async () => {
+  it("is replaced each time", async () => {
     const { server, client } = await startAndConnect(options);
     for (const key of ["a", "b", "c"]) {
       server.sessions.forget();
@@ -50,7 +50,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
     expect(server.sessions.opened).toBe(4);
   });
 
-  it("and does not know the new one either: that is said, and not tried for ever", async () => {
+  it("fails the call if the new session is unknown too, without endless attempts", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", errorResponse(404, { code: -32001, message: "Session not found" }), 50);
     const { error } = await outcome(client.callTool("run", { key: "a" }));
@@ -62,7 +62,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("by 404 with a page, or nothing, as well", async () => {
+  it("may be reported by 404 with a page or an empty body", async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", status(404));
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
@@ -71,7 +71,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
     expect(server.sessions.opened).toBe(3);
   });
 
-  it("and cannot begin another: the call says so, and the next one tries again", async () => {
+  it("fails the call if no other can be opened, and the next call tries again", async () => {
     const { server, client } = await startAndConnect(options);
     server.sessions.forget();
     server.inject("initialize", status(503), 10);
@@ -84,7 +84,7 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("in mid-call: what was executed is not executed again", async () => {
+  it("during a call does not run the call again", async () => {
     const { server, client } = await startAndConnect(options);
     const call = outcome(client.callTool("hold", { key: "a" }, { timeoutMs: 5_000 }));
     await server.until(() => server.backend.isHolding("a"));
@@ -99,11 +99,11 @@ describe.each(SESSIONS)("the end forgets one of its %s", (_, options) => {
   });
 });
 
-describe("what a session was told is told again in the next", () => {
+describe("a new session", () => {
   it.each([
-    ["forgets", false],
-    ["is started anew", true],
-  ])("where the end %s: an update after it is heard", async (_, restarts) => {
+    ["forgets it", false],
+    ["restarts", true],
+  ])("receives updates of resources if the server %s", async (_, restarts) => {
     const { server, client } = await startAndConnect(SESSION);
     let wake: () => void = () => undefined;
     let updates = 0;
@@ -111,36 +111,40 @@ describe("what a session was told is told again in the next", () => {
       if (method === "notifications/resources/updated") updates += 1;
       wake();
     });
-    const heard = async (many: number): Promise<void> => {
+    const untilUpdates = async (many: number): Promise<void> => {
       while (updates < many) await new Promise<void>((resolve) => (wake = resolve));
     };
     await server.untilSubscribed();
     server.updateNote();
-    await heard(1);
+    await untilUpdates(1);
     if (restarts) await server.restart();
     else server.sessions.forget();
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
-    await server.until(() => [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)));
+    await server.until(() =>
+      [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)),
+    );
     await server.untilSubscribed();
     const before = updates;
     server.updateNote();
-    await heard(before + 1);
+    await untilUpdates(before + 1);
   });
 
-  it("also where nobody calls anything: the stream for changes finds out", async () => {
+  it("is opened by the GET stream if there are no calls", async () => {
     const { server, client } = await startAndConnect(SESSION);
     let wake: () => void = () => undefined;
-    const heard = new Promise<void>((resolve) => (wake = resolve));
+    const updated = new Promise<void>((resolve) => (wake = resolve));
     await client.listen({ resourceSubscriptions: [NOTE] }, () => wake());
     await server.untilSubscribed();
     await server.restart();
-    await server.until(() => [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)));
+    await server.until(() =>
+      [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)),
+    );
     await server.untilSubscribed();
     server.updateNote();
-    await heard;
+    await updated;
   });
 
-  it.each([true, false])("the level of logs too (by a call: %s)", async (calls) => {
+  it.each([true, false])("restores the log level (after a call: %s)", async (calls) => {
     const { server, client } = await startAndConnect(SESSION);
     await client.setLogLevel("warning");
     await server.untilSubscribed();
@@ -149,7 +153,7 @@ describe("what a session was told is told again in the next", () => {
     await server.until(() => [...server.sessions.sessions.values()].some(({ logLevel }) => logLevel === "warning"));
   });
 
-  it("and a listen in exchanges is opened again", async () => {
+  it("is not needed for a stateless subscription, which is opened again", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     let wake: () => void = () => undefined;
     let updates = 0;
@@ -167,8 +171,8 @@ describe("what a session was told is told again in the next", () => {
   });
 });
 
-describe("the name of a session", () => {
-  it("goes with every request after the handshake, and is given back at the end", async () => {
+describe("the id of a session", () => {
+  it("is sent with each request after the handshake, and with DELETE at the end", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await client.callTool("run", { key: "a" });
     await client.listTools();
@@ -176,20 +180,20 @@ describe("the name of a session", () => {
     await client.close();
     const [, first, ...rest] = server.requests;
     expect(idOf(first)).toBeUndefined();
-    expect(new Set(rest.map(idOf))).toEqual(new Set(["session-1-of-this-end"]));
+    expect(new Set(rest.map(idOf))).toEqual(new Set(["session-1-of-this-server"]));
     expect(server.operations.at(-1)).toBe("DELETE");
     expect(server.sessions.sessions.size).toBe(0);
   });
 
-  it("is not needed: no name, no farewell", async () => {
-    const { server, client } = await startAndConnect(STYLES["sessions without a name"]);
+  it("is optional; without one, there is no DELETE", async () => {
+    const { server, client } = await startAndConnect(STYLES["sessions without ids"]);
     await client.callTool("run", { key: "a" });
     await client.close();
     expect(server.operations).not.toContain("DELETE");
     expect(server.requests.map(idOf).filter((id) => id !== undefined)).toEqual([]);
   });
 
-  it("may be kept by the end: a farewell that is refused, or unheard, is no fault", async () => {
+  it("may stay valid: a failed DELETE is not an error", async () => {
     for (const fault of [status(405), status(500), status(404), cut(0)]) {
       const { server, client } = await startAndConnect(SESSION);
       server.inject("DELETE", fault);
@@ -198,14 +202,17 @@ describe("the name of a session", () => {
     }
   });
 
-  it("is that of the handshake, whatever later answers say", async () => {
+  it("is that of the handshake, whatever later responses have", async () => {
     const { server, client } = await startAndConnect({ style: "session", session: { changesIds: true, retryMs: 10 } });
     for (const key of ["a", "b", "c"]) expect(textOf(await client.callTool("run", { key }))).toBe(`ran ${key}`);
     expect(server.sessions.opened).toBe(1);
   });
 
-  it("is not sent to another end", async () => {
-    const [one, two] = [await startServer(SESSION), await startServer({ style: "session", session: { sessionIds: false } })];
+  it("is not sent to another server", async () => {
+    const [one, two] = [
+      await startServer(SESSION),
+      await startServer({ style: "session", session: { sessionIds: false } }),
+    ];
     await connectTo(one);
     const client = await connectTo(two);
     await client.callTool("run", { key: "a" });
@@ -213,27 +220,27 @@ describe("the name of a session", () => {
   });
 });
 
-describe("an end with manners of its own", () => {
-  it.each([200, 202, 204] as const)("answers %i to what wants no answer", async (accepted) => {
+describe("a server with unusual answers", () => {
+  it.each([200, 202, 204] as const)("may answer notifications with %i", async (accepted) => {
     const { client } = await startAndConnect({ style: "session", session: { accepted } });
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
-  it("answers notifications with 400: the session goes on all the same", async () => {
+  it("may answer notifications with 400, and the session works", async () => {
     const server = await startServer(SESSION);
     server.inject("notifications/initialized", status(400));
     const client = await connectTo(server);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
-  it.each(["refused", "bad request"] as const)("has no stream for changes: %s", async (get) => {
+  it.each(["refused", "bad request"] as const)("may have no GET stream: %s", async (get) => {
     const { server, client } = await startAndConnect({ style: "session", session: { get } });
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
     expect(server.count("GET")).toBe(1);
   });
 
-  it("answers GET with a page: nothing is made of it", async () => {
+  it("may answer GET with a page, which is ignored", async () => {
     const server = await startServer(SESSION);
     server.inject("GET", respondWith("<html>Hello</html>", { "content-type": "text/html" }), 3);
     const client = await connectTo(server);

@@ -1,6 +1,6 @@
-// The streams of a session, broken: that of a call is taken up where it broke, by the id of its last event and not
-// before the end wants it, and the one that belongs to no call is opened again for as long as the session lasts. What
-// was heard once is not heard twice, and nothing is missed that the end still has.
+// Broken streams of a session: the stream of a call is resumed after its last event, after the retry delay of the server,
+// and the GET stream is opened again while the session exists. No message is delivered twice, and none is missed that the
+// server still has.
 
 import { describe, expect, it } from "vitest";
 import { hangUp, errorResponse, reset, status } from "../../support/faulty-server/faults.ts";
@@ -10,23 +10,23 @@ import { expectHelpful, startAndConnect, outcome, STYLES, textOf } from "./fixtu
 const SESSION = STYLES["sessions"] ?? {};
 const FLAGS = { toolsListChanged: true };
 
-/** Ends the connection of the stream once it has said so many messages. */
+/** Breaks the connection after this many messages of the stream. */
 const breaksAfter =
   (messages: number, how: "hangUp" | "reset" = "hangUp"): Fault =>
   (request, serve) => {
     const { chunk } = request;
-    let said = 0;
+    let sent = 0;
     request.chunk = (text) => {
-      if (said >= messages) return;
+      if (sent >= messages) return;
       chunk.call(request, text);
-      if (text.includes('"jsonrpc"')) said += 1;
-      if (said >= messages) request[how]();
+      if (text.includes('"jsonrpc"')) sent += 1;
+      if (sent >= messages) request[how]();
     };
     return serve();
   };
 
 describe("the stream of a call", () => {
-  it("is taken up at the event after the last, and every step is heard once", async () => {
+  it("is resumed after its last event, and each notification arrives once", async () => {
     const { server, client } = await startAndConnect(SESSION);
     server.inject("tools/call", breaksAfter(3));
     const steps: number[] = [];
@@ -40,11 +40,11 @@ describe("the stream of a call", () => {
     ]);
     expect(resumed[0]?.headers).toMatchObject({
       accept: expect.stringContaining("text/event-stream"),
-      "mcp-session-id": "session-1-of-this-end",
+      "mcp-session-id": "session-1-of-this-server",
     });
   });
 
-  it("may break again and again", async () => {
+  it("may break several times", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));
@@ -56,7 +56,7 @@ describe("the stream of a call", () => {
     expect(server.backend.runCount("a")).toBe(1);
   });
 
-  it("is waited for as long as the call takes", async () => {
+  it("is resumed even if the call takes long", async () => {
     const { server, client } = await startAndConnect(SESSION);
     server.inject("tools/call", breaksAfter(1));
     const call = client.callTool("hold", { key: "a", steps: 2 }, { onProgress: () => undefined });
@@ -65,7 +65,7 @@ describe("the stream of a call", () => {
     expect(textOf(await call)).toBe("ran a");
   });
 
-  it("is not taken up before the end wants it", async () => {
+  it("is not resumed before the retry delay", async () => {
     const { server, client } = await startAndConnect({ style: "session", session: { retryMs: 400 } });
     let brokeAt = 0;
     server.inject("tools/call", (request, serve) => {
@@ -73,18 +73,18 @@ describe("the stream of a call", () => {
       return breaksAfter(1)(request, serve);
     });
     let backAt = 0;
-    const look: Fault = (_visit, serve) => {
+    const recordTime: Fault = (_visit, serve) => {
       backAt = performance.now();
       return serve();
     };
     await server.untilSubscribed();
-    server.inject("GET", look);
+    server.inject("GET", recordTime);
     await client.callTool("run", { key: "a", steps: 2 }, { onProgress: () => undefined });
-    // The specification has the client wait at least that long; a timer may be a millisecond early.
+    // The specification requires this delay; a timer may be a millisecond early.
     expect(backAt - brokeAt).toBeGreaterThanOrEqual(398);
   });
 
-  it("is tried again where the end cannot be reached at once", async () => {
+  it("is resumed after several failed attempts", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));
@@ -96,10 +96,10 @@ describe("the stream of a call", () => {
   });
 
   it.each([
-    ["does not know it any more", 400],
-    ["offers no such thing", 405],
+    ["does not know the event", 400],
+    ["does not support it", 405],
     ["has forgotten the session", 404],
-  ])("is given up where the end %s: the call may have run, and is not made again", async (_, code) => {
+  ])("is not resumed if the server %s: the call may have run, and is not retried", async (_, code) => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));
@@ -112,7 +112,7 @@ describe("the stream of a call", () => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("is not waited for any more when its caller has gone", async () => {
+  it("is closed when the call is cancelled", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));
@@ -127,7 +127,7 @@ describe("the stream of a call", () => {
     server.backend.release("a");
   });
 
-  it("does not end the patience for a silent call: time runs while it is broken", async () => {
+  it("does not stop the timeout of the call while it is broken", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));
@@ -139,54 +139,54 @@ describe("the stream of a call", () => {
   });
 });
 
-describe("the stream that belongs to no call", () => {
-  const grown = async (options: Parameters<typeof startAndConnect>[0] = SESSION): Promise<Heard> => {
+describe("the GET stream", () => {
+  const subscribe = async (options: Parameters<typeof startAndConnect>[0] = SESSION): Promise<Subscriber> => {
     const { server, client } = await startAndConnect(options);
-    const heard = new Heard(server, client);
-    await client.listen(FLAGS, () => heard.hear());
+    const subscriber = new Subscriber(server, client);
+    await client.listen(FLAGS, () => subscriber.receive());
     await server.untilSubscribed();
-    return heard;
+    return subscriber;
   };
 
-  it("is opened again when it breaks, with the id of its last event, and nothing is missed", async () => {
-    const heard = await grown();
-    heard.end.addTool("one");
-    await heard.until(1);
-    const [stream] = heard.end.requests.filter(({ operation }) => operation === "GET");
+  it("is resumed after its last event when it breaks, and nothing is missed", async () => {
+    const subscriber = await subscribe();
+    subscriber.end.addTool("one");
+    await subscriber.until(1);
+    const [stream] = subscriber.end.requests.filter(({ operation }) => operation === "GET");
     stream?.hangUp();
-    heard.end.addTool("two");
-    await heard.until(2);
-    const last = heard.end.requests.filter(({ operation }) => operation === "GET").at(-1);
+    subscriber.end.addTool("two");
+    await subscriber.until(2);
+    const last = subscriber.end.requests.filter(({ operation }) => operation === "GET").at(-1);
     expect(last?.headers["last-event-id"]).toBe("get/1");
-    expect(heard.count).toBe(2);
+    expect(subscriber.count).toBe(2);
   });
 
-  it("is opened again without ids as well", async () => {
-    const heard = await grown({ style: "session", session: { eventIds: false, retryMs: 10 } });
-    heard.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
-    await heard.end.until(() => heard.end.count("GET") === 2);
-    await heard.end.untilSubscribed();
-    heard.end.addTool("one");
-    await heard.until(1);
+  it("is opened again without event ids too", async () => {
+    const subscriber = await subscribe({ style: "session", session: { eventIds: false, retryMs: 10 } });
+    subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
+    await subscriber.end.until(() => subscriber.end.count("GET") === 2);
+    await subscriber.end.untilSubscribed();
+    subscriber.end.addTool("one");
+    await subscriber.until(1);
   });
 
-  it("is opened again in spite of trouble of the end, or of its memory of the one that broke", async () => {
-    // A server of others says 409 for as long as it has not noticed that the stream before is broken.
-    const trouble = { reset, 500: status(500), 502: status(502), 503: status(503), 409: status(409), 429: status(429) };
+  it("is opened again after temporary errors", async () => {
+    // Some servers answer 409 until they notice that the previous stream is broken.
+    const faults = { reset, 500: status(500), 502: status(502), 503: status(503), 409: status(409), 429: status(429) };
     await Promise.all(
-      Object.values(trouble).map(async (fault) => {
-        const heard = await grown();
-        heard.end.inject("GET", fault);
-        heard.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
-        await heard.end.until(() => heard.end.count("GET") >= 3);
-        await heard.end.untilSubscribed();
-        heard.end.addTool("one");
-        await heard.until(1);
+      Object.values(faults).map(async (fault) => {
+        const subscriber = await subscribe();
+        subscriber.end.inject("GET", fault);
+        subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
+        await subscriber.end.until(() => subscriber.end.count("GET") >= 3);
+        await subscriber.end.untilSubscribed();
+        subscriber.end.addTool("one");
+        await subscriber.until(1);
       }),
     );
   });
 
-  it("is not opened again and again where the end closes it at once", async () => {
+  it("is not opened in a tight loop if the server closes it at once", async () => {
     const { server, client } = await startAndConnect({ style: "session", session: { retryMs: 0 } });
     await server.untilSubscribed();
     server.inject("GET", (request) => request.answer(200, "", { "content-type": "text/event-stream" }), 10_000);
@@ -194,30 +194,30 @@ describe("the stream that belongs to no call", () => {
     await server.until(() => server.count("GET") >= 3);
     const before = server.count("GET");
     for (let n = 0; n < 20; n += 1) await client.callTool("run", { key: `k${n}` });
-    // Many calls take some tens of milliseconds: a client that did not wait between two tries would have made hundreds.
+    // The calls take some tens of milliseconds. Without a delay between attempts, there would be hundreds.
     expect(server.count("GET") - before).toBeLessThan(20);
   });
 
-  it("ends with the client, also while it waits to be opened again", async () => {
-    const heard = await grown({ style: "session", session: { retryMs: 60_000 } });
-    heard.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
-    await heard.client.close();
-    expect(heard.end.count("GET")).toBe(1);
+  it("ends with the client, even while it waits for the retry delay", async () => {
+    const subscriber = await subscribe({ style: "session", session: { retryMs: 60_000 } });
+    subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
+    await subscriber.client.close();
+    expect(subscriber.end.count("GET")).toBe(1);
   });
 });
 
-class Heard {
+class Subscriber {
   count = 0;
   readonly end: Awaited<ReturnType<typeof startAndConnect>>["server"];
   readonly client: Awaited<ReturnType<typeof startAndConnect>>["client"];
   #wake: () => void = () => undefined;
 
-  constructor(server: Heard["end"], client: Heard["client"]) {
+  constructor(server: Subscriber["end"], client: Subscriber["client"]) {
     this.end = server;
     this.client = client;
   }
 
-  hear(): void {
+  receive(): void {
     this.count += 1;
     this.#wake();
   }

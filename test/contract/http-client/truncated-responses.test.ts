@@ -1,6 +1,6 @@
-// The answer to a call, cut off after each of its bytes, head and body: once in every style. The call comes to its true
-// result or to an error, never to half a result, and its tool has run once. Where events have ids, what was cut off is
-// had by another request; then every step is heard once and in order.
+// The response to a call, cut off after each of its bytes, in each style. The call ends with its result or an error, never
+// with a part of the result, and its tool runs once. If events have ids, the client resumes the stream, and each progress
+// notification arrives once and in order.
 
 import { describe, expect, it } from "vitest";
 import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
@@ -10,32 +10,32 @@ import { connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, t
 const STEPS = 2;
 const AT_ONCE = 64;
 
-/** Of one length, so that all answers are. */
+/** Keys have the same length, so that all responses have the same length. */
 const keyOf = (bytes: number): string => `cut-${String(bytes).padStart(5, "0")}`;
 
 interface Cut {
   readonly bytes: number;
-  readonly isWhole: boolean;
-  /** How many steps were heard. */
+  readonly isComplete: boolean;
+  /** The number of progress notifications. */
   readonly steps: number;
 }
 
-/** A call with a fault in its way, and everything that must be true of it whatever that was. */
+/** A call whose response is cut off, with the checks that hold for every cut. */
 async function call(server: FaultyServer, client: Client, bytes: number): Promise<Cut> {
   const key = keyOf(bytes);
   const steps: number[] = [];
   const onProgress = ({ progress }: { progress: number }): unknown => steps.push(progress);
   const { value, error } = await outcome(client.callTool("run", { key, steps: STEPS }, { onProgress }));
-  const said = `${bytes} bytes: ${JSON.stringify(value ?? error?.message)}`;
-  expect(server.backend.runCount(key), said).toBe(1);
-  expect(steps, said).toEqual(Array.from({ length: steps.length }, (_, n) => n + 1));
-  if (error === undefined) expect(textOf(value ?? {}), said).toBe(`ran ${key}`);
-  else expect(error, said).toMatchObject({ kind: "closed", mayHaveRun: true });
-  return { bytes, isWhole: error === undefined, steps: steps.length };
+  const detail = `${bytes} bytes: ${JSON.stringify(value ?? error?.message)}`;
+  expect(server.backend.runCount(key), detail).toBe(1);
+  expect(steps, detail).toEqual(Array.from({ length: steps.length }, (_, n) => n + 1));
+  if (error === undefined) expect(textOf(value ?? {}), detail).toBe(`ran ${key}`);
+  else expect(error, detail).toMatchObject({ kind: "closed", mayHaveRun: true });
+  return { bytes, isComplete: error === undefined, steps: steps.length };
 }
 
-/** Cuts each answer after as many bytes as its key says. */
-function cutting(server: FaultyServer): void {
+/** Cuts off each response after the number of bytes in its key. */
+function injectCuts(server: FaultyServer): void {
   server.inject(
     "tools/call",
     (request, serve) => {
@@ -50,11 +50,11 @@ async function cutEverywhere(
   options: FaultyServerOptions,
 ): Promise<{ server: FaultyServer; cuts: readonly Cut[]; length: number }> {
   const { server, client } = await startAndConnect(options);
-  cutting(server);
+  injectCuts(server);
   await call(server, client, 90_000);
   const length = server.requests.find(({ operation }) => operation === "tools/call")?.sent ?? 0;
   const cuts: Cut[] = [];
-  // Ids grow by a digit or two on the way.
+  // The ids get one or two digits longer during the test.
   for (let from = 0; from < length + 8; from += AT_ONCE) {
     const batch = Array.from({ length: Math.min(AT_ONCE, length + 8 - from) }, (_, n) => from + n);
     cuts.push(...(await Promise.all(batch.map((bytes) => call(server, client, bytes)))));
@@ -63,37 +63,37 @@ async function cutEverywhere(
   return { server, cuts, length };
 }
 
-describe("an answer that is cut off after each byte", { timeout: 60_000 }, () => {
+describe("a response that is cut off after each byte", { timeout: 60_000 }, () => {
   it.each([
-    ["exchanges as JSON", { style: "stateless", stateless: { answers: "json" } }],
-    ["exchanges as streams", STYLES["exchanges as streams"] ?? {}],
-    ["sessions of JSON", STYLES["sessions of JSON"] ?? {}],
-    ["sessions without ids of events", STYLES["sessions without ids of events"] ?? {}],
-  ] satisfies [string, FaultyServerOptions][])("in %s is lost until it is whole", async (_, options) => {
+    ["stateless with JSON", { style: "stateless", stateless: { answers: "json" } }],
+    ["stateless with SSE", STYLES["stateless with SSE"] ?? {}],
+    ["sessions with JSON", STYLES["sessions with JSON"] ?? {}],
+    ["sessions without event ids", STYLES["sessions without event ids"] ?? {}],
+  ] satisfies [string, FaultyServerOptions][])("is lost unless it is complete (%s)", async (_, options) => {
     const { cuts, length } = await cutEverywhere(options);
-    const first = cuts.findIndex(({ isWhole }) => isWhole);
-    // What comes after the last event of a stream says nothing more.
+    const first = cuts.findIndex(({ isComplete }) => isComplete);
+    // Bytes after the last event of a stream do not matter.
     expect(first).toBeGreaterThan(length - 20);
-    expect(cuts.slice(first).every(({ isWhole }) => isWhole)).toBe(true);
+    expect(cuts.slice(first).every(({ isComplete }) => isComplete)).toBe(true);
   });
 
-  it("in sessions is had all the same, once it is known which it was", async () => {
+  it("is resumed in a session, after the first event id", async () => {
     const { server, cuts, length } = await cutEverywhere(STYLES["sessions"] ?? {});
-    const first = cuts.findIndex(({ isWhole }) => isWhole);
+    const first = cuts.findIndex(({ isComplete }) => isComplete);
     const head = server.requests.find(({ operation }) => operation === "tools/call");
     expect(head?.sent).toBe(length);
-    // The first event, right after the head, names the stream.
+    // The first event id comes right after the head.
     expect(first).toBeLessThan(length / 2);
-    expect(cuts.slice(first).every(({ isWhole, steps }) => isWhole && steps === STEPS)).toBe(true);
+    expect(cuts.slice(first).every(({ isComplete, steps }) => isComplete && steps === STEPS)).toBe(true);
     expect(server.sessions.opened).toBe(1);
     const resumed = server.requests.filter(({ headers }) => headers["last-event-id"] !== undefined);
     expect(resumed.length).toBeGreaterThan(length / 2);
   });
 
-  it("by the old pair of addresses is lost with the stream, and another stream is opened", async () => {
+  it("is lost with the stream of legacy HTTP+SSE, and another stream is opened", async () => {
     const server = await startServer(LEGACY_SSE);
     const client = await connectTo(server);
-    // Here it is the stream that is cut: so many bytes after the call came.
+    // Here the stream is cut off, this many bytes after the call arrived.
     for (const bytes of [0, 1, 40, 100, 150, 200, 260]) {
       const key = keyOf(bytes);
       const stream = server.requests.findLast(({ operation }) => operation === "GET");

@@ -1,50 +1,58 @@
-// What ends may do that is neither quite right nor quite wrong, and what becomes of a client whose end changes under it:
-// ids that no header can hold as they are, times that no timer can, streams that say things again, another style after
-// a restart.
+// Servers with unusual behaviour: event ids that do not fit into a header, huge retry delays, repeated events, and a
+// restart in another style.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { silence } from "../../support/faulty-server/faults.ts";
 import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, STYLES, textOf } from "./fixture.ts";
+import {
+  expectHelpful,
+  connectTo,
+  startAndConnect,
+  LEGACY_SSE,
+  startServer,
+  outcome,
+  STYLES,
+  textOf,
+} from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
 
-/** Ends the connection of a stream after so many messages. */
+/** Closes the connection after this many messages of the stream. */
 const breaksAfter =
   (messages: number): Fault =>
   (request, serve) => {
     const { chunk } = request;
-    let said = 0;
+    let sent = 0;
     request.chunk = (text) => {
-      if (said >= messages) return;
+      if (sent >= messages) return;
       chunk.call(request, text);
-      if (text.includes('"jsonrpc"')) said += 1;
-      if (said >= messages) request.hangUp();
+      if (text.includes('"jsonrpc"')) sent += 1;
+      if (sent >= messages) request.hangUp();
     };
     return serve();
   };
 
 describe("events", () => {
-  it("may have ids in any script, which come back as they are", async () => {
-    for (const mark of ["-ü", "-漢", "-🙂", "- with spaces", "-\u007f"]) {
-      const { server, client } = await startAndConnect({ style: "session", session: { idSuffix: mark, retryMs: 10 } });
+  it("may have ids with any characters, which the client sends back unchanged", async () => {
+    for (const idSuffix of ["-ü", "-漢", "-🙂", "- with spaces", "-\u007f"]) {
+      const { server, client } = await startAndConnect({ style: "session", session: { idSuffix, retryMs: 10 } });
       server.inject("tools/call", breaksAfter(1));
       const { value, error } = await outcome(
         client.callTool("run", { key: "a", steps: 3 }, { onProgress: () => undefined, timeoutMs: 3_000 }),
       );
-      // A control character cannot stand in a header in any way: that call fails, and says that it may have run.
-      if (error === undefined) expect(textOf(value ?? {}), mark).toBe("ran a");
+      // A control character is never valid in a header, so that call fails and may have run.
+      if (error === undefined) expect(textOf(value ?? {}), idSuffix).toBe("ran a");
       else {
-        expect(mark).toBe("-\u007f");
+        expect(idSuffix).toBe("-\u007f");
         expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
       }
       expect(server.backend.runCount("a")).toBe(1);
     }
   });
 
-  it("that come again when a stream is taken up are not heard again", async () => {
+  it("are not delivered again if a resumed stream repeats them", async () => {
     const { server, client } = await startAndConnect({ style: "session", session: { replaysAll: true, retryMs: 10 } });
     server.inject("tools/call", breaksAfter(3));
     const steps: number[] = [];
@@ -53,7 +61,7 @@ describe("events", () => {
     expect(steps).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it.each([2 ** 31, 2 ** 40, 1e21])("that ask to wait for %d ms are waited for, not hurried after", async (retryMs) => {
+  it.each([2 ** 31, 2 ** 40, 1e21])("may have a retry delay of %d ms, which is not cut short", async (retryMs) => {
     const { server, client } = await startAndConnect({ style: "session", session: { retryMs } });
     await server.untilSubscribed();
     server.requests.find(({ operation }) => operation === "GET")?.hangUp();
@@ -63,26 +71,28 @@ describe("events", () => {
 });
 
 describe("a session", () => {
-  it("that was forgotten is begun anew for a listen too", async () => {
+  it("is renewed for a subscription too", async () => {
     const { server, client } = await startAndConnect(SESSION);
     server.sessions.forget();
     let wake: () => void = () => undefined;
-    const heard = new Promise<void>((resolve) => (wake = resolve));
+    const updated = new Promise<void>((resolve) => (wake = resolve));
     await client.listen({ resourceSubscriptions: [NOTE] }, () => wake());
-    await server.until(() => [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)));
+    await server.until(() =>
+      [...server.sessions.sessions.values()].some(({ subscriptions }) => subscriptions.has(NOTE)),
+    );
     await server.untilSubscribed();
     server.updateNote();
-    await heard;
+    await updated;
   });
 
-  it("needs no answer to its GET to be used", async () => {
+  it("works while its GET has no answer", async () => {
     const server = await startServer(SESSION);
     server.inject("GET", silence, 10);
     const client = await connectTo(server);
     expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
   });
 
-  it("with an empty name has none", async () => {
+  it("with an empty id is used without an id", async () => {
     const server = await startServer({ style: "session", session: { sessionIds: false } });
     server.inject("initialize", (request, serve) => {
       const { answer } = request;
@@ -96,7 +106,7 @@ describe("a session", () => {
     expect(server.requests.filter(({ headers }) => headers["mcp-session-id"] !== undefined)).toEqual([]);
   });
 
-  it("may be begun anew in another revision", async () => {
+  it("may be renewed in another revision", async () => {
     const older = REVISIONS.filter(({ style }) => style === "session").at(-2)?.name;
     const { server, client } = await startAndConnect(SESSION);
     expect(client.revision).toBe(NEWEST_SESSION.name);
@@ -115,13 +125,13 @@ describe("a session", () => {
   });
 });
 
-describe("an end that comes back in another style", () => {
+describe("a server that restarts in another style", () => {
   it.each([
     ["sessions", "stateless"],
-    ["sessions", "old"],
-    ["exchanges", "session"],
-    ["exchanges", "old"],
-  ] as const)("after %s as %s fails the calls of who knew it, and says so; who asks anew finds it", async (was, is) => {
+    ["sessions", "legacy-sse"],
+    ["stateless", "session"],
+    ["stateless", "legacy-sse"],
+  ] as const)("fails calls of connected clients, and works for new ones: first %s, then %s", async (was, is) => {
     const { server, client } = await startAndConnect(STYLES[was]);
     await server.restart(is);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
@@ -132,7 +142,7 @@ describe("an end that comes back in another style", () => {
     expect(textOf(await (await connectTo(server)).callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("after the old pair of addresses too", async () => {
+  it("fails calls after legacy HTTP+SSE too", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     await server.restart("stateless");
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
@@ -142,8 +152,8 @@ describe("an end that comes back in another style", () => {
   });
 });
 
-describe("a listen in exchanges", () => {
-  it("is over when the end says so, and is not opened again", async () => {
+describe("a stateless subscription", () => {
+  it("ends if the server completes it, and is not opened again", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     server.inject("subscriptions/listen", async (request, serve) => {
       await serve();
@@ -157,7 +167,7 @@ describe("a listen in exchanges", () => {
     expect(server.count("subscriptions/listen")).toBe(1);
   });
 
-  it("that is closed is closed at the end too", async () => {
+  it("is closed at the server when the client closes it", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     const subscription = await client.listen({ toolsListChanged: true });
     const [visit] = server.requests.filter(({ operation }) => operation === "subscriptions/listen");
@@ -166,14 +176,14 @@ describe("a listen in exchanges", () => {
   });
 });
 
-describe("a client", () => {
-  it("may be one of many that come at once", async () => {
-    for (const options of [SESSION, STYLES["exchanges"] ?? {}, LEGACY_SSE]) {
+describe("clients", () => {
+  it("may connect many at once", async () => {
+    for (const options of [SESSION, STYLES["stateless"] ?? {}, LEGACY_SSE]) {
       const server = await startServer(options);
       const clients = await Promise.all(Array.from({ length: 10 }, () => connectTo(server)));
       const results = await Promise.all(clients.map((client, n) => client.callTool("run", { key: `k${n}` })));
       expect(results.map(textOf)).toEqual(clients.map((_, n) => `ran k${n}`));
-      if (options !== STYLES["exchanges"]) expect(server.sessions.opened).toBe(10);
+      if (options !== STYLES["stateless"]) expect(server.sessions.opened).toBe(10);
     }
   });
 });

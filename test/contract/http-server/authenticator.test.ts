@@ -1,67 +1,104 @@
-// Faults that only a second look found: requests that are over before they began, retries by a lesser token, bodies
-// that somebody else had begun to read as text, streams that open after the end.
+// Authenticators of users: which methods they need, how their failures are handled, and that invalid return values never
+// reach a client. The checks of identities are in identity.test.ts.
 
-import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, it } from "vitest";
-import { fetchHandler, nodeHandler } from "../../../src/http.ts";
+import { describe, expect, it, vi } from "vitest";
+import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
-import { StatelessClient } from "../../support/http/mcp-clients.ts";
-import { HttpPeer } from "../../support/http/http-peer.ts";
-import { closeAfterTest, startServer } from "./fixture.ts";
+import { SessionClient, StatelessClient } from "../../support/http/mcp-clients.ts";
+import { startServer } from "./fixture.ts";
 
-const asks = createServer({ name: "s", version: "1" })
-  .tool("echo", { inputSchema: { type: "object", properties: { constructor: { type: "string" } } } }, () => "heard")
-  .tool("ask", { scopes: ["w"] }, async (_args, { ask }) => {
-    const { action } = await ask.elicit({ message: "?", requestedSchema: { type: "object", properties: {} } });
-    return action;
+const LATEST = NEWEST_SESSION.name;
+
+describe("an authenticator", () => {
+  const scoped = createServer({ name: "s", version: "1" }).tool("t", { scopes: ["w"] }, () => "done");
+  const identity = { principal: "ada", scopes: [] };
+
+  it("needs only authenticate()", async () => {
+    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity } } }, scoped);
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = await client.call(1, "t");
+    expect([reply.status, reply.headers["www-authenticate"]]).toEqual([403, 'Bearer error="insufficient_scope"']);
+    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
   });
 
-it("a body that is being read as text is read all the same", async () => {
-  const handler = nodeHandler(asks);
-  const http = createHttpServer((request, response) => {
-    request.setEncoding("utf8");
-    handler(request, response);
-  }).listen(0, "127.0.0.1");
-  closeAfterTest({ close: () => new Promise((resolve) => http.close(resolve)) });
-  await new Promise((resolve) => http.once("listening", resolve));
-  const peer = closeAfterTest(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
-  const client = new StatelessClient(peer);
-  const answer = await client.request(1, "tools/call", { name: "echo", arguments: {} });
-  expect(JSON.stringify(answer)).toContain("heard");
-});
-
-describe("a Request that was given up", () => {
-  const made = (signal: AbortSignal): Request => {
-    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(1, "tools/list");
-    const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
-    return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
-  };
-
-  it("before it came is settled all the same", async () => {
-    expect((await fetchHandler(asks)(made(AbortSignal.abort()))).status).toBeGreaterThanOrEqual(400);
-  });
-
-  it("while its caller was being asked who it is", async () => {
-    const given = new AbortController();
-    const auth = {
-      authenticate: async () => {
-        given.abort();
-        return { principal: "ada" };
-      },
+  it("that throws in other methods still denies access", async () => {
+    const fails = (): never => {
+      throw new Error("broken");
     };
-    expect((await fetchHandler(asks, { auth })(made(given.signal))).status).toBeGreaterThanOrEqual(400);
+    const auth: Authenticator = { authenticate: async () => identity, insufficientScope: fails, document: fails };
+    const { peer } = await startServer({ http: { auth } }, scoped);
+    const client = await SessionClient.open(peer, LATEST);
+    expect((await client.call(1, "t")).status).toBe(403);
+    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
+  });
+
+  it("that fails is reported to onError, and clients do not see the reason", async () => {
+    const onError = vi.fn();
+    const auth = { authenticate: () => Promise.reject(new Error("the database of secrets is down")) };
+    const { peer } = await startServer({ http: { auth, onError } }, scoped);
+    const reply = await peer.post({ jsonrpc: "2.0", id: 7, method: "ping" });
+    expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "5"]);
+    expect(reply.text).not.toContain("secrets");
+    expect(onError.mock.calls).toEqual([[new Error("the database of secrets is down"), expect.any(String)]]);
   });
 });
 
-it("a retry goes on with a call only by what its beginner was allowed", async () => {
+describe("an authenticator that misbehaves", () => {
+  const scoped = createServer({ name: "s", version: "1" }).tool("t", { scopes: ["files:read"] }, () => "done");
+  const rejecting = (challenge: unknown, status: unknown = 401): Authenticator => ({
+    authenticate: () => Promise.reject(new AuthError(status as 401, "no", challenge as string)),
+  });
+
+  it.each([["naïve ✓"], ["a\r\nX-Evil: 1"], [undefined], [7], [""]])(
+    "cannot send the invalid challenge %j",
+    async (challenge) => {
+      const { peer } = await startServer({ http: { auth: rejecting(challenge) } }, scoped);
+      const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
+      expect([reply.status, reply.headers["www-authenticate"], reply.headers["x-evil"]]).toEqual([
+        401,
+        "Bearer",
+        undefined,
+      ]);
+    },
+  );
+
+  it("cannot send an invalid status", async () => {
+    const { peer } = await startServer({ http: { auth: rejecting("Bearer", 1e9) } }, scoped);
+    expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
+  });
+
+  it("cannot return scopes as one string, whose parts would match", async () => {
+    const onError = vi.fn();
+    const identity = { principal: "ada", scopes: "files:readonly other" as unknown as string[] };
+    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity }, onError } }, scoped);
+    const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
+    expect([reply.status, onError.mock.calls.length]).toEqual([503, 1]);
+  });
+
+  it("may return a document that is not JSON, and onError may throw", async () => {
+    const onError = (): never => {
+      throw new Error("onError failed");
+    };
+    const auth = { authenticate: () => Promise.reject(new Error("down")), document: () => ({ n: 1n }) };
+    const { peer } = await startServer({ http: { auth, onError } }, scoped);
+    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
+    expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(503);
+  });
+});
+
+it("a retry needs the scopes of the tool too", async () => {
   const auth = {
     authenticate: async ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({
       principal: "ada",
       scopes: (headers["authorization"] ?? "").split(" ").slice(1),
     }),
   };
-  const { peer } = await startServer({ http: { auth } }, asks);
+  const server = createServer({ name: "s", version: "1" }).tool("ask", { scopes: ["w"] }, async (_args, { ask }) => {
+    const { action } = await ask.elicit({ message: "?", requestedSchema: { type: "object", properties: {} } });
+    return action;
+  });
+  const { peer } = await startServer({ http: { auth } }, server);
   const client = (scopes: string): StatelessClient =>
     new StatelessClient(peer, { capabilities: { elicitation: {} }, headers: { authorization: `Bearer ${scopes}` } });
   const call = { name: "ask", arguments: {} };
@@ -70,31 +107,7 @@ it("a retry goes on with a call only by what its beginner was allowed", async ()
   const { requestState, inputRequests } = result;
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action: "decline" }]));
   const retry = { ...call, requestState, inputResponses };
-  const thin = await client("r").post(2, "tools/call", retry);
-  expect([thin.status, thin.json["error"].data.requiredScopes]).toEqual([403, ["w"]]);
+  const refused = await client("r").post(2, "tools/call", retry);
+  expect([refused.status, refused.json["error"].data.requiredScopes]).toEqual([403, ["w"]]);
   expect(JSON.stringify(await client("w r").request(3, "tools/call", retry))).toContain("decline");
-});
-
-it("the old transport does not open after the end has begun", async () => {
-  let admit: () => void = () => undefined;
-  const asked = new Promise<void>((resolve) => {
-    admit = resolve;
-  });
-  let seen: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    seen = resolve;
-  });
-  const auth = {
-    authenticate: async () => {
-      seen();
-      await asked;
-      return { principal: "ada" };
-    },
-  };
-  const handler = fetchHandler(asks, { auth });
-  const response = handler(new Request("http://localhost/sse"));
-  await arrived;
-  await handler.close();
-  admit();
-  expect((await response).status).toBe(503);
 });

@@ -27,7 +27,9 @@ describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
   let client: SessionClient;
 
   beforeAll(async () => {
-    const { server } = (await import(new URL("../messages/servers/edge.js", import.meta.url).href)) as { server: Handler };
+    const { server } = (await import(new URL("../messages/servers/edge.js", import.meta.url).href)) as {
+      server: Handler;
+    };
     front = await serve(server, { http: { port: 0 } });
     client = await SessionClient.open(new HttpPeer(front.url ?? ""), revision);
   });

@@ -129,3 +129,9 @@ describe("paths and methods", () => {
     ).toBe(404);
   });
 });
+
+it("an error after the body was read has the id of the request", async () => {
+  const { peer } = await startServer();
+  const reply = await peer.post({ jsonrpc: "2.0", id: "mine", method: "tools/list" });
+  expect([reply.status, reply.json["id"]]).toEqual([400, "mine"]);
+});

@@ -1,21 +1,72 @@
-// Ends that come at the wrong time: of a session, of the front, of a stream, while a body is still on its way or a
-// handler does not heed its signal. Whoever waits gets a word, and nothing begins after the end.
+// Closing a server over HTTP, and deleting a session: what happens to requests in flight, to bodies that are still arriving,
+// and to handlers that ignore their signal. Each client gets an answer, and nothing starts afterwards.
 
-import { connect } from "node:net";
-import { describe, expect, it, vi } from "vitest";
-import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
+import { connect as connectSocket } from "node:net";
+import { describe, expect, it } from "vitest";
 import { fetchHandler } from "../../../src/http.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
-import { createServer } from "../../../src/server/index.ts";
-import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
+import {
+  initialize,
+  LegacySseClient,
+  SessionClient,
+  StatelessClient,
+  toolCall,
+} from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
-import { Fixture, startServer } from "./fixture.ts";
+import { Fixture, startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
-const BATCHED = REVISIONS.find(({ batches }) => batches)?.name ?? "";
 
-describe("a handler that does not heed its signal", () => {
-  it("does not keep the callers of a session that was ended waiting", async () => {
+describe("close()", () => {
+  it("answers requests in flight, refuses new ones, and closes the port", async () => {
+    const { fixture, peer, front } = await startServer({ graceMs: 10_000 });
+    const session = await SessionClient.open(peer, LATEST);
+    const held = session.call(1, "hold", { key: "s" });
+    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
+    await Promise.all([fixture.holding("s"), fixture.holding("e")]);
+    const closed = front.close();
+    fixture.release("s");
+    fixture.release("e");
+    expect(textOf((await exchange.reply).json)).toBe("released e");
+    expect(textOf(await (await held).answerTo(1))).toBe("released s");
+    await closed;
+    await expect(peer.post(initialize(LATEST))).rejects.toThrow(/ECONNREFUSED/);
+    await front.closed;
+    // A second call changes nothing.
+    await front.close();
+  });
+
+  it("does not wait for idle connections", async () => {
+    const { peer, front } = await startServer();
+    const session = await SessionClient.open(peer, LATEST);
+    const stream = await session.listen();
+    const socket = connectSocket(Number(peer.url.port), peer.url.hostname);
+    await new Promise((resolve) => socket.once("connect", resolve));
+    const gone = new Promise((resolve) => socket.once("close", resolve));
+    socket.on("error", () => undefined).resume();
+    await front.close();
+    await Promise.all([gone, stream.ended]);
+    expect(stream.isEnded).toBe(true);
+  });
+
+  it("does not wait for handlers that ignore their signal", async () => {
+    const { fixture, peer, front } = await startServer({ graceMs: 50 });
+    const session = await SessionClient.open(peer, LATEST);
+    const deaf = session.call(1, "deaf", { key: "s" });
+    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
+    const old = await LegacySseClient.open(peer);
+    await old.handshake(LATEST);
+    await old.post(toolCall(1, "deaf", { key: "o" }));
+    const contexts = await Promise.all(["s", "e", "o"].map((key) => fixture.holding(key)));
+    await front.close();
+    expect(contexts.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
+    // The outcomes may differ, but each of them settles.
+    await Promise.allSettled([deaf.then(({ ended }) => ended), exchange.reply, old.stream.ended]);
+  });
+});
+
+describe("a handler that ignores its signal", () => {
+  it("does not delay the answer when its session is deleted", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const call = client.call("c", "deaf", { key: "k" });
@@ -24,11 +75,15 @@ describe("a handler that does not heed its signal", () => {
     expect(await (await call).answerTo("c")).toMatchObject({ id: "c", error: { data: { kind: "unreachable" } } });
   });
 
-  it("does not keep the callers of a front that is closed waiting", async () => {
+  it("does not delay the answer when the server closes", async () => {
     const fixture = new Fixture();
     const handler = fetchHandler(fixture.server, { graceMs: 1 });
     const params = { name: "deaf", arguments: { key: "k" } };
-    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build("c", "tools/call", params);
+    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(
+      "c",
+      "tools/call",
+      params,
+    );
     const init = {
       method: "POST",
       body: JSON.stringify(body),
@@ -41,12 +96,12 @@ describe("a handler that does not heed its signal", () => {
   });
 });
 
-describe("a body that is still on its way", () => {
-  /** A POST of which all but the last byte has been sent. */
-  async function almost(url: string, body: string, headers = ""): Promise<{ rest(): Promise<string> }> {
+describe("a body that is still arriving", () => {
+  /** Sends a POST without its last byte; `rest` sends it and returns the response. */
+  async function postWithoutLastByte(url: string, body: string, headers = ""): Promise<{ rest(): Promise<string> }> {
     const { host, hostname, port, pathname, search } = new URL(url);
-    const socket = connect(Number(port), hostname);
-    // To be cut off is one of the answers that it may get.
+    const socket = connectSocket(Number(port), hostname);
+    // The server may close the connection instead of answering.
     socket.on("error", () => undefined);
     const type = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
     socket.write(
@@ -66,12 +121,12 @@ describe("a body that is still on its way", () => {
     return { rest };
   }
 
-  it("comes too late for an old session that has ended", async () => {
+  it("is refused if the legacy SSE session has ended", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { requests: 1 } } });
     const client = await LegacySseClient.open(peer);
     await client.handshake(REVISIONS[0]?.name ?? "");
     const call = JSON.stringify({ jsonrpc: "2.0", ...toolCall("c", "hold", { key: "k" }) });
-    const post = await almost(new URL(client.endpoint, peer.url).href, call);
+    const post = await postWithoutLastByte(new URL(client.endpoint, peer.url).href, call);
     client.stream.hangUp();
     await client.stream.ended;
     const other = await SessionClient.open(peer, LATEST);
@@ -80,12 +135,12 @@ describe("a body that is still on its way", () => {
     expect(fixture.runs.size).toBe(0);
   });
 
-  it("comes too late for a front that is being closed", async () => {
+  it("is refused if the server is closing", async () => {
     const fixture = new Fixture();
     const { front } = await startServer({ graceMs: 1 }, fixture.handler);
     const init = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"${LATEST}","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`;
-    const post = await almost(front.url ?? "", init);
-    // Until the server has seen the head of it, it could not be late.
+    const post = await postWithoutLastByte(front.url ?? "", init);
+    // The answer to OPTIONS shows that the server has read the head.
     await (await fetch(front.url ?? "", { method: "OPTIONS" })).text();
     const closing = front.close();
     expect(await post.rest()).toMatch(/^(HTTP\/1\.1 503 |$)/);
@@ -93,76 +148,26 @@ describe("a body that is still on its way", () => {
   });
 });
 
-describe("answers that nobody was there for", () => {
-  it("are kept, however many came through since", async () => {
-    const { fixture, peer } = await startServer();
-    const client = await SessionClient.open(peer, LATEST);
-    const reply = client.call("kept", "hold", { key: "kept" });
-    const context = await fixture.holding("kept");
-    context.hangUp(10);
-    const broken = await reply;
-    await broken.ended;
-    fixture.release("kept", "at last");
-    for (let count = 0; count < 60; count += 1) await (await client.call(count, "count", { to: 2 })).answerTo(count);
-    const back = await client.resume(broken.lastEventId);
-    expect(JSON.stringify(await back.answerTo("kept"))).toContain("at last");
+it("legacy HTTP+SSE is refused if the server closes during authentication", async () => {
+  let finish: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    finish = resolve;
   });
-});
-
-describe("a batch", () => {
-  it("counts as many requests as it holds", async () => {
-    const { peer } = await startServer({ http: { limits: { requests: 3 } } });
-    const client = await SessionClient.open(peer, BATCHED);
-    const held = client.call("held", "hold", { key: "held" });
-    const batch = (size: number) => Array.from({ length: size }, (_, id) => toolCall(id, "echo", { text: "x" }));
-    await expect.poll(async () => (await client.post(batch(3))).status).toBe(503);
-    expect((await client.post(batch(2))).status).toBe(200);
-    await client.post({ method: "notifications/cancelled", params: { requestId: "held" } });
-    await (
-      await held
-    ).ended;
+  let onAuthenticate: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    onAuthenticate = resolve;
   });
-});
-
-describe("an authenticator of any kind", () => {
-  const scoped = createServer({ name: "s", version: "1" }).tool("t", { scopes: ["files:read"] }, () => "done");
-  const rejecting = (challenge: unknown, status: unknown = 401): Authenticator => ({
-    authenticate: () => Promise.reject(new AuthError(status as 401, "no", challenge as string)),
-  });
-
-  it.each([["naïve ✓"], ["a\r\nX-Evil: 1"], [undefined], [7], [""]])(
-    "may refuse with the words %j",
-    async (challenge) => {
-      const { peer } = await startServer({ http: { auth: rejecting(challenge) } }, scoped);
-      const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
-      expect([reply.status, reply.headers["www-authenticate"], reply.headers["x-evil"]]).toEqual([
-        401,
-        "Bearer",
-        undefined,
-      ]);
+  const auth = {
+    authenticate: async () => {
+      onAuthenticate();
+      await released;
+      return { principal: "ada" };
     },
-  );
-
-  it("may refuse with no status that there is", async () => {
-    const { peer } = await startServer({ http: { auth: rejecting("Bearer", 1e9) } }, scoped);
-    expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
-  });
-
-  it("cannot give scopes as one text, of which each part would be found", async () => {
-    const onError = vi.fn();
-    const identity = { principal: "ada", scopes: "files:readonly other" as unknown as string[] };
-    const { peer } = await startServer({ http: { auth: { authenticate: async () => identity }, onError } }, scoped);
-    const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" });
-    expect([reply.status, onError.mock.calls.length]).toEqual([503, 1]);
-  });
-
-  it("may show what cannot be shown, and be reported to one who throws", async () => {
-    const onError = (): never => {
-      throw new Error("no ear");
-    };
-    const auth = { authenticate: () => Promise.reject(new Error("down")), document: () => ({ n: 1n }) };
-    const { peer } = await startServer({ http: { auth, onError } }, scoped);
-    expect((await peer.get({}, "/.well-known/oauth-protected-resource")).status).toBe(404);
-    expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(503);
-  });
+  };
+  const handler = fetchHandler(new Fixture().server, { auth });
+  const response = handler(new Request("http://localhost/sse"));
+  await arrived;
+  await handler.close();
+  finish();
+  expect((await response).status).toBe(503);
 });

@@ -2,15 +2,29 @@
 // server that was there already. And what only a function of the web can show: a Request in, a Response out, with
 // no server at all.
 
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
-import { fetchHandler } from "../../../src/http.ts";
+import { fetchHandler, nodeHandler } from "../../../src/http.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessClient, initialize, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
+import { createServer } from "../../../src/server/index.ts";
+import {
+  StatelessClient,
+  initialize,
+  LegacySseClient,
+  SessionClient,
+  toolCall,
+} from "../../support/http/mcp-clients.ts";
 import { HttpPeer } from "../../support/http/http-peer.ts";
 import { ENTRY_POINTS } from "./entry-points.ts";
 import { closeAfterTest, Fixture, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
+const echo = createServer({ name: "s", version: "1" }).tool(
+  "echo",
+  { inputSchema: { type: "object", properties: { constructor: { type: "string" } } } },
+  () => "heard",
+);
 
 describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
   it("keeps a session from its handshake to its end", async () => {
@@ -177,4 +191,39 @@ describe("fetchHandler alone", () => {
     expect(text).toContain('"resultType":"complete"');
     expect((await fetch(ask(initialize(LATEST)))).status).toBe(503);
   });
+
+  const aborted = (signal: AbortSignal): Request => {
+    const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(1, "tools/list");
+    const all = { "content-type": "application/json", ...(headers as Record<string, string>) };
+    return new Request("http://localhost/mcp", { method: "POST", body: JSON.stringify(body), headers: all, signal });
+  };
+
+  it("answers a Request that is already aborted", async () => {
+    expect((await fetchHandler(echo)(aborted(AbortSignal.abort()))).status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("answers a Request that is aborted during authentication", async () => {
+    const stop = new AbortController();
+    const auth = {
+      authenticate: async () => {
+        stop.abort();
+        return { principal: "ada" };
+      },
+    };
+    expect((await fetchHandler(echo, { auth })(aborted(stop.signal))).status).toBeGreaterThanOrEqual(400);
+  });
+});
+
+it("nodeHandler reads a body even if setEncoding() was called", async () => {
+  const handler = nodeHandler(echo);
+  const http = createHttpServer((request, response) => {
+    request.setEncoding("utf8");
+    handler(request, response);
+  }).listen(0, "127.0.0.1");
+  closeAfterTest({ close: () => new Promise((resolve) => http.close(resolve)) });
+  await new Promise((resolve) => http.once("listening", resolve));
+  const peer = closeAfterTest(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
+  const client = new StatelessClient(peer);
+  const answer = await client.request(1, "tools/call", { name: "echo", arguments: {} });
+  expect(JSON.stringify(answer)).toContain("heard");
 });

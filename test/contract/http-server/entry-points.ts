@@ -28,7 +28,10 @@ export const ENTRY_POINTS: Readonly<Record<string, (options?: MountOptions) => P
   "nodeHandler in a framework": async (options = {}) => {
     const fixture = new Fixture();
     const handle = closeAfterTest(nodeHandler(fixture.handler, options));
-    return { fixture: fixture, peer: await mounted((request, response) => void afterFramework(request, response, handle)) };
+    return {
+      fixture: fixture,
+      peer: await mounted((request, response) => void afterFramework(request, response, handle)),
+    };
   },
   fetchHandler: async (options = {}) => {
     const fixture = new Fixture();

@@ -138,7 +138,10 @@ export interface StartedServer {
 }
 
 /** A stage of its own, or whatever is given, served on a free port, and a peer that knows where. */
-export async function startServer({ http, ...options }: StartOptions = {}, handler?: Closeable): Promise<StartedServer> {
+export async function startServer(
+  { http, ...options }: StartOptions = {},
+  handler?: Closeable,
+): Promise<StartedServer> {
   const fixture = new Fixture();
   const front = closeAfterTest(await serve(handler ?? fixture.handler, { ...options, http: { port: 0, ...http } }));
   const peer = closeAfterTest(new HttpPeer(front.url ?? ""));

@@ -24,7 +24,9 @@ describe("the old HTTP+SSE", () => {
 
   it("hands out an endpoint that nobody can guess", async () => {
     const { peer } = await startServer();
-    const endpoints = await Promise.all(Array.from({ length: 5 }, async () => (await LegacySseClient.open(peer)).endpoint));
+    const endpoints = await Promise.all(
+      Array.from({ length: 5 }, async () => (await LegacySseClient.open(peer)).endpoint),
+    );
     expect(new Set(endpoints).size).toBe(5);
     // 128 bits are 22 characters at 6 bits each.
     for (const endpoint of endpoints) expect(endpoint).toMatch(/=[\x21-\x7e]{22,}$/);

@@ -3,12 +3,19 @@
 
 import { connect as connectSocket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { StatelessClient, initialize, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
+import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
+import {
+  StatelessClient,
+  initialize,
+  LegacySseClient,
+  SessionClient,
+  toolCall,
+} from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Reply } from "../../support/http/http-peer.ts";
 import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
+const BATCHES = REVISIONS.find(({ batches }) => batches)?.name ?? "";
 const HELLO = initialize(LATEST);
 
 function head(peer: HttpPeer, ...more: readonly string[]): string {
@@ -117,6 +124,19 @@ describe("too many", () => {
     two.hangUp();
   });
 
+  it("requests in flight: a batch counts as many as it contains", async () => {
+    const { peer } = await startServer({ http: { limits: { requests: 3 } } });
+    const client = await SessionClient.open(peer, BATCHES);
+    const held = client.call("held", "hold", { key: "held" });
+    const batch = (size: number) => Array.from({ length: size }, (_, id) => toolCall(id, "echo", { text: "x" }));
+    await expect.poll(async () => (await client.post(batch(3))).status).toBe(503);
+    expect((await client.post(batch(2))).status).toBe(200);
+    await client.post({ method: "notifications/cancelled", params: { requestId: "held" } });
+    await (
+      await held
+    ).ended;
+  });
+
   it("requests in flight by the old transport: 503, and the answer to the rest", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { requests: 2 } } });
     const client = await LegacySseClient.open(peer);
@@ -144,53 +164,5 @@ describe("too many", () => {
     await over;
     const again = async (): Promise<number> => (await client.post(4, "subscriptions/listen", listen)).status;
     await expect.poll(again, { timeout: 10_000 }).toBe(200);
-  });
-});
-
-describe("closing", () => {
-  it("answers what is in flight, refuses what is new, and leaves no port open", async () => {
-    const { fixture, peer, front } = await startServer({ graceMs: 10_000 });
-    const session = await SessionClient.open(peer, LATEST);
-    const held = session.call(1, "hold", { key: "s" });
-    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
-    await Promise.all([fixture.holding("s"), fixture.holding("e")]);
-    const closed = front.close();
-    fixture.release("s");
-    fixture.release("e");
-    expect(textOf((await exchange.reply).json)).toBe("released e");
-    expect(textOf(await (await held).answerTo(1))).toBe("released s");
-    await closed;
-    await expect(peer.post(HELLO)).rejects.toThrow(/ECONNREFUSED/);
-    await front.closed;
-    // A second time is the same.
-    await front.close();
-  });
-
-  it("does not wait for callers who only keep a connection open", async () => {
-    const { peer, front } = await startServer();
-    const session = await SessionClient.open(peer, LATEST);
-    const stream = await session.listen();
-    const socket = connectSocket(Number(peer.url.port), peer.url.hostname);
-    await new Promise((resolve) => socket.once("connect", resolve));
-    const gone = new Promise((resolve) => socket.once("close", resolve));
-    socket.on("error", () => undefined).resume();
-    await front.close();
-    await Promise.all([gone, stream.ended]);
-    expect(stream.isEnded).toBe(true);
-  });
-
-  it("does not wait for work that heeds nothing", async () => {
-    const { fixture, peer, front } = await startServer({ graceMs: 50 });
-    const session = await SessionClient.open(peer, LATEST);
-    const deaf = session.call(1, "deaf", { key: "s" });
-    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
-    const old = await LegacySseClient.open(peer);
-    await old.handshake(LATEST);
-    await old.post(toolCall(1, "deaf", { key: "o" }));
-    const contexts = await Promise.all(["s", "e", "o"].map((key) => fixture.holding(key)));
-    await front.close();
-    expect(contexts.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
-    // However each of them ends, it ends.
-    await Promise.allSettled([deaf.then(({ ended }) => ended), exchange.reply, old.stream.ended]);
   });
 });

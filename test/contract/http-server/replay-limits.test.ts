@@ -104,3 +104,19 @@ describe("a broken stream", () => {
     expect(seen).toHaveLength(12);
   });
 });
+
+describe("an answer to a broken stream", () => {
+  it("is kept, however many others were delivered since", async () => {
+    const { fixture, peer } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const reply = client.call("kept", "hold", { key: "kept" });
+    const context = await fixture.holding("kept");
+    context.hangUp(10);
+    const broken = await reply;
+    await broken.ended;
+    fixture.release("kept", "at last");
+    for (let count = 0; count < 60; count += 1) await (await client.call(count, "count", { to: 2 })).answerTo(count);
+    const rest = await client.resume(broken.lastEventId);
+    expect(JSON.stringify(await rest.answerTo("kept"))).toContain("at last");
+  });
+});

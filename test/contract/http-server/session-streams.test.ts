@@ -13,6 +13,7 @@ const NEWER = REVISIONS.filter(({ style }) => style === "session")
   .map(({ name }) => name)
   .slice(1);
 
+const isListChanged = ({ data = "" }: { data?: string }): boolean => data.includes("list_changed");
 const methods = (reply: Reply): unknown[] => reply.messages.map(({ method }) => method);
 
 describe("an answer in a session", () => {
@@ -246,5 +247,50 @@ describe("the stream that GET opens", () => {
     const client = await SessionClient.open(peer, LATEST);
     expect((await client.listen({ accept: "application/json" })).status).toBe(406);
     expect((await client.listen({ accept: "*/*" })).status).toBe(200);
+  });
+});
+
+describe("several GET streams", () => {
+  it("have their own event ids, and do not repeat each other's messages", async () => {
+    const { peer, fixture } = await startServer();
+    const client = await SessionClient.open(peer, LATEST);
+    const first = await client.listen();
+    await fixture.subscribed(0);
+    fixture.server.tool("a", {}, () => "a");
+    await first.until(isListChanged);
+    const second = await client.listen();
+    await second.until(({ id }) => id !== undefined);
+    fixture.server.tool("b", {}, () => "b");
+    await second.until(isListChanged);
+    expect(first.messages).toHaveLength(1);
+    const ids = [...first.events, ...second.events].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    first.hangUp();
+    await first.ended;
+    const back = await client.resume(first.lastEventId);
+    expect(back.status).toBe(200);
+    fixture.server.tool("c", {}, () => "c");
+    await second.until(({ id }) => id === "1-2");
+    expect([second.messages.length, back.messages.length]).toEqual([2, 0]);
+  });
+});
+
+describe("a client that hangs up before the head", () => {
+  it("does not get a stream after the silence", async () => {
+    const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
+    const client = await SessionClient.open(peer, LATEST);
+    const headers = { "mcp-session-id": client.session };
+    const begun = peer.begin({ jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) }, headers);
+    const context = await fixture.holding("k");
+    begun.hangUp();
+    // The stream of another silent call begins later than that of the first would have.
+    const other = await client.call(2, "hold", { key: "other" });
+    expect(other.headers["content-type"]).toBe("text/event-stream");
+    expect(context.signal.aborted).toBe(false);
+    context.progress(1);
+    fixture.release("k");
+    fixture.release("other", "alive");
+    expect(JSON.stringify(await other.answerTo(2))).toContain("alive");
+    expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 });

@@ -94,7 +94,10 @@ describe("a caller who does not read", () => {
   it("its call is cancelled in exchange style", async () => {
     const started = await startServer(SMALL);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
-    const sending = started.peer.send({ ...new StatelessClient(started.peer).build(1, "tools/call", params), paused: true });
+    const sending = started.peer.send({
+      ...new StatelessClient(started.peer).build(1, "tools/call", params),
+      paused: true,
+    });
     const context = await started.fixture.holding("k");
     const { signal } = context;
     const sent = await flood(

@@ -2,7 +2,7 @@
 // lost or mixed up, and no process may be left. Times are not asserted.
 
 import { expect, it } from "vitest";
-import { liveCrowd } from "../../../bench/live-crowd.ts";
+import { runLiveSessions } from "../../../bench/live-sessions.ts";
 import { canListProcesses } from "../../support/processes.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 
@@ -10,10 +10,16 @@ const EVALUATIONS = 100;
 const LONG = { timeout: 90_000 };
 
 async function holds(language: "js" | "lisp", sessions: number): Promise<void> {
-  const tell = (): void => undefined;
-  const figures = await liveCrowd({ language, sessions, evaluations: EVALUATIONS, longestMs: 80_000, tell });
-  expect(figures).toMatchObject({ wrong: [], right: sessions * EVALUATIONS, left: [] });
-  if (canListProcesses) expect(figures.living).toBeGreaterThanOrEqual(sessions);
+  const onProgress = (): void => undefined;
+  const figures = await runLiveSessions({
+    language,
+    sessions,
+    evaluations: EVALUATIONS,
+    timeoutMs: 80_000,
+    onProgress,
+  });
+  expect(figures).toMatchObject({ wrong: [], right: sessions * EVALUATIONS, remaining: [] });
+  if (canListProcesses) expect(figures.running).toBeGreaterThanOrEqual(sessions);
 }
 
 it.runIf(hasSbcl())("ten sessions in Lisp", LONG, async () => {

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lisp } from "../../../src/live/index.ts";
-import { chanceOf } from "../../faults/random.ts";
+import { createRandom } from "../../faults/random.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 
@@ -32,7 +32,7 @@ describe.runIf(hasSbcl())("random operations on sessions", () => {
   afterAll(() => fixture?.close());
 
   it.each([1, 2])("with seed %i", { timeout: 60_000 }, async (seed) => {
-    const chance = chanceOf(seed);
+    const random = createRandom(seed);
     const evaluate = async (code: string, session: string, signal?: AbortSignal): Promise<string> => {
       const result = await fixture.answer(code, { session, timeout: 0.1 }, { ...(signal && { signal }) });
       const { status } = (result.structuredContent ?? {}) as { status?: string };
@@ -40,20 +40,20 @@ describe.runIf(hasSbcl())("random operations on sessions", () => {
     };
     const leave = async (code: string, session: string): Promise<string> => {
       const left = new AbortController();
-      setTimeout(() => left.abort(new Error("left")), chance.next() * 30);
+      setTimeout(() => left.abort(new Error("left")), random.next() * 30);
       return evaluate(code, session, left.signal).catch((error: Error) => /left$/.exec(error.message)?.[0] ?? "");
     };
     const step = (): Promise<string> => {
-      const session = chance.pick(SESSIONS);
-      if (chance.percent(45)) return evaluate(chance.pick(GOOD), session);
-      if (chance.percent(40)) return evaluate(chance.pick(BAD), session);
-      if (chance.percent(40)) return leave(chance.pick([...GOOD, ...BAD]), session);
-      return fixture.call(chance.pick(SESSION_TOOLS), { session });
+      const session = random.pick(SESSIONS);
+      if (random.percent(45)) return evaluate(random.pick(GOOD), session);
+      if (random.percent(40)) return evaluate(random.pick(BAD), session);
+      if (random.percent(40)) return leave(random.pick([...GOOD, ...BAD]), session);
+      return fixture.call(random.pick(SESSION_TOOLS), { session });
     };
     const answers: Promise<string>[] = [];
     for (let count = 0; count < STEPS; count += 1) {
       answers.push(step());
-      if (chance.percent(50)) await new Promise((resolve) => setTimeout(resolve, chance.next() * 20));
+      if (random.percent(50)) await new Promise((resolve) => setTimeout(resolve, random.next() * 20));
     }
     for (const answer of await Promise.all(answers)) expect(answer.split("\n")[0]).toMatch(RESULTS);
     const after = await Promise.all(SESSIONS.map((session) => fixture.evaluate("(* 6 7)", { session })));

@@ -37,7 +37,7 @@ export const error = (code: number, id = "null", contains?: string): Expected =>
   kind: "error",
   id,
   code,
-  ...(contains === undefined ? undefined : { contains: shows }),
+  ...(contains === undefined ? undefined : { contains }),
 });
 /** Not JSON. The details come from the JavaScript engine, unless they are given. */
 export const broken = (details?: string): Expected => ({

@@ -1,5 +1,5 @@
-// A token issuer as a resource server sees it: documents on a local port, and keys to sign tokens with. Documents can be
-// changed while it runs, and every request is recorded.
+// A token issuer for tests of `bearer()`: documents on a local port, keys to sign tokens with, and options that accept its
+// tokens. Documents can be changed while it runs, and every request is recorded.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -56,9 +56,6 @@ export async function newSigner(alg = "ES256", kid: string | undefined = alg): P
     sign: (claims, header) => new SignJWT(claims).setProtectedHeader({ alg, ...named, ...header }).sign(privateKey),
   };
 }
-
-// A token issuer with options for `bearer()` that accept its tokens, and helpers to authenticate with them.
-
 
 export const resource = "https://notes.example.com/mcp";
 export const metadata = "https://notes.example.com/.well-known/oauth-protected-resource/mcp";

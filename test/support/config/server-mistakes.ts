@@ -1,4 +1,4 @@
-// Configs with one mistake each, in the syntax or in the servers; config-mistakes-elsewhere.ts has the others. The
+// Configs with one mistake each, in the syntax or in the servers; setting-mistakes.ts has the others. The
 // expected problems are written out in full, because they are what users read.
 
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";

@@ -1,4 +1,4 @@
-// Valid configs for several tests: files of other clients, and one with every key. Invalid ones are in config-mistakes.
+// Valid configs for several tests: files of other clients, and one with every key. Invalid ones are in server-mistakes.ts and setting-mistakes.ts.
 
 export interface GoodSample {
   readonly name: string;

@@ -1,12 +1,11 @@
-// What a faulty end does when it is asked: a few tools, one resource, and above all the count of how often each call
-// was executed, which is what the tests of faults are about. It is the same behind every style; how the answer gets to
-// the caller, or does not, is no business of this file.
+// The tools and the resource behind a faulty server. It counts how often each call was executed, which is what tests of
+// faults check. It is the same in every style; the style classes send its answers.
 
 import type { Json } from "../http/raw-server.ts";
 
 export const NOTE = "note://one";
 
-/** Of all tools only these two may be run again. */
+/** Only these two tools declare that they may run again. */
 const HINTS: Readonly<Record<string, Json | undefined>> = {
   peek: { readOnlyHint: true },
   again: { idempotentHint: true },
@@ -15,22 +14,22 @@ const HINTS: Readonly<Record<string, Json | undefined>> = {
 const TOOLS = ["run", "peek", "again", "hold", "big", "ask"];
 
 export interface AnswerOptions {
-  /** Whether results are dressed as the newest revision wants them. */
+  /** Whether results have the fields of the newest revision. */
   readonly newestFormat: boolean;
-  /** Takes what is said before the answer. */
+  /** Sends a message before the answer. */
   readonly send: (notification: Json) => void;
 }
 
 export class Backend {
-  /** How often each key was executed, whichever tool it was. */
+  /** How often each key was executed, by any tool. */
   readonly runs = new Map<string, number>();
-  /** Names that were added to the list of tools. */
+  /** Tools that were added to the list. */
   readonly addedTools: string[] = [];
-  /** Notifications and answers that came. */
+  /** Notifications and responses from clients. */
   readonly received: Json[] = [];
-  readonly #asking: (() => void)[] = [];
-  #questions = 0;
-  readonly #doors = new Map<string, () => void>();
+  readonly #waiting: (() => void)[] = [];
+  #clientRequests = 0;
+  readonly #held = new Map<string, () => void>();
   readonly #wake: () => void;
 
   constructor(wake: () => void) {
@@ -41,33 +40,37 @@ export class Backend {
     return this.runs.get(key) ?? 0;
   }
 
-  /** Lets a call of `hold` come to its end. */
+  /** Finishes a call of `hold`. */
   release(key: string): void {
-    this.#doors.get(key)?.();
+    this.#held.get(key)?.();
   }
 
   isHolding(key: string): boolean {
-    return this.#doors.has(key);
+    return this.#held.has(key);
   }
 
   receive(message: Json): void {
     this.received.push(message);
-    for (const look of this.#asking.splice(0)) look();
+    for (const check of this.#waiting.splice(0)) check();
     this.#wake();
   }
 
-  /** The answers that came to questions of `ask`. */
+  /** Responses to requests of the tool `ask`. */
   get responses(): Json[] {
     return this.received.filter((message) => message["method"] === undefined);
   }
 
   async answer({ id, method, params = {} }: Json, { newestFormat, send }: AnswerOptions): Promise<Json> {
-    const dress = (result: Json, kept = false): Json => ({
+    const withFields = (result: Json, isCacheable = false): Json => ({
       ...(newestFormat && { resultType: "complete" }),
-      ...(newestFormat && kept && { ttlMs: 0, cacheScope: "private" }),
+      ...(newestFormat && isCacheable && { ttlMs: 0, cacheScope: "private" }),
       ...result,
     });
-    const respond = (result: Json, kept?: boolean): Json => ({ jsonrpc: "2.0", id, result: dress(result, kept) });
+    const respond = (result: Json, isCacheable?: boolean): Json => ({
+      jsonrpc: "2.0",
+      id,
+      result: withFields(result, isCacheable),
+    });
     switch (method) {
       case "ping":
       case "logging/setLevel":
@@ -87,35 +90,35 @@ export class Backend {
     }
   }
 
-  async #call({ name, arguments: args = {}, _meta = {} }: Json, say: (notification: Json) => void): Promise<Json> {
+  async #call({ name, arguments: args = {}, _meta = {} }: Json, send: (message: Json) => void): Promise<Json> {
     const key = String(args.key);
     this.runs.set(key, this.runCount(key) + 1);
     for (let step = 1; step <= Number(args.steps ?? 0); step += 1) {
       const progress = { progressToken: _meta.progressToken, progress: step, total: args.steps };
-      say({ jsonrpc: "2.0", method: "notifications/progress", params: progress });
+      send({ jsonrpc: "2.0", method: "notifications/progress", params: progress });
     }
     if (name === "hold") {
-      const released = new Promise<void>((resolve) => this.#doors.set(key, resolve));
+      const released = new Promise<void>((resolve) => this.#held.set(key, resolve));
       this.#wake();
       await released;
-      this.#doors.delete(key);
+      this.#held.delete(key);
     }
-    if (name === "ask") return this.#ask(say);
+    if (name === "ask") return this.#ask(send);
     this.#wake();
     const { unit = "x", bytes = 0 } = args;
     const text = name === "big" ? unit.repeat(Math.ceil(bytes / Buffer.byteLength(unit))) : `ran ${key}`;
     return { content: [{ type: "text", text }], isError: false };
   }
 
-  /** A question in mid-call, under an id that the caller's own requests have too. */
-  async #ask(say: (notification: Json) => void): Promise<Json> {
-    const id = (this.#questions += 1);
+  /** Sends a request to the client during the call, with an id that the client also uses for its own requests. */
+  async #ask(send: (message: Json) => void): Promise<Json> {
+    const id = (this.#clientRequests += 1);
     const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
-    say({ jsonrpc: "2.0", id, method: "elicitation/create", params: { message: "Who are you?", requestedSchema } });
+    send({ jsonrpc: "2.0", id, method: "elicitation/create", params: { message: "Who are you?", requestedSchema } });
     for (;;) {
-      const answer = this.responses.find((message) => message["id"] === id);
-      if (answer !== undefined) return { content: [{ type: "text", text: JSON.stringify(answer["result"]) }] };
-      await new Promise<void>((resolve) => this.#asking.push(resolve));
+      const response = this.responses.find((message) => message["id"] === id);
+      if (response !== undefined) return { content: [{ type: "text", text: JSON.stringify(response["result"]) }] };
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 }

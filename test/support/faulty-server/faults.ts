@@ -1,5 +1,4 @@
-// Faults to lay in the way of a request, each made of what an end, a proxy before it or the network between really do.
-// Those of `before` meet a request that was surely not executed; those of `after` one that was, or may have been.
+// Faults for a faulty server, modelled on what servers, proxies and networks really do.
 
 import type { Fault } from "./server.ts";
 import { sseEvent } from "./stateless.ts";
@@ -9,13 +8,13 @@ const PAGE = "<html><head><title>Sorry</title></head><body>Something is wrong he
 const HTML = { "content-type": "text/html" };
 const EVENTS = { "content-type": "text/event-stream" };
 
-/** A status and a page for people, as proxies answer. */
+/** A status and an HTML page, as from a proxy. */
 export const status =
   (code: number, headers: ResponseHeaders = {}): Fault =>
   (request) =>
     request.answer(code, PAGE, { ...HTML, ...headers });
 
-/** A status and an error of JSON-RPC. */
+/** A status and a JSON-RPC error. */
 export const errorResponse =
   (code: number, error: Json): Fault =>
   (request) =>
@@ -26,14 +25,14 @@ export const redirect =
   (request) =>
     request.answer(code, "", { location: to(request) });
 
-/** Nothing, and the connection stays. */
+/** No answer; the connection stays open. */
 export const silence: Fault = () => undefined;
 
-/** The connection ends before a byte of the answer, and the request was never looked at. */
+/** Close or reset the connection without serving the request. */
 export const hangUp: Fault = (request) => request.hangUp();
 export const reset: Fault = (request) => request.reset();
 
-/** The connection ends after so many bytes of the right answer. */
+/** Serves the request and closes the connection after this many bytes of the response. */
 export const cut =
   (bytes: number): Fault =>
   (request, serve) => {
@@ -41,7 +40,7 @@ export const cut =
     return serve();
   };
 
-/** Executed, and then no word of it, but a page of a proxy. */
+/** Executes the request, but answers with the page of a proxy. */
 export const runThenStatus =
   (code: number): Fault =>
   async (request, serve) => {
@@ -54,19 +53,19 @@ export const runThenStatus =
     answer.call(request, code, PAGE, HTML);
   };
 
-/** The right answer, one byte at a time. */
+/** The correct answer, one byte at a time. */
 export const drip: Fault = (request, serve) => {
   request.drips = true;
   return serve();
 };
 
-/** The right answer, and a body that never ends after it. */
+/** The correct answer in a body that never ends. */
 export const neverEnds: Fault = (request, serve) => {
   request.end = () => undefined;
   return serve();
 };
 
-/** The right answer under another type than it has. */
+/** The correct answer with another content type. */
 export const withContentType =
   (type: string): Fault =>
   (request, serve) => {
@@ -76,55 +75,55 @@ export const withContentType =
     return serve();
   };
 
-/** 200, and whatever is given in place of an answer. */
+/** Status 200 with this body instead of an answer. */
 export const respondWith =
   (body: string, headers: ResponseHeaders = { "content-type": "application/json" }): Fault =>
   (request) =>
     request.answer(200, body, headers);
 
-/** An event stream made of the texts that are given; ended, unless it shall stay open. */
+/** An event stream with these chunks; `staysOpen` does not end it. */
 export const eventStream =
-  (make: (request: RawRequest) => readonly string[], stays = false): Fault =>
+  (make: (request: RawRequest) => readonly string[], staysOpen = false): Fault =>
   (request) => {
     request.begin(200, EVENTS);
     for (const text of make(request)) request.chunk(text);
-    if (!stays) request.end();
+    if (!staysOpen) request.end();
   };
 
-const said = (id: unknown, text: string): Json => ({
+const textResponse = (id: unknown, text: string): Json => ({
   jsonrpc: "2.0",
   id,
   result: { resultType: "complete", content: [{ type: "text", text }], isError: false },
 });
 
-/** An answer, but to another request. */
-export const wrongId: Fault = (request) => request.answer(200, said("somebody else's", "not for you"));
-export const wrongIdEvent: Fault = eventStream(() => [sseEvent(said("somebody else's", "not for you"))]);
+/** An answer to another request. */
+export const wrongId: Fault = (request) => request.answer(200, textResponse("another id", "another result"));
+export const wrongIdEvent: Fault = eventStream(() => [sseEvent(textResponse("another id", "another result"))]);
 
-/** The answer twice, and the second time with other words. */
+/** Two different answers to one request. */
 export const answerTwice: Fault = eventStream((request) => {
   const id: unknown = request.json?.["id"];
-  return [sseEvent(said(id, "the first answer")), sseEvent(said(id, "the second answer"))];
+  return [sseEvent(textResponse(id, "the first answer")), sseEvent(textResponse(id, "the second answer"))];
 });
 
-/** Noise of every kind that an event stream can hold, and then the right answer. */
+/** An event stream with all kinds of noise before the correct answer. */
 export const noise: Fault = (request, serve) => {
   const { begin, answer } = request;
-  const noise = [
+  const chunks = [
     ": a comment\n\n",
-    "data: this is no JSON\n\n",
+    "data: this is not JSON\n\n",
     'data: {"jsonrpc":"1.0","id":7}\n\n',
     "data: [1,2,3]\n\n",
     "data: null\n\n",
     'event: surprise\ndata: {"jsonrpc":"2.0","method":"notifications/surprise"}\n\n',
     "retry: soon\nid: \0\nfoo: bar\n\n",
-    'data: {"jsonrpc":"2.0","id":"nobody","result":{}}\n\n',
-    'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody","progress":1}}\n\n',
+    'data: {"jsonrpc":"2.0","id":"unknown","result":{}}\n\n',
+    'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"unknown","progress":1}}\n\n',
     "\n\n\n",
   ];
   const open = (code: number, headers?: ResponseHeaders): void => {
     begin.call(request, code, { ...headers, ...EVENTS, "content-length": undefined });
-    for (const text of noise) request.chunk(text);
+    for (const text of chunks) request.chunk(text);
   };
   request.begin = open;
   request.answer = (code, body, headers) => {

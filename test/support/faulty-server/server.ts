@@ -1,13 +1,12 @@
-// An end over HTTP that can be told to fail: it speaks any style, counts every request and every execution, and before
-// it serves a request it looks whether a test has laid a fault in the way of it. A fault gets the request and the way
-// to serve it properly, so it may answer instead, serve and spoil the answer, or do nothing at all.
+// An MCP server over HTTP with fault injection, in any style. It records each request and counts each execution. A fault
+// gets the request and a function that serves it, so it can answer instead, spoil the answer, or do nothing.
 
 import { Backend, NOTE } from "./backend.ts";
 import { StatelessStyle, isStateless, type StatelessOptions } from "./stateless.ts";
 import { SessionStyle, type SessionOptions } from "./session.ts";
 import { RawServer, type RawRequest } from "../http/raw-server.ts";
 
-export type Style = "stateless" | "session" | "old" | "both";
+export type Style = "stateless" | "session" | "legacy-sse" | "both";
 
 export type Fault = (request: RawRequest, serve: () => Promise<void>) => unknown;
 
@@ -18,7 +17,7 @@ export interface FaultyServerOptions {
 }
 
 interface PlannedFault {
-  readonly what: string;
+  readonly operation: string;
   readonly fault: Fault;
   times: number;
 }
@@ -26,7 +25,7 @@ interface PlannedFault {
 export class FaultyServer {
   static #count = 0;
   readonly #number: number = (FaultyServer.#count += 1);
-  /** Every request that came, in order. */
+  /** Every request, in order. */
   readonly requests: RawRequest[] = [];
   readonly server: RawServer;
   readonly backend: Backend;
@@ -34,7 +33,7 @@ export class FaultyServer {
   stateless: StatelessStyle;
   #style: Style;
   readonly #options: FaultyServerOptions;
-  #laid: PlannedFault[] = [];
+  #faults: PlannedFault[] = [];
 
   private constructor(server: RawServer, options: FaultyServerOptions) {
     this.server = server;
@@ -43,43 +42,43 @@ export class FaultyServer {
     this.backend = new Backend(() => server.wake());
     this.sessions = new SessionStyle(this.backend, options.session ?? {});
     this.stateless = new StatelessStyle(this.backend, options.stateless ?? {});
-    server.onRequest = (request) => this.#take(request);
+    server.onRequest = (request) => this.#handle(request);
   }
 
   static async open(options: FaultyServerOptions = {}): Promise<FaultyServer> {
     return new FaultyServer(await RawServer.open(), options);
   }
 
-  /** No other end has the same: ports come again, and the style of an end is remembered by its address. */
+  /** Unique for each server: ports are reused, and clients remember the style of an address. */
   get url(): string {
-    return `${this.server.origin}/mcp?end=${this.#number}`;
+    return `${this.server.origin}/mcp?server=${this.#number}`;
   }
 
-  /** What was asked, in order: methods of messages, and GET or DELETE. */
+  /** The operations of all requests: methods of messages, GET, DELETE and "response". */
   get operations(): string[] {
     return this.requests.map(({ operation }) => operation);
   }
 
-  count(what: string): number {
-    return this.operations.filter((asked) => asked === what).length;
+  count(operation: string): number {
+    return this.operations.filter((one) => one === operation).length;
   }
 
-  /** Lays a fault in the way of the next requests for this: a method, GET, DELETE, "response", or "*" for any. */
-  inject(what: string, fault: Fault, times = 1): void {
-    this.#laid.push({ what, fault, times });
+  /** Injects a fault into the next requests of this operation: a method, GET, DELETE, "response", or "*" for any. */
+  inject(operation: string, fault: Fault, times = 1): void {
+    this.#faults.push({ operation, fault, times });
   }
 
-  /** Takes all faults away that were not met. */
+  /** Removes all pending faults. */
   clearFaults(): void {
-    this.#laid = [];
+    this.#faults = [];
   }
 
-  /** How many faults have not been met yet. */
+  /** The number of faults that have not happened yet. */
   get pendingFaults(): number {
-    return this.#laid.reduce((sum, { times }) => sum + times, 0);
+    return this.#faults.reduce((sum, { times }) => sum + times, 0);
   }
 
-  /** All connections and all that it knew of its callers are gone; the count of executions stays. */
+  /** Drops all connections and sessions; the counts stay. */
   async restart(style: Style = this.#style): Promise<void> {
     await this.server.stop();
     this.#style = style;
@@ -88,7 +87,7 @@ export class FaultyServer {
     await this.server.start();
   }
 
-  /** Somebody listens for changes. */
+  /** Resolves when a client can receive change notifications. */
   async untilSubscribed(): Promise<void> {
     await this.until(() => this.sessions.hasSubscriber || this.stateless.hasSubscriber);
   }
@@ -116,25 +115,27 @@ export class FaultyServer {
     this.stateless.change(notification, uri);
   }
 
-  #take(request: RawRequest): void {
+  #handle(request: RawRequest): void {
     this.requests.push(request);
     const serve = async (): Promise<void> => this.#serve(request);
-    const found = this.#laid.find(({ what }) => what === "*" || what === request.operation);
-    if (found === undefined) {
+    const planned = this.#faults.find(({ operation }) => operation === "*" || operation === request.operation);
+    if (planned === undefined) {
       void serve();
       return;
     }
-    found.times -= 1;
-    if (found.times <= 0) this.#laid = this.#laid.filter((one) => one !== found);
-    void found.fault(request, serve);
+    planned.times -= 1;
+    if (planned.times <= 0) this.#faults = this.#faults.filter((one) => one !== planned);
+    void planned.fault(request, serve);
   }
 
   #serve(request: RawRequest): void | Promise<void> {
     const { sessions, stateless } = this;
     const isPost = request.method === "POST";
-    if (this.#style === "old") {
+    if (this.#style === "legacy-sse") {
       if (request.method === "GET") return sessions.legacyGet(request);
-      return isPost && request.path.startsWith("/messages") ? sessions.legacyPost(request) : request.answer(404, "Cannot POST");
+      return isPost && request.path.startsWith("/messages")
+        ? sessions.legacyPost(request)
+        : request.answer(404, "Cannot POST");
     }
     if (this.#style === "stateless" || (this.#style === "both" && isPost && isStateless(request.json))) {
       return isPost ? stateless.post(request) : request.answer(405, "", { allow: "POST" });

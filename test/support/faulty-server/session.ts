@@ -1,29 +1,28 @@
-// The session style of a faulty end, new and old: sessions and their subscriptions, the streams of each with the events
-// that can be asked for again, and the two pairs of doors (one address for all, or GET for the stream and another
-// address for the messages). Everything here is as the specification wants it; what goes wrong is done from outside.
+// The session style of a faulty server, over Streamable HTTP and over legacy HTTP+SSE: sessions with their subscriptions,
+// and streams whose events can be replayed. This part is correct; faults are injected by the server.
 
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import type { Backend } from "./backend.ts";
 import type { ResponseHeaders, Json, RawRequest } from "../http/raw-server.ts";
 
 export interface SessionOptions {
-  /** Whether `initialize` gives out an id; true. */
+  /** Whether `initialize` returns a session id; default true. */
   readonly sessionIds?: boolean;
-  /** Whether events have ids and can be had again; true. */
+  /** Whether events have ids and can be replayed; default true. */
   readonly eventIds?: boolean;
-  /** Milliseconds after which a caller shall come back; said at the beginning of each stream. */
+  /** The `retry` field at the beginning of each stream. */
   readonly retryMs?: number;
-  /** How a call is answered; as a stream. */
+  /** The format of answers; default "sse". */
   readonly answers?: "sse" | "json";
-  /** What a GET without an id gets; a stream. */
+  /** The answer to a GET without Last-Event-ID; default "stream". */
   readonly get?: "stream" | "refused" | "bad request";
-  /** What a message that wants no answer gets; 202. */
+  /** The status for notifications and responses; default 202. */
   readonly accepted?: 200 | 202 | 204;
-  /** Whether the id of the session is another one after each answer. */
+  /** Whether each response has a new session id. */
   readonly changesIds?: boolean;
-  /** What the ids of events end with; nothing. */
+  /** A suffix for the ids of events; default "". */
   readonly idSuffix?: string;
-  /** Whether a stream that is taken up brings everything again, from its beginning. */
+  /** Whether a resumed stream starts again from its beginning. */
   readonly replaysAll?: boolean;
 }
 
@@ -35,7 +34,7 @@ const CAPABILITIES = {
 
 export class SessionStyle {
   readonly sessions = new Map<string, Session>();
-  /** How many sessions there were. */
+  /** The number of sessions opened so far. */
   opened = 0;
   readonly #desk: Backend;
   readonly #options: SessionOptions;
@@ -50,32 +49,35 @@ export class SessionStyle {
     this.sessions.clear();
   }
 
-  /** Tells the sessions of a change, each by the stream that it has for that. */
+  /** Sends a change to each subscribed session, on its GET stream. */
   change(notification: Json, uri?: string): void {
     for (const session of this.sessions.values()) {
       if (uri !== undefined && !session.subscriptions.has(uri)) continue;
-      this.#say(session, "get", { jsonrpc: "2.0", ...notification });
+      this.#send(session, "get", { jsonrpc: "2.0", ...notification });
     }
   }
 
-  /** A stream for messages that belong to no call is open, in each session that there is. */
+  /** Whether each session has an open GET stream. */
   get hasSubscriber(): boolean {
     const open = [...this.sessions.values()].map((session) => session.streams.get("get")?.request);
-    return open.length > 0 && open.every((request) => request !== undefined && !request.closed.aborted && !request.isFinished);
+    return (
+      open.length > 0 &&
+      open.every((request) => request !== undefined && !request.closed.aborted && !request.isFinished)
+    );
   }
 
   async post(request: RawRequest): Promise<void> {
     const message = request.json ?? {};
     const { sessionIds = true, answers = "sse", accepted = 202, changesIds = false } = this.#options;
     const isFirst = message["method"] === "initialize";
-    const session = isFirst ? this.#open() : this.#named(sessionIds ? request.headers["mcp-session-id"] : "only");
+    const session = isFirst ? this.#open() : this.#find(sessionIds ? request.headers["mcp-session-id"] : "only");
     if (session === undefined) {
       const id = request.headers["mcp-session-id"];
-      const words = id === undefined ? "Bad Request: Server not initialized" : "Session not found";
+      const message = id === undefined ? "Bad Request: Server not initialized" : "Session not found";
       request.answer(id === undefined ? 400 : 404, {
         jsonrpc: "2.0",
         id: null,
-        error: { code: id === undefined ? -32000 : -32001, message: words },
+        error: { code: id === undefined ? -32000 : -32001, message },
       });
       return;
     }
@@ -85,17 +87,17 @@ export class SessionStyle {
       request.answer(accepted, accepted === 200 ? {} : "", headers);
       return;
     }
-    this.#note(session, message);
-    if (isFirst) request.answer(200, this.#welcome(message), headers);
+    this.#record(session, message);
+    if (isFirst) request.answer(200, this.#initializeResponse(message), headers);
     else if (answers === "json")
       request.answer(200, await this.#desk.answer(message, { newestFormat: false, send: () => undefined }), headers);
     else await this.#stream(request, session, message, headers);
   }
 
-  /** A GET: a new stream, or what was missed of an old one. */
+  /** A GET opens a new stream, or resumes one. */
   get(request: RawRequest): void {
     const { sessionIds = true, eventIds = true, get = "stream" } = this.#options;
-    const session = this.#named(sessionIds ? request.headers["mcp-session-id"] : "only");
+    const session = this.#find(sessionIds ? request.headers["mcp-session-id"] : "only");
     const last = request.headers["last-event-id"];
     if (session === undefined)
       request.answer(404, { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Gone" } });
@@ -115,7 +117,7 @@ export class SessionStyle {
     request.answer(known ? 200 : 404);
   }
 
-  /** The old way in: the stream of a new session, which begins with the address for its messages. */
+  /** Opens the stream of a new session; its first event is the address for messages. */
   legacyGet(request: RawRequest): void {
     const session = this.#open();
     this.#begin(request);
@@ -125,32 +127,32 @@ export class SessionStyle {
   }
 
   async legacyPost(request: RawRequest): Promise<void> {
-    const session = this.#named(new URL(request.path, "http://end").searchParams.get("session") ?? undefined);
+    const session = this.#find(new URL(request.path, "http://server").searchParams.get("session") ?? undefined);
     const message = request.json ?? {};
-    if (session === undefined) return request.answer(404, "No such session");
+    if (session === undefined) return request.answer(404, "Session not found");
     request.answer(202, "Accepted");
     if (message["method"] === undefined || message["id"] === undefined) return this.#desk.receive(message);
-    this.#note(session, message);
-    const say = (said: Json): void => this.#say(session, "get", said);
-    if (message["method"] === "initialize") say(this.#welcome(message));
-    else say(await this.#desk.answer(message, { newestFormat: false, send: say }));
+    this.#record(session, message);
+    const send = (message: Json): void => this.#send(session, "get", message);
+    if (message["method"] === "initialize") send(this.#initializeResponse(message));
+    else send(await this.#desk.answer(message, { newestFormat: false, send }));
     return undefined;
   }
 
   #open(): Session {
     this.opened += 1;
-    const session = new Session(this.#options.sessionIds === false ? "only" : `session-${this.opened}-of-this-end`);
+    const session = new Session(this.#options.sessionIds === false ? "only" : `session-${this.opened}-of-this-server`);
     this.sessions.set(session.id, session);
     return session;
   }
 
-  #named(id: string | undefined): Session | undefined {
-    // An end without ids has no handshake to miss: it serves whoever comes.
+  #find(id: string | undefined): Session | undefined {
+    // Without session ids, one session serves every client.
     if (id === "only" && !this.sessions.has(id)) this.sessions.set(id, new Session(id));
     return id === undefined ? undefined : this.sessions.get(id);
   }
 
-  /** An end that thinks better of its ids with each answer takes all that it gave. */
+  /** With `changesIds`, all ids of a session stay valid. */
   #idFor(session: Session, isFirst: boolean): string {
     if (isFirst) return session.id;
     this.#events += 1;
@@ -159,13 +161,13 @@ export class SessionStyle {
     return id;
   }
 
-  #note(session: Session, { method, params }: Json): void {
+  #record(session: Session, { method, params }: Json): void {
     if (method === "logging/setLevel") session.logLevel = params.level;
     if (method === "resources/subscribe") session.subscriptions.add(params.uri);
     if (method === "resources/unsubscribe") session.subscriptions.delete(params.uri);
   }
 
-  #welcome({ id, params }: Json): Json {
+  #initializeResponse({ id, params }: Json): Json {
     const protocolVersion = String(params?.protocolVersion ?? NEWEST_SESSION.name);
     const serverInfo = { name: "faulty", version: "1" };
     return { jsonrpc: "2.0", id, result: { protocolVersion, capabilities: CAPABILITIES, serverInfo } };
@@ -180,23 +182,23 @@ export class SessionStyle {
     this.#begin(request, headers);
     session.stream(name).attach(request);
     this.#prime(session, name);
-    const say = (said: Json): void => this.#say(session, name, said);
-    say(await this.#desk.answer(message, { newestFormat: false, send: say }));
+    const send = (message: Json): void => this.#send(session, name, message);
+    send(await this.#desk.answer(message, { newestFormat: false, send }));
     session.stream(name).finish();
   }
 
   #resume(request: RawRequest, session: Session, last: string): void {
-    // What is not ASCII comes as the bytes of UTF-8.
+    // Non-ASCII ids arrive as the bytes of UTF-8.
     const wanted = Buffer.from(last, "latin1").toString();
     const [name = ""] = wanted.split("/");
     const stream = session.stream(name);
     const found = stream.events.findIndex(({ id }) => id === wanted);
-    if (found < 0) return request.answer(400, "No such event");
+    if (found < 0) return request.answer(400, "Unknown event");
     this.#begin(request);
     stream.attach(request, this.#options.replaysAll === true ? 0 : found + 1);
   }
 
-  /** The first event of a stream: it says nothing but where the stream can be taken up, and when. */
+  /** The first event of a stream has no data, only an id and the retry delay. */
   #prime(session: Session, name: string): void {
     const { eventIds = true, retryMs } = this.#options;
     const retry = retryMs === undefined ? "" : `retry: ${retryMs}\n`;
@@ -210,7 +212,7 @@ export class SessionStyle {
     return `${name}/${stream.events.length}${this.#options.idSuffix ?? ""}`;
   }
 
-  #say(session: Session, name: string, message: Json): void {
+  #send(session: Session, name: string, message: Json): void {
     const stream = session.stream(name);
     const id = this.#idIn(stream, name);
     const named = this.#options.eventIds === false ? "" : `id: ${id}\n`;
@@ -218,11 +220,7 @@ export class SessionStyle {
   }
 }
 
-// What a faulty end keeps of a session: what it was told, and its streams with the events that can be asked for again,
-// which stay when the connection that carried them is gone.
-
-
-/** Events under one name: they stay when the connection that carries them is gone. */
+/** The events of one stream; they outlive the connection that carries them. */
 export class Stream {
   readonly events: { readonly id: string; readonly text: string }[] = [];
   request: RawRequest | undefined;
@@ -249,7 +247,6 @@ export class Session {
   readonly id: string;
   readonly subscriptions = new Set<string>();
   readonly streams = new Map<string, Stream>();
-  /** The level of logs that it was told. */
   logLevel: string | undefined;
 
   constructor(id: string) {

@@ -1,5 +1,5 @@
-// The exchange style of a faulty end: every request brings all, its answer is JSON or a stream that belongs to it, and
-// changes go to whoever keeps a listen open. As right as it can be; what goes wrong is done from outside.
+// The stateless style of a faulty server: each answer is JSON or an event stream of its own, and changes are sent to open
+// subscriptions. This part is correct; faults are injected by the server.
 
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
@@ -7,7 +7,7 @@ import type { Backend } from "./backend.ts";
 import type { Json, RawRequest } from "../http/raw-server.ts";
 
 export interface StatelessOptions {
-  /** How a request is answered; as JSON where nothing is said before the answer. */
+  /** The format of answers; "auto" is JSON unless a message comes before the answer. */
   readonly answers?: "auto" | "sse" | "json";
 }
 
@@ -30,7 +30,7 @@ export function isStateless(message: Json | undefined): boolean {
 export class StatelessStyle {
   readonly #desk: Backend;
   readonly #options: StatelessOptions;
-  readonly #listens = new Set<Subscription>();
+  readonly #subscriptions = new Set<Subscription>();
 
   constructor(backend: Backend, options: StatelessOptions) {
     this.#desk = backend;
@@ -38,15 +38,15 @@ export class StatelessStyle {
   }
 
   get hasSubscriber(): boolean {
-    return this.#listens.size > 0;
+    return this.#subscriptions.size > 0;
   }
 
   change({ method, params = {} }: Json, uri?: string): void {
-    for (const { visit, id, filter } of this.#listens) {
+    for (const { visit, id, filter } of this.#subscriptions) {
       const wanted: unknown = uri === undefined ? filter["toolsListChanged"] : filter["resourceSubscriptions"];
       if (wanted !== true && !(Array.isArray(wanted) && wanted.includes(uri))) continue;
-      const said = { ...params, _meta: { [META.subscriptionId]: id } };
-      visit.chunk(sseEvent({ jsonrpc: "2.0", method, params: said }));
+      const tagged = { ...params, _meta: { [META.subscriptionId]: id } };
+      visit.chunk(sseEvent({ jsonrpc: "2.0", method, params: tagged }));
     }
   }
 
@@ -54,7 +54,7 @@ export class StatelessStyle {
     const message = request.json ?? {};
     const { id, method, params } = message;
     const respond = (status: number, error: Json): void => request.answer(status, { jsonrpc: "2.0", id, error });
-    if (!isStateless(message)) return respond(400, { code: -32602, message: "The request names no revision" });
+    if (!isStateless(message)) return respond(400, { code: -32602, message: "The request has no revision" });
     const wanted: unknown = params._meta[META.revision];
     if (wanted !== NEWEST.name)
       return respond(400, {
@@ -69,30 +69,30 @@ export class StatelessStyle {
       return request.answer(202);
     }
     if (method === "server/discover") return request.answer(200, { jsonrpc: "2.0", id, result: DISCOVERED });
-    if (method === "subscriptions/listen") return this.#listen(request, id, params.notifications ?? {});
+    if (method === "subscriptions/listen") return this.#subscribe(request, id, params.notifications ?? {});
     return this.#answer(request, message);
   }
 
   async #answer(request: RawRequest, message: Json): Promise<void> {
     const { answers = "auto" } = this.#options;
     let isStream = false;
-    const say = (said: Json): void => {
+    const send = (message: Json): void => {
       if (answers === "json") return;
       if (!isStream) request.begin(200, { "content-type": "text/event-stream" });
       isStream = true;
-      request.chunk(sseEvent(said));
+      request.chunk(sseEvent(message));
     };
-    const answer = await this.#desk.answer(message, { newestFormat: true, send: say });
+    const answer = await this.#desk.answer(message, { newestFormat: true, send });
     if (isStream || answers === "sse") {
-      say(answer);
+      send(answer);
       request.end();
     } else request.answer(answer["error"]?.code === -32601 ? 404 : 200, answer);
   }
 
-  #listen(request: RawRequest, id: unknown, filter: Json): void {
-    const listen = { visit: request, id, filter };
-    this.#listens.add(listen);
-    request.closed.addEventListener("abort", () => this.#listens.delete(listen), { once: true });
+  #subscribe(request: RawRequest, id: unknown, filter: Json): void {
+    const subscription = { visit: request, id, filter };
+    this.#subscriptions.add(subscription);
+    request.closed.addEventListener("abort", () => this.#subscriptions.delete(subscription), { once: true });
     request.begin(200, { "content-type": "text/event-stream" });
     const params = { notifications: filter, _meta: { [META.subscriptionId]: id } };
     request.chunk(sseEvent({ jsonrpc: "2.0", method: "notifications/subscriptions/acknowledged", params }));

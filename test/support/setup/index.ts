@@ -6,7 +6,7 @@ import { installSbcl } from "./sbcl.ts";
 
 export async function setup(): Promise<void> {
   if (!installSbcl()) {
-    console.error("Left out: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
+    console.error("Skipped: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
   }
   await compileEverything();
 }

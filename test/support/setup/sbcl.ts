@@ -1,5 +1,5 @@
-// Installs SBCL from Debian's packages where that is allowed (as root, with apt-get). Live sessions are tested with
-// the real SBCL; where it cannot be installed, the tests that need it are left out and named.
+// Installs SBCL with apt-get, if the tests run as root. If it cannot be installed, the tests that need it are skipped with a
+// message.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Generated messages through a revision's codec, for the tests of its laws: what a message is about goes in
-// frozen, so that a codec that changes its input fails, and a copy of what did not change is a failure too.
+// Applies a revision's codec to generated messages, for tests of its laws. The input is frozen, so a codec that changes
+// its input fails. A codec that copies an unchanged value fails too.
 
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
@@ -15,10 +15,10 @@ import { buildRevisions } from "../../../src/protocol/revision.ts";
 import { DELTAS, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import type { Case } from "./generators.ts";
 
-/** The resource that every generated error is taken to be about. */
+/** The resource of each generated error. */
 export const URI = "file:///folder/1.txt";
 
-/** What a case is about: params, result or error. */
+/** The params, result or error of a case. */
 export function bodyOf({ kind, message }: Case): Json | undefined {
   if (kind === "result") return (message as ResultMessage).result;
   if (kind === "error") return (message as ErrorMessage).error as unknown as Json;
@@ -28,7 +28,7 @@ export function bodyOf({ kind, message }: Case): Json | undefined {
 
 export const GONE: unique symbol = Symbol("gone");
 
-/** The case's body after the codec; GONE where a notification has no form there. */
+/** The body after the codec; GONE if the revision lacks the notification. */
 function through(codec: Codec, { kind, method }: Case, body: Json | undefined): Json | undefined | typeof GONE {
   switch (kind) {
     case "request":
@@ -53,22 +53,23 @@ export function freeze<T>(value: T): T {
 }
 
 export function expectSame(actual: unknown, expected: unknown): void {
-  // The matcher explains the difference; the plain comparison is what can be run a hundred thousand times.
+  // The plain comparison is faster; the matcher explains the difference.
   if (!isDeepStrictEqual(actual, expected)) expect(actual).toStrictEqual(expected);
 }
 
-/** Applies a codec, and holds that it makes no copy where it changes nothing. */
+/** Applies a codec. Fails if it copies what it does not change. */
 export function walk(codec: Codec, one: Case, body: Json | undefined): Json | undefined | typeof GONE {
   const after = through(codec, one, freeze(body));
-  if (after !== body && isDeepStrictEqual(after, body)) expect.fail(`${one.kind} ${one.method} is copied, not changed`);
+  if (after !== body && isDeepStrictEqual(after, body))
+    expect.fail(`${one.kind} ${one.method} is copied but not changed`);
   return after;
 }
 
-/** A revision, by its place, as its successor alone sees it: its codecs are the single step. */
+/** The revision with this index, with codecs of one step: to its successor and back. */
 export function singleStep(index: number): Revision {
   const delta = DELTAS[index];
   const successor = REVISIONS[index + 1];
-  if (!delta || !successor) throw new Error("The newest has no successor");
+  if (!delta || !successor) throw new Error("The newest revision has no successor");
   const vocabulary = {
     requests: [...successor.requests],
     clientRequests: [...successor.clientRequests],
@@ -79,6 +80,6 @@ export function singleStep(index: number): Revision {
     { name: successor.name, style: successor.style, batches: successor.batches, vocabulary },
     [delta],
   );
-  if (!step) throw new Error("Nothing was folded");
+  if (!step) throw new Error("No revision was built");
   return step;
 }

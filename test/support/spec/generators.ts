@@ -1,6 +1,6 @@
-// Generators of valid messages, made from the official JSON schema of a revision, for property tests. Two kinds
-// of each: `known` ones have only fields that their revision names; the others may also carry fields that nobody
-// knows, which must survive everything. Ids and tokens include some that JavaScript would write differently.
+// Generators of valid messages from the official JSON schema of a revision, for property tests. With `known`, messages have
+// only the fields of their revision; otherwise also unknown fields, which must never be lost. Some ids and tokens are
+// numbers that JavaScript would write differently.
 
 import fc from "fast-check";
 import type { Arbitrary } from "fast-check";
@@ -24,7 +24,7 @@ const text: Arbitrary<string> = fc.oneof(
 );
 const whole: Arbitrary<number> = fc.oneof(fc.nat(1000), fc.maxSafeInteger());
 const scalar: Arbitrary<unknown> = fc.oneof(text, whole, fc.boolean());
-/** The newest schema knows neither null nor fractions inside a JSONObject. */
+/** In the newest schema, a JSONObject contains neither null nor fractions. */
 const anyJson: Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: scalar },
   { weight: 1, arbitrary: fc.array(scalar, { maxLength: 2 }) },
@@ -38,7 +38,7 @@ const FORMATS: Readonly<Record<string, Arbitrary<string>>> = {
   byte: fc.constantFrom("", "AAAA", "aGVsbG8="),
 };
 
-/** Numbers as they come back when JavaScript has read them and written them again. */
+/** Numbers that JavaScript writes differently than it reads them. */
 const EXACT = [
   new ExactId("1.0", 1),
   new ExactId("9007199254740993", 9007199254740992),
@@ -70,7 +70,7 @@ class Generator {
   readonly #spec: Spec;
   readonly #known: boolean;
   readonly #made = new Map<string, Arbitrary<unknown>>();
-  /** Only the newest allows any JSON Schema; it is the one whose asks are not messages. */
+  /** Only the newest revision allows any JSON Schema; in it, requests to the client are not messages. */
   readonly #free: boolean;
 
   constructor(spec: Spec, known: boolean) {
@@ -83,7 +83,7 @@ class Generator {
     let made = this.#made.get(name);
     if (!made) {
       const definition = this.#spec.definitions[name];
-      if (!definition) throw new Error(`No definition ${name}`);
+      if (!definition) throw new Error(`Unknown definition ${name}`);
       made = this.#special(name) ?? this.of(definition);
       this.#made.set(name, made);
     }
@@ -151,7 +151,7 @@ class Generator {
       const others = fc.constantFrom<unknown>({ type: "array" }, { anyOf: [{ type: "object" }] }, {});
       return this.#free && key === "outputSchema" ? fc.oneof(roots, others) : roots;
     }
-    // Any other word would make it a result of a kind that this definition is not about.
+    // With another value, it would be a result of another kind.
     if (key === "resultType") return fc.constant("complete");
     return this.of(definition);
   }
@@ -166,12 +166,12 @@ function generatorOf(revision: string, known: boolean): Generator {
   return generator;
 }
 
-/** A value that a definition of the revision's schema describes. */
+/** Values of a definition in the schema of the revision. */
 export function valuesOf(revision: string, definition: string, known = true): Arbitrary<Json> {
   return generatorOf(revision, known).named(definition) as Arbitrary<Json>;
 }
 
-/** Any message of the revision, asks and their answers among them, also where those are no messages of their own. */
+/** Any message of the revision, including requests to the client, even if those are not messages in it. */
 export function messagesOf(revision: string, known = true): Arbitrary<Case> {
   const spec = specOf(revision);
   const requests = new Map([...spec.requests, ...spec.clientRequests]);
@@ -189,7 +189,7 @@ function requestsOf(revision: string, method: string, name: string, known: boole
   const meta = fc.option(record({ progressToken: token, "example.org/mark": anyJson }, []), { nil: undefined });
   return fc.tuple(body, token, meta).map(([made, id, _meta]) => {
     const { params } = made as { params?: Json };
-    // Older schemas say only of requests in general that params may carry `_meta`.
+    // Older schemas allow `_meta` in params only in the definition of all requests.
     const withMeta = _meta === undefined || params?._meta !== undefined ? params : { ...params, _meta };
     const message = { jsonrpc: "2.0", id, method, ...(withMeta !== undefined && { params: withMeta }) } as const;
     return { kind: "request", method, message };

@@ -1,5 +1,4 @@
-// The judge sees what is wrong on either side: without this, one that lets everything through would look like a
-// house that does everything right.
+// Tests that the validator can fail: one that accepts everything would make every implementation look correct.
 
 import { describe, expect } from "vitest";
 import type { Message } from "../../../src/jsonrpc/message.ts";
@@ -12,56 +11,62 @@ import { statelessMeta } from "../dialogue/raw-peer.ts";
 const message = (body: Readonly<Record<string, unknown>>): Message =>
   ({ jsonrpc: "2.0", ...body }) as unknown as Message;
 
-/** What is wrong with the last of some messages; those before it must be right. */
-function wrong(
+/** The problems of the last message; the messages before it must be valid. */
+function problemsOfLast(
   revision: string,
   closed: boolean,
-  ...said: readonly (readonly [Side, Record<string, unknown>])[]
+  ...messages: readonly (readonly [Side, Record<string, unknown>])[]
 ): string[] {
-  const judge = new MessageValidator(revision, { closed });
-  const found = said.map(([from, body]) => judge.validate(from, message(body)));
+  const validator = new MessageValidator(revision, { closed });
+  const found = messages.map(([from, body]) => validator.validate(from, message(body)));
   for (const problems of found.slice(0, -1)) expect(problems).toEqual([]);
   return found.at(-1) ?? [];
 }
 
-describe("MessageJudge", () => {
+describe("MessageValidator", () => {
   const session = NEWEST_SESSION.name;
   const roots = { id: 1, method: "roots/list" };
   const list = { id: 1, method: "tools/list" };
 
-  itWithSpec("lets either side say only what is its own to say", () => {
-    expect(wrong(session, true, ["client", list])).toEqual([]);
-    expect(wrong(session, true, ["server", list])).toEqual([`${session} has no request tools/list of the server`]);
-    expect(wrong(session, true, ["server", roots])).toEqual([]);
-    expect(wrong(session, true, ["client", roots])).toEqual([`${session} has no request roots/list of the client`]);
+  itWithSpec("lets each side send only its own requests and notifications", () => {
+    expect(problemsOfLast(session, true, ["client", list])).toEqual([]);
+    expect(problemsOfLast(session, true, ["server", list])).toEqual([
+      `${session} has no request tools/list of the server`,
+    ]);
+    expect(problemsOfLast(session, true, ["server", roots])).toEqual([]);
+    expect(problemsOfLast(session, true, ["client", roots])).toEqual([
+      `${session} has no request roots/list of the client`,
+    ]);
     const initialized = { method: "notifications/initialized" };
-    expect(wrong(session, true, ["client", initialized])).toEqual([]);
-    expect(wrong(session, true, ["server", initialized])).not.toEqual([]);
-    expect(wrong(NEWEST.name, true, ["server", roots])).not.toEqual([]);
+    expect(problemsOfLast(session, true, ["client", initialized])).toEqual([]);
+    expect(problemsOfLast(session, true, ["server", initialized])).not.toEqual([]);
+    expect(problemsOfLast(NEWEST.name, true, ["server", roots])).not.toEqual([]);
   });
 
-  itWithSpec("judges an answer by what the other side asked under its id", () => {
+  itWithSpec("validates a response by the other side's request with the same id", () => {
     const answer = { id: 1, result: { roots: [] } };
-    expect(wrong(session, true, ["server", roots], ["client", answer])).toEqual([]);
-    expect(wrong(session, true, ["server", roots], ["client", { id: 1, result: { roots: [{}] } }])).not.toEqual([]);
-    expect(wrong(session, true, ["server", roots], ["client", list], ["server", answer])).not.toEqual([]);
-    expect(wrong(session, true, ["server", roots], ["server", answer])).toHaveLength(1);
-    expect(wrong(session, true, ["server", roots], ["client", { id: 1, error: { code: "x", message: "y" } }])).not.toEqual(
-      [],
-    );
-    expect(wrong(session, true, ["server", { id: null, error: { code: -32700, message: "y" } }])).toEqual([]);
+    expect(problemsOfLast(session, true, ["server", roots], ["client", answer])).toEqual([]);
+    expect(
+      problemsOfLast(session, true, ["server", roots], ["client", { id: 1, result: { roots: [{}] } }]),
+    ).not.toEqual([]);
+    expect(problemsOfLast(session, true, ["server", roots], ["client", list], ["server", answer])).not.toEqual([]);
+    expect(problemsOfLast(session, true, ["server", roots], ["server", answer])).toHaveLength(1);
+    expect(
+      problemsOfLast(session, true, ["server", roots], ["client", { id: 1, error: { code: "x", message: "y" } }]),
+    ).not.toEqual([]);
+    expect(problemsOfLast(session, true, ["server", { id: null, error: { code: -32700, message: "y" } }])).toEqual([]);
   });
 
-  itWithSpec("finds a field without a name only where it is asked to", () => {
+  itWithSpec("rejects unknown fields only with `closed`", () => {
     const answer = { id: 1, result: { tools: [{ name: "a", inputSchema: { type: "object" }, mine: 1 }] } };
-    expect(wrong(session, false, ["client", list], ["server", answer])).toEqual([]);
-    expect(wrong(session, true, ["client", list], ["server", answer])).not.toEqual([]);
+    expect(problemsOfLast(session, false, ["client", list], ["server", answer])).toEqual([]);
+    expect(problemsOfLast(session, true, ["client", list], ["server", answer])).not.toEqual([]);
   });
 
-  itWithSpec("judges what is asked and answered inside the messages of an exchange", () => {
+  itWithSpec("validates input requests and input responses", () => {
     const params = { name: "a", _meta: statelessMeta(NEWEST.name) };
     const call = { id: 1, method: "tools/call", params };
-    const asking = (method: string): Record<string, unknown> => ({
+    const inputRequired = (method: string): Record<string, unknown> => ({
       id: 1,
       result: { resultType: "input_required", inputRequests: { one: { method } }, requestState: "s" },
     });
@@ -70,14 +75,22 @@ describe("MessageJudge", () => {
       method: "tools/call",
       params: { ...params, requestState, inputResponses },
     });
-    const judge = (...said: Parameters<typeof wrong>[2][]): string[] =>
-      wrong(NEWEST.name, true, ["client", call], ...said);
-    expect(judge(["server", asking("roots/list")])).toEqual([]);
-    expect(judge(["server", asking("tools/list")])).not.toEqual([]);
-    expect(judge(["server", asking("roots/list")], ["client", retry("s", { one: { roots: [] } })])).toEqual([]);
-    // An answer that the schema knows, but to another question.
-    expect(judge(["server", asking("roots/list")], ["client", retry("s", { one: { action: "accept" } })])).not.toEqual([]);
-    expect(judge(["server", asking("roots/list")], ["client", retry("s", { two: { roots: [] } })])).toHaveLength(1);
-    expect(judge(["server", asking("roots/list")], ["client", retry("t", { one: { roots: [] } })])).toHaveLength(1);
+    const validate = (...messages: Parameters<typeof problemsOfLast>[2][]): string[] =>
+      problemsOfLast(NEWEST.name, true, ["client", call], ...messages);
+    expect(validate(["server", inputRequired("roots/list")])).toEqual([]);
+    expect(validate(["server", inputRequired("tools/list")])).not.toEqual([]);
+    expect(validate(["server", inputRequired("roots/list")], ["client", retry("s", { one: { roots: [] } })])).toEqual(
+      [],
+    );
+    // A valid response, but to another request.
+    expect(
+      validate(["server", inputRequired("roots/list")], ["client", retry("s", { one: { action: "accept" } })]),
+    ).not.toEqual([]);
+    expect(
+      validate(["server", inputRequired("roots/list")], ["client", retry("s", { two: { roots: [] } })]),
+    ).toHaveLength(1);
+    expect(
+      validate(["server", inputRequired("roots/list")], ["client", retry("t", { one: { roots: [] } })]),
+    ).toHaveLength(1);
   });
 });

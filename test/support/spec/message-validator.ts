@@ -1,8 +1,7 @@
-// Says of every message on a wire whether the official schema of its revision allows it, and allows it to the side
-// that sent it: a request or notification by its method, a result by the request that it answers, and what is asked
-// and answered inside the messages of an exchange likewise. The revision is the session's, or, for a request that
-// stands by itself, the one that it names. Errors with id null are not judged: the seeds and JSON-RPC ask for
-// them, no schema has them. Where the official schemas are missing it says once that nothing is judged.
+// Validates the messages of a connection with the official schema of their revision, and checks that the side may send
+// them: requests and notifications by their method, results by their request, and likewise the requests to the client
+// inside `input_required` results. Errors with id null are accepted, since no schema has them. Without the official
+// schemas, a warning is printed and nothing is validated.
 
 import { idKey, isNotification, isRequest, isResponse } from "../../../src/jsonrpc/message.ts";
 import type { Message, RequestMessage, ResponseMessage } from "../../../src/jsonrpc/message.ts";
@@ -23,34 +22,37 @@ type Json = Readonly<Record<string, unknown>>;
 export class MessageValidator {
   readonly #revision: string;
   readonly #closed: boolean;
-  /** By the side that asked. */
-  readonly #asked: Readonly<Record<Side, Map<string, PendingRequest>>> = { client: new Map(), server: new Map() };
-  /** What an end asked inside a result, by the state that comes back with the answers. */
-  readonly #rounds = new Map<unknown, Json>();
+  /** By the side that sent the request. */
+  readonly #pending: Readonly<Record<Side, Map<string, PendingRequest>>> = { client: new Map(), server: new Map() };
+  /** The input requests of results, by their `requestState`. */
+  readonly #inputRequests = new Map<unknown, Json>();
 
-  /** The revision that a session on this wire speaks; `closed` allows no field that the revision has no name for. */
+  /** `revision` is that of a session on this connection; `closed` rejects fields that the revision does not define. */
   constructor(revision: string, options: { readonly closed?: boolean } = {}) {
     this.#revision = revision;
     this.#closed = options.closed === true;
   }
 
-  /** Only notes what is asked, for what may be wrong on purpose. */
+  /** Records requests without validating them, since a test may send invalid ones. */
   observe(from: Side, message: Message): void {
     if (!isRequest(message)) return;
     const named = metaOf(message.params)[REVISION];
-    // A request that names a revision stands by itself; whoever does not know the name answers in the newest.
-    const alone = typeof named === "string" ? (revisionNamed(named) ?? NEWEST).name : undefined;
-    this.#asked[from].set(idKey(message.id), { method: message.method, revision: alone ?? this.#revision });
+    // A request that names a revision is stateless. An unknown revision is answered in the newest.
+    const stateless = typeof named === "string" ? (revisionNamed(named) ?? NEWEST).name : undefined;
+    this.#pending[from].set(idKey(message.id), { method: message.method, revision: stateless ?? this.#revision });
   }
 
-  /** Everything that is wrong with a message of this side. */
+  /** The problems of a message of this side. */
   validate(from: Side, message: Message): string[] {
     this.observe(from, message);
-    if (!hasSpec("every message on a wire is valid in its revision")) return [];
+    if (!hasSpec("each message is valid in its revision")) return [];
     const options = { from, closed: this.#closed };
     if (isRequest(message)) {
-      const revision = this.#asked[from].get(idKey(message.id))?.revision ?? this.#revision;
-      return [...validateMessage(revision, "request", message.method, message, options), ...this.#answers(message)];
+      const revision = this.#pending[from].get(idKey(message.id))?.revision ?? this.#revision;
+      return [
+        ...validateMessage(revision, "request", message.method, message, options),
+        ...this.#inputResponses(message),
+      ];
     }
     if (isNotification(message)) {
       const revision = SUBSCRIPTION in metaOf(message.params) ? NEWEST.name : this.#revision;
@@ -62,28 +64,28 @@ export class MessageValidator {
   #response(from: Side, message: ResponseMessage): string[] {
     const { id } = message;
     if (id === null) return [];
-    const asked = this.#asked[from === "client" ? "server" : "client"].get(idKey(id));
+    const pending = this.#pending[from === "client" ? "server" : "client"].get(idKey(id));
     if ("error" in message) {
-      // Without a request to it, the request was no message, but its id could be read.
-      return validateMessage(asked?.revision ?? this.#revision, "error", asked?.method ?? "", message);
+      // Without a pending request, the request was invalid, but its id could be read.
+      return validateMessage(pending?.revision ?? this.#revision, "error", pending?.method ?? "", message);
     }
-    if (asked === undefined) return [`An answer to nothing: ${JSON.stringify(message)}`];
+    if (pending === undefined) return [`A response without a request: ${JSON.stringify(message)}`];
     const { resultType, requestState, inputRequests } = message.result;
-    if (resultType === "input_required") this.#rounds.set(requestState, (inputRequests ?? {}) as Json);
-    // No revision has `shutdown`; its result is an empty one.
-    const method = asked.method === "shutdown" ? "ping" : asked.method;
-    return validateMessage(asked.revision, "result", method, message, { closed: this.#closed });
+    if (resultType === "input_required") this.#inputRequests.set(requestState, (inputRequests ?? {}) as Json);
+    // No revision defines `shutdown`; its result is empty.
+    const method = pending.method === "shutdown" ? "ping" : pending.method;
+    return validateMessage(pending.revision, "result", method, message, { closed: this.#closed });
   }
 
-  /** The schema allows any answer to any question; each must be one to its own. */
-  #answers({ params }: RequestMessage): string[] {
+  /** The schema allows any result for any input request; each must be valid for its own. */
+  #inputResponses({ params }: RequestMessage): string[] {
     if (params?.["inputResponses"] === undefined || params["requestState"] === undefined) return [];
-    const questions = this.#rounds.get(params["requestState"]);
-    if (questions === undefined) return ["Answers with a state that no result has given"];
-    return Object.entries(params["inputResponses"] as Json).flatMap(([key, answer]) => {
-      const question = questions[key] as { readonly method: string } | undefined;
-      if (question === undefined) return [`An answer to ${key}, which was not asked`];
-      return validateResult(NEWEST.name, question.method, answer, { closed: this.#closed });
+    const inputRequests = this.#inputRequests.get(params["requestState"]);
+    if (inputRequests === undefined) return ["Input responses with an unknown requestState"];
+    return Object.entries(params["inputResponses"] as Json).flatMap(([key, response]) => {
+      const inputRequest = inputRequests[key] as { readonly method: string } | undefined;
+      if (inputRequest === undefined) return [`An input response to ${key}, which was not requested`];
+      return validateResult(NEWEST.name, inputRequest.method, response, { closed: this.#closed });
     });
   }
 }

@@ -1,9 +1,7 @@
-// Validates messages against the official JSON schema of their revision: a request by its method, a result by
-// the method that it answers. The schemas are not part of the repository; they are looked for beside it, and a
-// test that needs them says by name that it was left out where they are missing.
+// Validates messages with the official JSON schema of their revision. The schemas are not part of the repository. Without
+// them in ../shared/spec, tests that need them are skipped with a warning.
 //
-// The schemas are open: a field that a revision does not know is valid in it. `closed` asks for more, that a
-// message carries no field that its revision has no name for; free-form objects (`_meta`, schemas) stay open.
+// The schemas allow unknown fields. `closed` rejects them, except in free-form objects (`_meta`, JSON schemas).
 
 import { existsSync, readFileSync } from "node:fs";
 import { Ajv } from "ajv";
@@ -20,13 +18,13 @@ const fileOf = (revision: string): URL => new URL(`${revision}.schema.json`, fol
 
 const specFound: boolean = REVISIONS.every((revision) => existsSync(fileOf(revision.name)));
 
-const leftOut = new Set<string>();
+const skipped = new Set<string>();
 
-/** Whether the official schemas are there; where they are not, says once by name what is left out. */
+/** Whether the official schemas are there. If not, prints once what is skipped. */
 export function hasSpec(name: string): boolean {
-  if (!specFound && !leftOut.has(name)) {
-    leftOut.add(name);
-    console.warn(`Left out, because the official schemas are not in ../shared/spec: ${name}`);
+  if (!specFound && !skipped.has(name)) {
+    skipped.add(name);
+    console.warn(`Skipped, because the official schemas are not in ../shared/spec: ${name}`);
   }
   return specFound;
 }
@@ -57,12 +55,12 @@ export interface Definition {
 
 export interface Spec {
   readonly definitions: Readonly<Record<string, Definition>>;
-  /** Names of definitions by method. Asks are requests of an end, or, in an exchange, what it asks inside a result. */
+  /** Names of definitions by method. Requests to the client are messages, or input requests inside a result. */
   readonly requests: ReadonlyMap<string, string>;
   readonly clientRequests: ReadonlyMap<string, string>;
   readonly clientNotifications: ReadonlyMap<string, string>;
   readonly serverNotifications: ReadonlyMap<string, string>;
-  /** Whether asks are messages of their own. */
+  /** Whether requests to the client are messages. */
   readonly sendsClientRequests: boolean;
   validator(definition: string, closed: boolean): ValidateFunction;
 }
@@ -75,10 +73,7 @@ export function specOf(revision: string): Spec {
   return spec;
 }
 
-/**
- * Every way in which the message is not what its revision says it must be; empty where it is right. `from` asks also
- * that the side which sends the request or notification may send it.
- */
+/** The problems of a message; empty if it is valid. With `from`, that side must be allowed to send it. */
 export function validateMessage(
   revision: string,
   kind: Kind,
@@ -89,7 +84,7 @@ export function validateMessage(
   const spec = specOf(revision);
   const { from } = options;
   const closed = options.closed === true;
-  // As it stands on the wire: an id may be kept as its source text.
+  // As it is sent: an id may be kept as its source text.
   const sent: unknown = JSON.parse(encode(message));
   const check = (definition: string, value: unknown): string[] => problems(spec.validator(definition, closed), value);
   if (kind === "error") return check(errorDefinition(spec), sent);
@@ -109,7 +104,7 @@ export function validateMessage(
   return [...check(resultEnvelope(spec), sent), ...validateResult(revision, method, result, options)];
 }
 
-/** The result alone, also of what an end asks in an exchange, where the answer is not a message. */
+/** Validates a result alone, also an input response, which is not a message. */
 export function validateResult(
   revision: string,
   method: string,
@@ -122,10 +117,10 @@ export function validateResult(
   const found = problems(spec.validator(name, options.closed === true), result);
   if (name !== "EmptyResult") return found;
   const extra = Object.keys(result as object).filter((key) => key !== "_meta" && key !== "resultType");
-  return [...found, ...extra.map((key) => `/${key} in a result that must be empty`)];
+  return [...found, ...extra.map((key) => `/${key} is not allowed in an empty result`)];
 }
 
-/** The params alone, for a request that is not a message of its own. */
+/** Validates params alone, for a request that is not a message. */
 export function validateParams(revision: string, method: string, params: unknown, closed = false): string[] {
   const spec = specOf(revision);
   const name = spec.requests.get(method) ?? spec.clientRequests.get(method);
@@ -133,14 +128,14 @@ export function validateParams(revision: string, method: string, params: unknown
   return problems(spec.validator(name, closed), { jsonrpc: "2.0", id: 1, method, params });
 }
 
-/** The definition of a method's result; some may be answered by questions, which `result` then shows. */
+/** The definition of a method's result; `result` shows whether it is an `input_required` one. */
 export function resultDefinition(spec: Spec, method: string, result?: unknown): string | undefined {
   const request = spec.requests.get(method) ?? spec.clientRequests.get(method);
   if (request === undefined) return undefined;
   const own = request.replace(/Request$/, "Result");
-  const asks = spec.definitions[`${own}Response`]?.properties?.result?.anyOf?.map(refName)[0];
-  if (asks !== undefined && (result as { resultType?: unknown } | undefined)?.resultType === "input_required")
-    return asks;
+  const inputRequired = spec.definitions[`${own}Response`]?.properties?.result?.anyOf?.map(refName)[0];
+  if (inputRequired !== undefined && (result as { resultType?: unknown } | undefined)?.resultType === "input_required")
+    return inputRequired;
   return Object.hasOwn(spec.definitions, own) ? own : "EmptyResult";
 }
 
@@ -167,7 +162,7 @@ function load(revision: string): Spec {
   const closed = {
     ...open,
     [key]: Object.fromEntries(
-      // A part of a whole does not know the fields of the other parts.
+      // A part of an allOf does not define the fields of the other parts.
       Object.entries(definitions).map(([name, one]) => [name, parts.has(name) ? one : close(one, name)]),
     ),
   };
@@ -191,7 +186,7 @@ function load(revision: string): Spec {
   };
 }
 
-/** The definitions that a union names, by the method that each is for. */
+/** The members of a union, by method. */
 function membersOf(definitions: Readonly<Record<string, Definition>>, union: string): ReadonlyMap<string, string> {
   const names = definitions[union]?.anyOf?.map((member) => refName(member)) ?? [union];
   return new Map(names.map((name) => [String(definitions[name]?.properties?.method?.const), name]));
@@ -201,13 +196,13 @@ export function refName(definition: Definition): string {
   return definition.$ref?.split("/").at(-1) ?? "";
 }
 
-/** What people may put anything into; a message's own envelope is checked by its own definition. */
+/** Free-form objects. The envelope of a message is checked by its own definition. */
 const FREE = /MetaObject$|^JSONRPC|^(Request|Notification|Result|PaginatedRequest|PaginatedResult)$/;
 const FREE_FIELDS = new Set(["_meta", "inputSchema", "outputSchema"]);
 
 function close(definition: Definition, name: string): Definition {
   if (FREE.test(name) || definition.allOf) return definition;
-  // The method's definition stands for the message, whose envelope older schemas leave out of it.
+  // In older schemas, the definition of a method lacks the fields of the envelope.
   return closeObject(definition, definition.properties?.method !== undefined);
 }
 

@@ -1,7 +1,7 @@
-"""Runs a program in a terminal of its own: `relay.py COLUMNS ROWS COMMAND ARGS...`.
+"""Runs a program in a pseudo-terminal: `relay.py COLUMNS ROWS COMMAND ARGS...`.
 
-What comes on stdin is typed, what the program writes comes on stdout, and its exit code is ours. The end of stdin
-hangs up the terminal, as closing its window would.
+Forwards stdin to the terminal and its output to stdout, and exits with the program's exit code. The end of stdin hangs
+up the terminal, like closing its window.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ def main() -> int:
             try:
                 shown = os.read(terminal, 65536)
             except OSError:
-                # The program has gone, and all that it wrote has been read.
+                # The program has exited, and its output has been read.
                 shown = b""
             if not shown:
                 break

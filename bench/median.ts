@@ -1,6 +1,0 @@
-// The middle of some measurements: one slow run does not move it.
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}

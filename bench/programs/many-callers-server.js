@@ -1,0 +1,15 @@
+// The server under load: `echo` to measure latency, and `announce`, which changes the list of tools, so that every
+// stream and subscription is notified.
+
+import { createServer, serve } from "catenary";
+import { reportCostOnRequest } from "./report-cost.js";
+
+const server = createServer({ name: "load", version: "1" })
+  .tool("echo", { description: "Echo a text" }, ({ text }) => String(text))
+  .tool("announce", { description: "Change the list of tools" }, () => {
+    server.tool("announcement", { description: "Replaced by each announcement" }, () => "none");
+    return "announced";
+  });
+
+const { url } = await serve(server, { http: { port: 0 } });
+reportCostOnRequest(url);
